@@ -1,0 +1,113 @@
+"""The arrays of a problem from its graph and machine: transfer times, labels, precedence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from placedsl.diagnostics import Diagnostic, Source
+from placedsl.graph.contraction import backward_orientation
+from placedsl.graph.graph import Floats, Graph, Integers
+from placedsl.machine.machine import Device, Link, Machine
+from placedsl.units import show, BANDWIDTH
+
+
+def graph_in_seconds(graph: Graph, unit: float) -> Graph:
+    """The same graph with its times in seconds; ``unit`` is the graph's own unit in seconds."""
+    time = {k: v * unit for k, v in graph.time.items()}
+    return replace(graph, time=time, tensor_time=graph.tensor_time * unit, time_in_seconds=True)
+
+
+def labels_of(graph: Graph, attribute: str) -> Integers:
+    """Group labels 0.. of the nodes by an attribute; a node without it is a group of its own."""
+    n = graph.nodes
+    if attribute in ("name", "id"):
+        values: list[object] = list(graph.names if attribute == "name" else graph.ids)
+    elif attribute == "backward":
+        values = list(graph.backward)
+    elif attribute == "memory":
+        values = list(graph.memory)
+    else:
+        column = graph.attributes[attribute]
+        if column.dtype.kind == "f":
+            values = [None if np.isnan(x) else x for x in column]
+        else:
+            values = list(column)
+    known: dict[object, int] = {}
+    keys = [("own", i) if value is None else ("value", value) for i, value in enumerate(values)]
+    return np.array([known.setdefault(k, len(known)) for k in keys], dtype=np.int64).reshape(n)
+
+
+def oriented(graph: Graph, groups: list[Integers]) -> tuple[Integers, Integers, str]:
+    """The node pairs along which a pipeline runs, and how the backward part runs through it."""
+    before, after, orientation = backward_orientation(
+        backward=graph.backward, edge_source=graph.edge_source, edge_target=graph.edge_target, groups=groups
+    )
+    return before, after, orientation if graph.backward.any() else ""
+
+
+def transfers(graph: Graph, machine: Machine, source: Source) -> tuple[Floats, Floats, list[Diagnostic]]:
+    """Time to move each tensor between RAM and each device (t x D), tensor sizes, and what is missing.
+
+    A tensor of which the graph gives the time costs that on every accelerator; one of which it gives
+    bytes costs latency + bytes / bandwidth of the link between the accelerator and a host (or the
+    interconnect).  Hosts reach RAM for nothing.
+    """
+    t, devices = graph.tensors, machine.devices
+    out = np.zeros((t, len(devices)))
+    timed = np.isfinite(graph.tensor_time)
+    sized = np.isfinite(graph.tensor_bytes)
+    size = np.where(sized, graph.tensor_bytes, graph.tensor_time) if sized.all() else graph.tensor_time
+    missing: list[Diagnostic] = []
+    reported: set[str] = set()
+    for i, device in enumerate(devices):
+        if device.kind != "accelerator":
+            continue
+        out[:, i] = np.where(timed, graph.tensor_time, 0.0)
+        if timed.all():
+            continue
+        link, problem = link_to_host(machine, device)
+        if link is None:
+            if device.family not in reported:
+                reported.add(device.family)
+                missing.append(problem or _no_link(device, source))
+            continue
+        seconds = link.latency + graph.tensor_bytes / link.bandwidth
+        out[:, i] = np.where(timed, graph.tensor_time, seconds)
+    return out, size, missing
+
+
+def link_to_host(machine: Machine, device: Device) -> tuple[Link | None, Diagnostic | None]:
+    """The link over which an accelerator reaches RAM, or why there is none to be had."""
+    names = (device.name, device.family)
+    hosts = {d.family for d in machine.devices if d.kind == "host"} | {
+        d.name for d in machine.devices if d.kind == "host"
+    }
+    accelerators = {d.family for d in machine.devices if d.kind == "accelerator"} | {
+        d.name for d in machine.devices if d.kind == "accelerator"
+    }
+    found = []
+    for link in machine.links:
+        for a, b in ((link.source, link.target), (link.target, link.source)):
+            if a in names and (b in hosts or b not in accelerators):
+                found.append(link)
+                break
+    own = [link for link in found if device.name in (link.source, link.target)] or found
+    if not own:
+        return machine.interconnect, None
+    if len({(link.bandwidth, link.latency) for link in own}) > 1:
+        text = " and ".join(show(link.bandwidth, BANDWIDTH) for link in own[:2])
+        hint = f"'{device.family}' has links of {text}; reading and writing take one bandwidth here"
+        return None, Diagnostic("the links between this device and its hosts differ", own[-1].span, hint)
+    return own[0], None
+
+
+def _no_link(device: Device, source: Source) -> Diagnostic:
+    at = source.text.find(f"device {device.family}")
+    hint = f"as in link {device.family} <-> cpu {{ bandwidth = 16 GB/s }}, or interconnect {{ bandwidth = 16 GB/s }}"
+    return Diagnostic(
+        f"nothing says how fast '{device.family}' exchanges data with a host, and the graph gives bytes",
+        source.span(max(0, at), max(0, at) + len(f"device {device.family}")),
+        hint,
+    )

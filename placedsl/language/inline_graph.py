@@ -1,0 +1,200 @@
+"""``graph { … }``: a computation graph written in the spec itself."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placedsl import expressions as core
+from placedsl.diagnostics import Diagnostic, InputError, Span, nearest
+from placedsl.graph.build import Place, build
+from placedsl.graph.graph import Graph
+from placedsl.language import syntax
+from placedsl.language.checking import Checker
+from placedsl.language.vocabulary import TEXT, TRUTH
+from placedsl.units import DATA, NUMBER, TIME, Dimension
+
+_KNOWN = ("time", "memory", "output", "backward", "name")
+
+
+class _Reader:
+    """Collects the nodes and edges of one inline graph."""
+
+    def __init__(self, checker: Checker, families: list[str]) -> None:
+        self.checker = checker
+        self.kinds = ["accelerator", "host", *families]
+        self.nodes: list[syntax.Node] = []
+        self.time: dict[str, dict[int, float]] = {}
+        self.memory: list[float] = []
+        self.output: list[float] = []
+        self.backward: list[bool] = []
+        self.names: list[str] = []
+        self.attributes: dict[str, dict[int, float | str]] = {}
+
+    def value(self, node: syntax.Expression, dimension: Dimension, what: str, example: str) -> float:
+        """A quantity of that dimension; nan after reporting."""
+        if isinstance(node, syntax.Number):
+            value, given, kind = node.value, node.dimension, "number"
+        else:
+            out, checked = self.checker.number(node)
+            value, given, kind = 0.0, checked.dimension, checked.kind
+            if isinstance(out, core.Constant) and not isinstance(out.value, str):
+                value = float(out.value)
+            elif kind != "error":
+                self.checker.error(node, "a value known beforehand is expected here")
+                kind = "error"
+        if kind == "error":
+            return 0.0
+        if given != dimension and not (value == 0.0 and given == NUMBER):
+            self.checker.error(node, f"'{what}' is {dimension}, this is {given}", f"as in {what} = {example}")
+            return 0.0
+        return value
+
+    def node(self, node: syntax.Node) -> None:
+        """Read one ``node`` statement."""
+        position = len(self.nodes)
+        self.nodes.append(node)
+        memory = output = 0.0
+        backward, name, timed = False, node.name.text, False
+        seen: set[str] = set()
+        for entry in node.block:
+            key, value = entry.name.text, entry.value
+            if key in seen:
+                self.checker.error(entry.name, f"'{key}' is given twice")
+            seen.add(key)
+            if key == "time":
+                self.times(position, value)
+                timed = True
+            elif key == "memory":
+                memory = self.value(value, DATA, key, "2 GiB")
+            elif key == "output":
+                output = self.value(value, DATA, key, "8 MiB")
+            elif key in ("backward", "name"):
+                out, kind = self.checker.check(value)
+                wanted = TRUTH if key == "backward" else TEXT
+                if kind.kind != "error" and kind != wanted:
+                    self.checker.error(value, f"'{key}' is {wanted}, this is {kind}")
+                elif isinstance(out, core.Constant) and key == "backward":
+                    backward = bool(out.value)
+                elif isinstance(out, core.Constant):
+                    name = str(out.value)
+            else:
+                self.attribute(position, entry)
+        if not timed:
+            self.checker.error(node.name, f"node '{node.name.text}' has no time", "as in { time = 4 ms }")
+        self.memory.append(memory)
+        self.output.append(output)
+        self.backward.append(backward)
+        self.names.append(name)
+
+    def times(self, position: int, value: syntax.Expression) -> None:
+        """``time = 4 ms`` for every kind, or a map from kinds, families or devices."""
+        if not isinstance(value, syntax.Braces):
+            one = self.value(value, TIME, "time", "4 ms")
+            for kind in ("accelerator", "host"):
+                self.time.setdefault(kind, {})[position] = one
+            return
+        for key, amount in value.pairs:
+            match key:
+                case syntax.Name(name=kind):
+                    pass
+                case syntax.Index(base=syntax.Name(name=family), arguments=(syntax.Number(value=index),)):
+                    kind = f"{family}[{index:g}]"
+                case _:
+                    kind = ""
+            if amount is None:
+                self.checker.error(key, "a kind of device and a time are expected", "as in {accelerator: 4 ms}")
+            elif kind.partition("[")[0] not in self.kinds:
+                self.checker.error(key, f"there is no device or kind '{kind}'", nearest(kind, self.kinds))
+            elif position in self.time.setdefault(kind, {}):
+                self.checker.error(key, f"the time on '{kind}' is given twice")
+            else:
+                self.time[kind][position] = self.value(amount, TIME, "time", "4 ms")
+
+    def attribute(self, position: int, entry: syntax.Entry) -> None:
+        """A further attribute: a plain number or a text."""
+        key = entry.name.text
+        out, kind = self.checker.check(entry.value)
+        if kind.kind == "error":
+            return
+        plain = kind.kind == "text" or (kind.kind == "number" and kind.dimension == NUMBER)
+        if not plain or not isinstance(out, core.Constant):
+            hint = nearest(key, _KNOWN)
+            hint = hint if "did you mean" in hint else "attributes of one's own are plain numbers or texts"
+            self.checker.error(entry.name, f"a node has no '{key}' that is {kind}", hint)
+            return
+        value = out.value if isinstance(out.value, str) else float(out.value)
+        self.attributes.setdefault(key, {})[position] = value
+
+
+def read_inline(statement: syntax.GraphInline, checker: Checker, families: list[str]) -> Graph:
+    """The graph of a ``graph { … }`` statement; raises InputError with every error in it."""
+    reader = _Reader(checker, families)
+    before = len(checker.found)
+    edges: list[tuple[int | str, int | str]] = []
+    edge_words: list[syntax.Word] = []
+    override: dict[int, float] = {}
+    for item in statement.items:
+        if isinstance(item, syntax.Node):
+            reader.node(item)
+            continue
+        for a, b in zip(item.names, item.names[1:], strict=False):
+            for entry in item.block:
+                if entry.name.text == "output":
+                    override[len(edges)] = reader.value(entry.value, DATA, "output", "8 MiB")
+                else:
+                    checker.error(entry.name, f"an edge has no '{entry.name.text}'", nearest(entry.name.text, ["output"]))
+            edges.append((a.text, b.text))
+            edge_words.append(b if edges and len(edges) > 1 and edges[-2][1] == a.text else a)
+    if len(checker.found) > before:
+        found = list(checker.found)
+        checker.found.clear()
+        raise InputError(found)
+    count = len(reader.nodes)
+    time = {}
+    for kind, given in reader.time.items():
+        values = np.full(count, np.inf)
+        values[list(given)] = list(given.values())
+        time[kind] = values
+    attributes: dict[str, np.ndarray] = {}
+    for key, by_node in reader.attributes.items():
+        if all(isinstance(v, float) for v in by_node.values()):
+            numbers = np.full(count, np.nan)
+            numbers[list(by_node)] = [float(v) for v in by_node.values()]
+            attributes[key] = numbers
+        else:
+            texts = np.full(count, None, dtype=object)
+            for position, value in by_node.items():
+                texts[position] = value if isinstance(value, str) else f"{value:g}"
+            attributes[key] = texts
+    ids = [n.name.text for n in reader.nodes]
+    output = dict(zip(ids, reader.output, strict=True))
+    edge_bytes = np.array([override.get(i, output.get(str(u), 0.0)) for i, (u, _) in enumerate(edges)])
+
+    def locate(place: Place) -> Span:
+        if place.kind == "node" and place.index is not None and place.index < count:
+            node = reader.nodes[place.index]
+            entry = next((e for e in node.block if e.name.text == place.field), None)
+            return checker.span(entry.value if entry else node.name)
+        if place.kind == "edge" and place.index is not None and place.index < len(edges):
+            return checker.span(_edge_word(statement, place.index, place.field))
+        return checker.source.span(*statement.at)
+
+    return build(
+        source=checker.source, ids=ids, names=reader.names, time=time, memory=np.array(reader.memory),
+        backward=np.array(reader.backward, dtype=bool), attributes=attributes, edges=edges, edge_time=None,
+        edge_bytes=edge_bytes.astype(float), time_in_seconds=True, locate=locate,
+    )  # fmt: skip
+
+
+def _edge_word(statement: syntax.GraphInline, index: int, field: str | None) -> syntax.Word:
+    """The word of a chain that edge number ``index`` comes from."""
+    seen = 0
+    for item in statement.items:
+        if isinstance(item, syntax.Chain):
+            if index < seen + len(item.names) - 1:
+                return item.names[index - seen + (0 if field == "source" else 1)]
+            seen += len(item.names) - 1
+    return syntax.Word(statement.at, "")
+
+
+__all__ = ["Diagnostic", "read_inline"]

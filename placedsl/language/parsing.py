@@ -1,0 +1,294 @@
+"""Text to syntax tree (Lark, LALR), with every independent syntax error in one run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from lark import Lark, Token, Transformer
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
+
+from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
+from placedsl.language import syntax
+from placedsl.language.building import TreeBuilder
+from placedsl.resources import grammar_text
+from placedsl.units import UnitError
+
+KEYWORDS = (
+    "graph", "device", "link", "interconnect", "param", "set", "schedule", "minimize", "subject",
+    "solve", "formulation", "constraint", "node", "var", "provides", "tight",
+)  # fmt: skip
+_MOST_ERRORS = 20
+_TRIES = 60
+
+# A line goes on when its last token or the next line's first one is one of these.
+_CONTINUES_AFTER = frozenset(
+    "IMPLIES OR AND NOT ON IN COMPARE TILDE PLUS MINUS TIMES OVER EQUAL COLON COMMA LBRACE WHERE THEN ELSE"
+    " IF BY TO FROM FORALL SUBJECT ARROW LINK_ARROW __DOTDOT".split()
+)
+_CONTINUES_BEFORE = frozenset(
+    "IMPLIES OR AND COMPARE TILDE PLUS MINUS TIMES OVER EQUAL WHERE THEN ELSE RBRACE ARROW LINK_ARROW".split()
+)
+_WORDS = {
+    "NAME": "a name", "NUMBER": "a number", "QUANTITY": "a quantity like '16 GiB'", "STRING": "a quoted text",
+    "_NL": "the end of the line", "$END": "the end of the text", "COLON": "':'", "EQUAL": "'='",
+    "COMMA": "','", "LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'", "LBRACE": "'{'",
+    "RBRACE": "'}'", "COMPARE": "a comparison", "DOT": "'.'", "__DOTDOT": "'..'",
+}  # fmt: skip
+
+
+class _LineEnds:
+    """Drops the line ends that mean nothing: within brackets, beside operators, at both ends."""
+
+    always_accept = ("_NL",)
+
+    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
+        depth = 0
+        previous = ""
+        pending: Token | None = None
+        for token in stream:
+            kind = token.type
+            if kind == "_NL":
+                if not depth and previous and previous not in _CONTINUES_AFTER:
+                    pending = token
+                continue
+            if pending is not None:
+                if kind not in _CONTINUES_BEFORE:
+                    yield pending
+                pending = None
+            if kind in ("LPAR", "LSQB"):
+                depth += 1
+            elif kind in ("RPAR", "RSQB") and depth:
+                depth -= 1
+            previous = kind
+            yield token
+
+
+@lru_cache(maxsize=1)
+def _parser() -> Lark:
+    options: dict[str, Any] = {
+        "parser": "lalr",
+        "lexer": "basic",  # keywords are reserved everywhere; _LineEnds looks one token ahead
+        "postlex": _LineEnds(),
+        "maybe_placeholders": True,
+        "transformer": TreeBuilder(),
+    }
+    return Lark(grammar_text(), **options)
+
+
+def parse(source: Source) -> syntax.Module:
+    """The syntax tree of a text; raises InputError with all syntax errors found."""
+    try:
+        return syntax.Module(source, _statements(source.text, source, 0))
+    except InputError:
+        pass
+    found: list[Diagnostic] = []
+    statements: list[syntax.Statement] = []
+    for start, end in _chunks(source, found):
+        _parse_chunk(source, start, end, found, statements)
+        if len(found) >= _MOST_ERRORS:
+            break
+    raise InputError(found)
+
+
+def parse_file(path: Path) -> syntax.Module:
+    """Parse a file; raises InputError when it cannot be read or is not UTF-8."""
+    return parse(read_source(path))
+
+
+def read_source(path: Path) -> Source:
+    """The text of a spec; InputError names nearby files when there is none by that name."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        folder = path.parent
+        names = [p.name for p in folder.iterdir() if p.suffix == ".place"] if folder.is_dir() else []
+        raise InputError([Diagnostic(f"there is no file '{path}'", None, nearest(path.name, names))]) from None
+    except IsADirectoryError:
+        raise InputError([Diagnostic(f"'{path}' is a folder, not a spec")]) from None
+    except PermissionError:
+        raise InputError([Diagnostic(f"'{path}' may not be read (permission denied)")]) from None
+    except UnicodeDecodeError as problem:
+        raise InputError(
+            [Diagnostic(f"'{path}' is not a text in UTF-8: byte {problem.start} cannot be read")]
+        ) from None
+    except OSError as problem:
+        raise InputError([Diagnostic(f"'{path}' cannot be read: {problem.strerror}")]) from None
+    return Source(str(path), text.replace("\r\n", "\n"))
+
+
+def _statements(text: str, source: Source, offset: int) -> tuple[syntax.Statement, ...]:
+    """Parse a text; ``offset`` is only for the places of errors (the text is padded to it)."""
+    try:
+        built = _parser().parse(text)
+    except VisitError as problem:
+        original = problem.orig_exc
+        at = getattr(original, "at", (0, 1))
+        if isinstance(original, UnitError):
+            raise InputError([Diagnostic(str(original), source.span(*at))]) from None
+        raise
+    except UnitError as problem:
+        raise InputError([Diagnostic(str(problem), source.span(*getattr(problem, "at", (0, 1))))]) from None
+    except UnexpectedInput as problem:
+        raise InputError([_syntax_error(problem, source)]) from None
+    except RecursionError:
+        raise InputError([Diagnostic("the text is nested too deeply to be read", source.whole())]) from None
+    return attach_rules(built, source)
+
+
+def attach_rules(
+    statements: tuple[syntax.Statement | syntax.Rule, ...], source: Source
+) -> tuple[syntax.Statement, ...]:
+    """Hang each rule under the ``subject to`` before it."""
+    out: list[Any] = []
+    for statement in statements:
+        if not isinstance(statement, syntax.Rule):
+            out.append(statement)
+        elif out and isinstance(out[-1], syntax.Subject | syntax.Tight):
+            head = out[-1]
+            rules = (*head.rules, statement)
+            if isinstance(head, syntax.Subject):
+                out[-1] = syntax.Subject((head.at[0], statement.at[1]), rules)
+            else:
+                out[-1] = syntax.Tight((head.at[0], statement.at[1]), head.variable, rules)
+        else:
+            hint = nearest(statement.name.text, KEYWORDS)
+            if "did you mean" not in hint:
+                hint = "constraints stand after 'subject to'"
+            raise InputError(
+                [Diagnostic(f"'{statement.name.text}' is no statement", source.span(*statement.name.at), hint)]
+            )
+    merged: list[Any] = []
+    for statement in out:
+        if isinstance(statement, syntax.Formulation):
+            clauses = attach_rules(statement.clauses, source)  # type: ignore[arg-type]
+            statement = syntax.Formulation(statement.at, statement.name, clauses)  # type: ignore[arg-type]
+        merged.append(statement)
+    return tuple(merged)
+
+
+def _syntax_error(problem: UnexpectedInput, source: Source) -> Diagnostic:
+    """A Lark error in the user's words."""
+    text = source.text
+    if isinstance(problem, UnexpectedCharacters):
+        at = problem.pos_in_stream or 0
+        shown = text[at] if at < len(text) else ""
+        if shown == '"':
+            return Diagnostic("this quoted text is never closed", source.span(at), 'end it with " on the same line')
+        return Diagnostic(f"'{shown}' cannot stand here", source.span(at), _keyword_hint(text, at))
+    if not isinstance(problem, UnexpectedToken):
+        return Diagnostic("the text ends too early", source.span(max(0, len(text) - 1)))
+    token = problem.token
+    expected = _expected(problem)
+    if token.type == "$END":
+        stop = len(text.rstrip()) - 1
+        return Diagnostic("the text ends in the middle of a statement", source.span(max(0, stop)), expected)
+    start = token.start_pos or 0
+    if token.type == "_NL":
+        return Diagnostic("the line ends too early", source.span(start), expected)
+    hint = _keyword_hint(text, start) or expected
+    shown = str(token)
+    return Diagnostic(f"unexpected '{shown}'", source.span(start, start + len(shown)), hint)
+
+
+def _expected(problem: UnexpectedToken) -> str:
+    names = problem.accepts or problem.expected
+    if {"NAME", "NUMBER", "LPAR", "MINUS"} <= set(names):
+        return "expected: an expression"
+    if "GRAPH" in names and "DEVICE" in names:
+        return "expected: a statement (" + ", ".join(KEYWORDS[:12]) + ")"
+    words = [_WORDS.get(n) or f"'{_terminal_text(n)}'" for n in sorted(names)]
+    if len(words) > 8:
+        punctuation = [_WORDS[n] for n in ("COLON", "EQUAL", "RPAR", "RSQB", "RBRACE", "COMMA", "_NL") if n in names]
+        words = punctuation or words[:8]
+    return "expected: " + " or ".join(dict.fromkeys(words))
+
+
+def _terminal_text(name: str) -> str:
+    for terminal in _parser().terminals:
+        if terminal.name == name and terminal.pattern.type == "str":
+            return str(terminal.pattern.value)
+    return name.lower()
+
+
+def _keyword_hint(text: str, at: int) -> str:
+    """The keyword that the first word of the line may have been meant to be."""
+    line_start = text.rfind("\n", 0, at) + 1
+    first = re.match(r"\s*([A-Za-z_]+)", text[line_start:])
+    if first is None or first[1] in KEYWORDS:
+        return ""
+    hint = nearest(first[1], KEYWORDS)
+    return hint if "did you mean" in hint else ""
+
+
+_SCAN = re.compile(r'"(?:[^"\\\n]|\\.)*"|#[^\n]*|[(){}\[\]]|\n')
+_PAIRS = {")": "(", "]": "[", "}": "{"}
+
+
+def _chunks(source: Source, found: list[Diagnostic]) -> list[tuple[int, int]]:
+    """Top-level statements as (start, end) offsets: cut at keywords that begin a line outside brackets."""
+    text = source.text
+    cuts = [0]
+    stack: list[tuple[str, int]] = []
+    for match in _SCAN.finditer(text):
+        token = match[0]
+        if token in "([{":
+            stack.append((token, match.start()))
+        elif token in _PAIRS:
+            if not stack or stack[-1][0] != _PAIRS[token]:
+                found.append(Diagnostic(f"'{token}' closes nothing", source.span(match.start())))
+                return []
+            stack.pop()
+        elif token == "\n":
+            word = re.compile(r"[ \t]*([a-z]+)\b").match(text, match.end())
+            if word and word[1] in KEYWORDS[:12]:
+                if not stack:
+                    cuts.append(match.end())
+                elif stack[-1][0] != "{" and word.end() - len(word[1]) == match.end():
+                    break  # a keyword at the margin: the bracket was forgotten
+    if stack:
+        opener, at = stack[-1]
+        found.append(Diagnostic(f"'{opener}' is never closed", source.span(at)))
+        cuts = [c for c in cuts if c <= stack[0][1]]
+        end = max((c for c in cuts), default=0)
+        return list(zip(cuts, cuts[1:], strict=False)) if end else []
+    cuts.append(len(text))
+    return list(zip(cuts, cuts[1:], strict=False))
+
+
+def _parse_chunk(
+    source: Source, start: int, end: int, found: list[Diagnostic], out: list[syntax.Statement]
+) -> None:
+    """Parse one chunk; after an error, blank its line and try again for the next error."""
+    text = source.text
+    body = text[start:end]
+    if re.match(r"\s*subject\b", body) is None and out and isinstance(out[-1], syntax.Subject):
+        pass
+    blanked: set[int] = set()
+    for _ in range(_TRIES):
+        padded = "\n" * text.count("\n", 0, start) + " " * (start - text.count("\n", 0, start)) + body
+        try:
+            out.extend(_statements(padded, source, start))
+            return
+        except InputError as problem:
+            (diagnostic,) = problem.diagnostics
+            found.append(diagnostic)
+            if diagnostic.span is None or len(found) >= _MOST_ERRORS:
+                return
+            line = diagnostic.span.line
+            first = start
+            for _ in range(line - 1 - text.count("\n", 0, start)):
+                first = text.find("\n", first) + 1
+            last = text.find("\n", first)
+            last = end if last < 0 else min(last, end)
+            shown = body[first - start : last - start]
+            if line in blanked or any(shown.count(a) != shown.count(b) for a, b in ("()", "[]", "{}")):
+                return
+            blanked.add(line)
+            body = body[: first - start] + " " * (last - first) + body[last - start :]
+
+
+__all__ = ["KEYWORDS", "Transformer", "parse", "parse_file", "read_source"]

@@ -1,0 +1,147 @@
+"""What can be spoken of: sets, attributes of elements, and the quantities that objectives provide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from placedsl.expressions import Sort
+from placedsl.graph.graph import Graph
+from placedsl.machine.machine import Machine
+from placedsl.units import BANDWIDTH, COMPUTE, DATA, NUMBER, PRICE, TIME, Dimension
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """What an expression stands for.
+
+    ``kind`` is number, truth, text, element, set or error (an error was reported already);
+    ``dimension`` that of a number; ``sorts`` what an element is, or the elements of a set.
+    """
+
+    kind: str
+    dimension: Dimension = NUMBER
+    sorts: tuple[Sort, ...] = ()
+
+    def __str__(self) -> str:
+        if self.kind == "number":
+            return "a plain number" if self.dimension == NUMBER else f"a number ({self.dimension})"
+        if self.kind == "element":
+            return f"a {self.sorts[0].partition(':')[0]}"
+        if self.kind == "set":
+            return "a set of " + (self.sorts[0].partition(":")[0] + "s" if len(self.sorts) == 1 else "pairs")
+        return {"truth": "a condition", "text": "a text"}.get(self.kind, self.kind)
+
+
+TRUTH = Type("truth")
+TEXT = Type("text")
+ERROR = Type("error")
+PLAIN = Type("number")
+
+
+def number(dimension: Dimension) -> Type:
+    """The type of a number of that dimension."""
+    return Type("number", dimension)
+
+
+def element(sort: Sort) -> Type:
+    """The type of one element."""
+    return Type("element", sorts=(sort,))
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeType:
+    """The type of ``element.name``; ``per_device``: it is written with a device in brackets."""
+
+    type: Type
+    per_device: bool = False
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A quantity of the vocabulary: the sorts of its arguments, its type, and what it means."""
+
+    arguments: tuple[Sort, ...]
+    type: Type
+    meaning: str
+
+
+def quantities(time: Dimension, size: Dimension) -> dict[str, Quantity]:
+    """Every quantity that some formulation provides.
+
+    ``time`` is the dimension of times of this graph (a plain number when the graph has a unit of its
+    own), ``size`` that of tensor sizes (data, or time where the graph gives transfer times only).
+    """
+    return {
+        "on": Quantity(("node", "device"), TRUTH, "v on d: the node is placed on the device"),
+        "load": Quantity(("device",), number(time), "busy time of the device for one sample"),
+        "memory": Quantity(("device",), number(DATA), "memory that the device's nodes occupy"),
+        "traffic": Quantity(("device", "device"), number(size), "tensors made on the first, read on the second"),
+        "time_per_sample": Quantity((), number(time), "the largest load"),
+        "devices_used": Quantity((), PLAIN, "how many devices hold a node"),
+        "communication": Quantity((), number(time), "all transfers in and out of accelerators"),
+        "peak_memory": Quantity((), number(DATA), "the largest memory of an accelerator"),
+    }
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """All names that an expression may use (parameters and bound variables apart)."""
+
+    sets: Mapping[str, tuple[Sort, ...]]
+    families: Mapping[str, tuple[int, ...]]
+    attributes: Mapping[Sort, Mapping[str, AttributeType]]
+    quantities: Mapping[str, Quantity]
+    graph: Graph
+    machine: Machine
+    node_positions: Mapping[str, int]
+    variables: Mapping[str, tuple[Sort, ...]] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict)
+
+
+def vocabulary(graph: Graph, machine: Machine, device_dimensions: Mapping[str, Dimension]) -> Vocabulary:
+    """The names that a graph and a machine give."""
+    families: dict[str, tuple[int, ...]] = {}
+    for i, device in enumerate(machine.devices):
+        families[device.family] = (*families.get(device.family, ()), i)
+    sets: dict[str, tuple[Sort, ...]] = {
+        "nodes": ("node",), "forward": ("node",), "backward": ("node",), "devices": ("device",),
+        "accelerators": ("device",), "hosts": ("device",), "tensors": ("tensor",),
+        "edges": ("node", "node"), "reads": ("tensor", "node"),
+    }  # fmt: skip
+    sets |= {name: ("device",) for name in families}
+    time = TIME if graph.time_in_seconds else NUMBER
+    sized = bool(len(graph.tensor_bytes)) and bool(np.isfinite(graph.tensor_bytes).all())
+    size = DATA if sized else time
+    node: dict[str, AttributeType] = {
+        "name": AttributeType(TEXT),
+        "id": AttributeType(TEXT),
+        "memory": AttributeType(number(DATA)),
+        "backward": AttributeType(TRUTH),
+        "time": AttributeType(number(time), per_device=True),
+        "supported": AttributeType(TRUTH, per_device=True),
+    }
+    for name, values in graph.attributes.items():
+        if name not in node:
+            node[name] = AttributeType(PLAIN if values.dtype.kind == "f" else TEXT)
+    device: dict[str, AttributeType] = {
+        "name": AttributeType(TEXT),
+        "family": AttributeType(TEXT),
+        "kind": AttributeType(TEXT),
+        "memory": AttributeType(number(DATA)),
+    }
+    device |= {name: AttributeType(number(d)) for name, d in device_dimensions.items() if name not in device}
+    tensor = {
+        "producer": AttributeType(element("node")),
+        "size": AttributeType(number(size)),
+        "transfer": AttributeType(number(time), per_device=True),
+    }
+    ids = {str(i): position for position, i in enumerate(graph.ids)}
+    attributes = {"node": node, "device": device, "tensor": tensor}
+    return Vocabulary(sets, families, attributes, quantities(time, size), graph, machine, ids)
+
+
+#: Device attributes with a meaning of their own and the dimension they must have.
+DEVICE_ATTRIBUTES = {"memory": DATA, "compute": COMPUTE, "memory_bandwidth": BANDWIDTH, "price": PRICE}

@@ -1,0 +1,64 @@
+"""Bounds of affine expressions from column bounds, and column bounds from rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placedsl.program.program import Floats, Integers, RowBlock
+
+
+def activity(
+    row: Integers, column: Integers, coefficient: Floats, rows: int, lower: Floats, upper: Floats
+) -> tuple[Floats, Floats]:
+    """The least and the greatest value of each row's sum, given column bounds."""
+    at_low = np.where(coefficient > 0, lower[column], upper[column]) * coefficient
+    at_high = np.where(coefficient > 0, upper[column], lower[column]) * coefficient
+    least, most = np.zeros(rows), np.zeros(rows)
+    np.add.at(least, row, at_low)
+    np.add.at(most, row, at_high)
+    return least, most
+
+
+def merged(row: Integers, column: Integers, coefficient: Floats, columns: int) -> tuple[Integers, Integers, Floats]:
+    """Triplets sorted by row and column, with repeated entries added up and zeros dropped."""
+    key = row * np.int64(columns) + column
+    known, back = np.unique(key, return_inverse=True)
+    total = np.bincount(back, weights=coefficient, minlength=len(known))
+    # A sum that cancels but for rounding is zero.
+    largest = np.zeros(len(known))
+    np.maximum.at(largest, back, np.abs(coefficient))
+    kept = np.abs(total) > 1e-12 * largest
+    known, total = known[kept], total[kept]
+    return known // columns, known % columns, total
+
+
+def tighten(lower: Floats, upper: Floats, integer: np.ndarray, blocks: list[RowBlock]) -> tuple[Floats, Floats]:
+    """One pass of bound propagation for columns without finite bounds.
+
+    A row that is an equality or inequality over otherwise bounded columns bounds the remaining one.
+    """
+    lower, upper = lower.copy(), upper.copy()
+    for block in blocks:
+        open_column = ~(np.isfinite(lower[block.column]) & np.isfinite(upper[block.column]))
+        per_row = np.bincount(block.row, weights=open_column, minlength=block.rows)
+        entries = np.flatnonzero(open_column & (per_row[block.row] == 1))
+        if not len(entries):
+            continue
+        rest = ~open_column
+        least, most = activity(
+            block.row[rest], block.column[rest], block.coefficient[rest], block.rows, lower, upper
+        )
+        for low_side in (True, False):
+            row, column, a = block.row[entries], block.column[entries], block.coefficient[entries]
+            with np.errstate(invalid="ignore"):
+                high = (block.upper[row] - least[row]) / a
+                low = (block.lower[row] - most[row]) / a
+            up = np.where(a > 0, high, low)
+            down = np.where(a > 0, low, high)
+            if low_side:
+                np.maximum.at(lower, column[~np.isnan(down)], down[~np.isnan(down)])
+            else:
+                np.minimum.at(upper, column[~np.isnan(up)], up[~np.isnan(up)])
+    lower[integer] = np.ceil(lower[integer] - 1e-9)
+    upper[integer] = np.floor(upper[integer] + 1e-9)
+    return lower, upper

@@ -1,0 +1,27 @@
+"""Source: Convex.  Target: linear rows, equations (11) to (13) of Tarnawski et al. 2020, Lemma 4.1."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placedsl.lowering.state import Note, State
+from placedsl.program.program import Convex, Origin
+
+
+def lower(constraint: Convex, state: State) -> None:
+    """Add the rows: ``above`` lies over the membership and does not grow along an edge."""
+    sets, nodes = constraint.members.shape
+    used = np.unique(np.concatenate((constraint.before, constraint.after)))
+    position = np.full(nodes, -1)
+    position[used] = np.arange(len(used))
+    above = state.add_columns(sets * len(used), 0, 1, state.integral).reshape(sets, len(used))
+    origin = Origin(constraint.origin.name, constraint.origin.span)
+    member = constraint.members[:, used]
+    u, v = position[constraint.before], position[constraint.after]
+    z_u, z_v = above[:, u].ravel(), above[:, v].ravel()
+    x_u, x_v = member[:, u].ravel(), member[:, v].ravel()
+    state.add_rows(origin, [(above.ravel(), 1.0), (member.ravel(), -1.0)], 0.0, np.inf)
+    if len(u):
+        state.add_rows(origin, [(z_u, 1.0), (z_v, -1.0)], 0.0, np.inf)
+        state.add_rows(origin, [(z_v, 1.0), (x_v, -1.0), (x_u, 1.0)], -np.inf, 1.0)
+    state.notes.append(Note(constraint.origin.name, "convex to rows (11)-(13)", sets))

@@ -1,0 +1,50 @@
+"""Source: Implication.  Target: rows with the least big-M that the column bounds allow."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placedsl.diagnostics import Diagnostic, InputError
+from placedsl.lowering.bounds import activity
+from placedsl.lowering.state import Note, State
+from placedsl.program.program import Implication, RowBlock
+
+
+def lower(constraint: Implication, state: State) -> None:
+    """``a x <= u`` under literals becomes ``a x <= u + M * (number of false literals)``."""
+    rows = constraint.rows
+    least, most = activity(rows.row, rows.column, rows.coefficient, rows.rows, state.lower, state.upper)
+    value = constraint.literal_value
+    literals = np.bincount(constraint.literal_row, minlength=rows.rows)
+    positive = np.bincount(constraint.literal_row, weights=value, minlength=rows.rows)
+    largest = 0.0
+    for upper_side in (True, False):
+        bound = rows.upper if upper_side else rows.lower
+        gap = most - bound if upper_side else bound - least
+        kept = np.isfinite(bound) & (gap > 0) & (literals > 0)
+        unbounded = np.isfinite(bound) & np.isinf(gap)
+        if unbounded.any():
+            message = f"'{constraint.origin.name}' holds only under a condition, and its numbers have no bounds"
+            raise InputError([Diagnostic(message, constraint.origin.span, "bound the variables it uses")])
+        plain = np.isfinite(bound) & (literals == 0)
+        big = np.where(kept, gap, 0.0)
+        largest = max(largest, float(big.max(initial=0.0)))
+        sign = 1.0 if upper_side else -1.0
+        # a x + M * (true literals) <= u + M * literals, with the sign turned for lower bounds.
+        weight = np.where(value, 1.0, -1.0) * sign * big[constraint.literal_row]
+        limit = bound + sign * big * positive
+        keep = kept | plain
+        position = np.cumsum(keep) - 1
+        terms, switches = keep[rows.row], keep[constraint.literal_row] & (weight != 0.0)
+        none = np.full(int(keep.sum()), np.inf)
+        state.blocks.append(
+            RowBlock(
+                constraint.origin,
+                np.concatenate((position[rows.row[terms]], position[constraint.literal_row[switches]])),
+                np.concatenate((rows.column[terms], constraint.literal_column[switches])),
+                np.concatenate((rows.coefficient[terms], weight[switches])),
+                -none if upper_side else limit[keep],
+                limit[keep] if upper_side else none,
+            )
+        )
+    state.notes.append(Note(constraint.origin.name, "implication to big-M rows", rows.rows, largest))

@@ -1,0 +1,108 @@
+"""A program to what one solver takes: global constraints it does not know become rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from placedsl.lowering import convex, implication, maximum, pipeline, product
+from placedsl.lowering.bounds import merged, tighten
+from placedsl.lowering.state import Note, State
+from placedsl.program.program import (
+    Convex,
+    Floats,
+    GlobalConstraint,
+    Implication,
+    Integers,
+    LinearProgram,
+    Maximum,
+    Origin,
+    Pipeline,
+    Product,
+    Program,
+    RowBlock,
+)
+
+#: In this order: structure first, then what takes its big-M from the bounds that have settled by then.
+_REWRITES: tuple[tuple[type, Callable[..., None]], ...] = (
+    (Pipeline, pipeline.lower),
+    (Convex, convex.lower),
+    (Maximum, maximum.lower),
+    (Product, product.lower),
+    (Implication, implication.lower),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Lowered:
+    """A linear program over the program's columns (first) and auxiliary ones, and how it came about."""
+
+    program: LinearProgram
+    notes: tuple[Note, ...]
+
+
+def lower(
+    program: Program,
+    *,
+    native: frozenset[str] = frozenset(),
+    integral: bool = False,
+    objective: int = 0,
+    fixed: tuple[tuple[int, float], ...] = (),
+    hint: Floats | None = None,
+) -> Lowered:
+    """Lower everything that is not ``native``.
+
+    ``integral``: the solver has integer columns only.  ``objective``: which objective is minimised;
+    ``fixed``: (objective, limit) pairs that earlier objectives must stay within.  ``hint`` is a partial point
+    (nan: unknown) over the program's columns.
+    """
+    blocks = list(program.rows)
+    for position, limit in fixed:
+        goal = program.objectives[position]
+        zero = np.zeros(len(goal.column), dtype=np.int64)
+        none, most = np.array([-np.inf]), np.array([limit - goal.constant])
+        blocks.append(RowBlock(Origin(goal.name), zero, goal.column, goal.coefficient, none, most))
+    lower_bound, upper_bound = tighten(program.lower, program.upper, program.integer, blocks)
+    state = State(lower_bound, upper_bound, program.integer.copy(), integral, blocks)
+    kept: list[GlobalConstraint] = []
+    for kind, rewrite in _REWRITES:
+        for constraint in program.constraints:
+            if isinstance(constraint, kind):
+                if kind.__name__ in native:
+                    kept.append(constraint)
+                else:
+                    rewrite(constraint, state)
+    goal = program.objectives[objective]
+    columns = len(state.lower)
+    cost = np.bincount(goal.column, weights=goal.coefficient, minlength=columns).astype(float)
+    start, column, coefficient, low, high, origin_start = assembled(state.blocks, columns)
+    point = None
+    if hint is not None:
+        point = np.full(columns, np.nan)
+        point[: len(hint)] = hint
+    linear = LinearProgram(
+        cost, goal.constant, state.lower, state.upper, state.integer, start, column, coefficient, low, high,
+        tuple(kept), point, tuple(b.origin for b in state.blocks), origin_start,
+    )  # fmt: skip
+    return Lowered(linear, tuple(state.notes))
+
+
+def assembled(
+    blocks: list[RowBlock], columns: int
+) -> tuple[Integers, Integers, Floats, Floats, Floats, Integers]:
+    """All rows as one matrix by rows: start, column, coefficient, bounds, and where each block begins."""
+    counts = np.array([b.rows for b in blocks], dtype=np.int64)
+    origin_start = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts)))
+    if not blocks:
+        none, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
+        return np.zeros(1, dtype=np.int64), none, floats, floats, floats, origin_start
+    row = np.concatenate([b.row + s for b, s in zip(blocks, origin_start, strict=False)])
+    column = np.concatenate([b.column for b in blocks])
+    coefficient = np.concatenate([b.coefficient for b in blocks])
+    row, column, coefficient = merged(row, column, coefficient, columns)
+    start = np.searchsorted(row, np.arange(int(origin_start[-1]) + 1))
+    low = np.concatenate([b.lower for b in blocks])
+    high = np.concatenate([b.upper for b in blocks])
+    return start, column, coefficient, low, high, origin_start

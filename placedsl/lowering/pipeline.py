@@ -1,0 +1,52 @@
+"""Source: Pipeline.  Target: linear rows over "at or before" columns.
+
+``reached[c, d]`` says that class c (nodes that always move together) sits in set d or in one before
+it; ``reached - member`` then says that it sits before.  Both are ideals of the precedence pairs, which
+is Fact 5.2 of Tarnawski et al. 2020 (a contiguous set is the difference of two ideals), and of two sets
+one comes entirely first.  Sets that are alike take the order of their numbers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placedsl.lowering.state import Note, State
+from placedsl.program.program import Origin, Pipeline
+
+
+def lower(constraint: Pipeline, state: State) -> None:
+    """Add the rows."""
+    member, back = np.unique(constraint.members, axis=1, return_inverse=True)
+    sets, classes = member.shape
+    before, after = back[constraint.before], back[constraint.after]
+    pairs = np.unique(np.stack((before, after))[:, before != after], axis=1)
+    before, after = pairs
+    origin = Origin(constraint.origin.name, constraint.origin.span)
+    reached = state.add_columns(sets * classes, 0, 1, state.integral).reshape(sets, classes)
+    state.add_rows(origin, [(reached.ravel(), 1.0), (member.ravel(), -1.0)], 0.0, np.inf)
+    u, v = reached[:, before].ravel(), reached[:, after].ravel()
+    x, y = member[:, before].ravel(), member[:, after].ravel()
+    state.add_rows(origin, [(u, 1.0), (v, -1.0)], 0.0, np.inf)
+    state.add_rows(origin, [(u, 1.0), (x, -1.0), (v, -1.0), (y, 1.0)], 0.0, np.inf)
+
+    def entirely_first(d: int, e: int) -> None:
+        state.add_rows(origin, [(reached[e], 1.0), (member[e], -1.0), (reached[d], -1.0)], 0.0, np.inf)
+
+    def first_if(d: int, e: int, column: int, when: bool) -> None:
+        switch = np.full(classes, column)
+        terms = [(reached[e], 1.0), (member[e], -1.0), (reached[d], -1.0), (switch, -1.0 if when else 1.0)]
+        state.add_rows(origin, terms, -1.0 if when else 0.0, np.inf)  # type: ignore[arg-type]
+
+    last_of: dict[int, int] = {}
+    for d in range(sets):
+        kind = int(constraint.alike[d])
+        if kind >= 0 and kind in last_of:
+            entirely_first(last_of[kind], d)
+        last_of[kind] = d
+    for d in range(sets):
+        for e in range(d + 1, sets):
+            if constraint.alike[d] < 0 or constraint.alike[d] != constraint.alike[e]:
+                (switch,) = state.add_columns(1, 0, 1, True)
+                first_if(d, e, switch, True)
+                first_if(e, d, switch, False)
+    state.notes.append(Note(constraint.origin.name, "pipeline to ideals", sets, 1.0))

@@ -1,0 +1,117 @@
+"""The problem: graph, machine, schedule, objectives and constraints, with all data in arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placedsl.diagnostics import Span
+from placedsl.expressions import Binder, Expression
+from placedsl.graph.graph import Floats, Graph, Integers
+from placedsl.machine.machine import Machine
+from placedsl.units import Dimension
+
+#: Constraints known by name: their meaning is a formula in ``models/constraints.place``.
+BUILT_IN = ("memory", "contiguous", "convex", "colocated")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A constraint of the spec.
+
+    ``built_in`` is the name of a built-in constraint, or empty for one that the user wrote; ``by``
+    is the node attribute of ``colocated by``.  ``body`` is the formula in either case.
+    """
+
+    name: str
+    built_in: str
+    by: str
+    body: Expression
+    span: Span
+
+
+@dataclass(frozen=True)
+class Objective:
+    """Something to minimise; ``name`` is how answers call it, ``dimension`` that of its value."""
+
+    name: str
+    body: Expression
+    dimension: Dimension
+    span: Span
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the ``solve`` block pins; None is "not said"."""
+
+    time_limit: float | None = None
+    gap: float | None = None
+    solver: str | None = None
+    method: str | None = None
+    workers: int | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Everything a path to a placement needs.  n nodes, t tensors, D devices.
+
+    ``time``      n x D running times; inf = not supported
+    ``transfer``  t x D times to move a tensor between RAM and the device (0 on hosts)
+    ``size``      t sizes: bytes where the graph gives them, else its transfer times
+    ``before``, ``after``   node pairs along which a contiguous placement may only go forward
+    ``orientation`` ``"against"``: the backward pass runs through the devices in the reverse order,
+                  ``"along"``: in the same order, ``""``: there is no backward part
+    ``sets``      the user's sets by name
+    ``groups``    per attribute that is partitioned by: n labels from 0
+    """
+
+    name: str
+    graph: Graph
+    machine: Machine
+    schedule: str
+    objectives: tuple[Objective, ...]
+    rules: tuple[Rule, ...]
+    sets: Mapping[str, Binder]
+    settings: Settings
+    time: Floats
+    transfer: Floats
+    size: Floats
+    before: Integers
+    after: Integers
+    orientation: str
+    groups: Mapping[str, Integers] = field(default_factory=dict)
+    time_unit: str = ""
+
+    @property
+    def accelerators(self) -> NDArray[np.bool_]:
+        """Which devices are accelerators."""
+        return np.array([d.kind == "accelerator" for d in self.machine.devices], dtype=bool)
+
+    @property
+    def device_memory(self) -> Floats:
+        """Memory of each device in bytes (inf: unlimited)."""
+        return np.array([d.memory for d in self.machine.devices])
+
+    def rule(self, built_in: str) -> Rule | None:
+        """The built-in constraint by that name, if the spec asks for it."""
+        return next((r for r in self.rules if r.built_in == built_in), None)
+
+    def colocation_groups(self) -> list[Integers]:
+        """One label array a ``colocated by`` of the spec."""
+        return [self.groups[r.by] for r in self.rules if r.built_in == "colocated"]
+
+    def interchangeable(self) -> Integers:
+        """A class number a device: devices of one class have the same kind, memory, times and transfers.
+
+        Custom constraints may still tell them apart; whoever breaks symmetry must look at those.
+        """
+        keys: dict[tuple[object, ...], int] = {}
+        out = np.empty(len(self.machine.devices), dtype=np.int64)
+        for i, device in enumerate(self.machine.devices):
+            key = (device.kind, device.memory, self.time[:, i].tobytes(), self.transfer[:, i].tobytes())
+            out[i] = keys.setdefault(key, len(keys))
+        return out

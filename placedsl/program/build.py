@@ -1,0 +1,214 @@
+"""A problem and a formulation to a program, and a solver's point back to a placement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from placedsl import expressions as core
+from placedsl.diagnostics import Diagnostic, InputError
+from placedsl.formulation import Formulation, NamedRule
+from placedsl.graph.contraction import Quotient
+from placedsl.problem import Problem
+from placedsl.program import affine
+from placedsl.program.ground import ROOT, Columns, Frame, Grounder
+from placedsl.program.program import (
+    Floats,
+    Implication,
+    Integers,
+    Maximum,
+    Objective,
+    Origin,
+    Product,
+    Program,
+    RowBlock,
+    VariableBlock,
+)
+from placedsl.program.universe import of_quotient, original, quotient_of, to_quotient
+
+
+@dataclass(frozen=True, eq=False)
+class Grounded:
+    """A program, with what is needed to read a placement off its points.
+
+    ``on`` is units x devices: the column that puts a unit on a device (-1: not supported).
+    ``impossible`` names rows that no placement can satisfy, whatever a solver says.
+    """
+
+    program: Program
+    quotient: Quotient
+    on: Integers
+    impossible: tuple[str, ...]
+
+    def placement(self, point: Floats) -> Integers:
+        """The device of each node of the problem."""
+        values = np.where(self.on >= 0, point[np.maximum(self.on, 0)], -1.0)
+        return np.argmax(values, axis=1)[self.quotient.unit_of_node]
+
+    def hint(self, device_of_node: Integers) -> Floats:
+        """A partial starting point: the placement's columns; nan for all others."""
+        point = np.full(self.program.columns, np.nan)
+        point[self.on[self.on >= 0]] = 0.0
+        device_of_unit = np.empty(self.quotient.units, dtype=np.int64)
+        device_of_unit[self.quotient.unit_of_node] = device_of_node
+        chosen = self.on[np.arange(self.quotient.units), device_of_unit]
+        point[chosen[chosen >= 0]] = 1.0
+        return point
+
+
+def choose_formulation(problem: Problem, formulations: Iterable[Formulation]) -> Formulation:
+    """The formulation that provides every objective under the problem's schedule."""
+    wanted = {n for o in problem.objectives for n in core.provided_names(o.body)}
+    fitting = [f for f in formulations if problem.schedule in f.schedules]
+    for formulation in fitting:
+        if wanted <= formulation.provides.keys():
+            return formulation
+    provided = sorted({n for f in fitting for n in f.provides} - {"on"})
+    span = problem.objectives[0].span
+    missing = ", ".join(sorted(wanted - {n for f in fitting for n in f.provides}))
+    message = f"no formulation provides {missing or 'this'} under schedule {problem.schedule}"
+    raise InputError([Diagnostic(message, span, "provided there: " + ", ".join(provided))])
+
+
+def build(problem: Problem, formulation: Formulation, *, contracted: bool = True) -> Grounded:
+    """Ground a formulation and the spec's constraints over a problem."""
+    quotient = quotient_of(problem, contracted)
+    columns = Columns()
+    inner = Grounder(of_quotient(problem, quotient), columns, {})
+    inner.formulation = formulation
+    outer = Grounder(original(problem), columns, problem.sets, inner, to_quotient(quotient))
+    outer.pairs = (problem.before, problem.after)
+    outer.edges = (problem.graph.edge_source, problem.graph.edge_target)
+    if all(r.built_in for r in problem.rules):
+        outer.alike = problem.interchangeable()
+    needed = _needed(problem, formulation)
+    for name in formulation.variables:
+        if name in needed:
+            inner.variables[name] = _variable_block(inner, formulation, name)
+
+    objectives = tuple(_objective(outer, o.body, o.name) for o in problem.objectives)
+    for rule in problem.rules:
+        outer.require(rule.body, ROOT, rule.name, rule.span)
+    spoken = len(columns.rows), len(columns.constraints)
+    for named in formulation.rules:
+        if _variables_of(named.body) <= needed:
+            inner.require(named.body, ROOT, _title(named), named.span)
+    columns = _tightened(inner, columns, spoken, objectives)
+
+    every = np.indices((quotient.units, len(problem.machine.devices))).reshape(2, -1)
+    on = inner.definition("on", (every[0], every[1]))
+    lookup = np.full(on.size, -1, dtype=np.int64)
+    lookup[on.row] = on.column
+    program = Program(
+        np.concatenate(columns.lower), np.concatenate(columns.upper), np.concatenate(columns.integer),
+        dict(inner.variables), tuple(r for r in columns.rows if r.rows), tuple(columns.constraints), objectives,
+    )  # fmt: skip
+    impossible = tuple(origin.describe(i) for origin, i in columns.impossible[:20])
+    return Grounded(program, quotient, lookup.reshape(quotient.units, -1), impossible)
+
+
+def _title(rule: NamedRule) -> str:
+    return f"{rule.name}({rule.label})" if rule.label else rule.name
+
+
+def _objective(grounder: Grounder, body: core.Expression, name: str) -> Objective:
+    value = grounder.value(body, ROOT)
+    return Objective(name, value.column, value.coefficient, float(value.constant[0]))
+
+
+def _variable_block(grounder: Grounder, formulation: Formulation, name: str) -> VariableBlock:
+    variable = formulation.variables[name]
+    frame, _ = grounder.expand(ROOT, variable.binders)
+    slots = [s for b in variable.binders for s in b.slots]
+    sorts = [s for b in variable.binders for s in b.sorts]
+    start = grounder.columns.count
+    columns = grounder.columns.add(frame.size, variable.low, variable.high, variable.integer)
+    lookup = np.full([grounder.universe.sizes[s] for s in sorts], -1, dtype=np.int64)
+    lookup[tuple(frame.slots[s] for s in slots)] = columns
+    return VariableBlock(name, lookup, start, frame.size, tuple(slots))
+
+
+def _variables_of(node: core.Expression) -> set[str]:
+    """The decision variables that an expression mentions itself."""
+    found: set[str] = set()
+    stack: list[core.Expression | core.SetExpression | core.Binder] = [node]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, core.Decision):
+            found.add(part.variable)
+        stack.extend(core.children(part))
+    return found
+
+
+def _needed(problem: Problem, formulation: Formulation) -> set[str]:
+    """The variables that the objectives and constraints of the spec rest on."""
+    waiting = [*(o.body for o in problem.objectives), *(r.body for r in problem.rules)]
+    if "on" in formulation.provides:
+        waiting.append(formulation.provides["on"].body)
+    found: set[str] = set()
+    seen: set[str] = set()
+    while waiting:
+        body = waiting.pop()
+        found |= _variables_of(body)
+        for name in core.provided_names(body) - seen:
+            seen.add(name)
+            if name in formulation.provides:
+                waiting.append(formulation.provides[name].body)
+    return found
+
+
+def _tightened(
+    grounder: Grounder, columns: Columns, spoken: tuple[int, int], objectives: tuple[Objective, ...]
+) -> Columns:
+    """Make maxima exact, and add ``tight`` rows, where something rewards a value that is too large.
+
+    Rows of the formulation itself define its variables from below and are not asked; what the spec
+    says (its first ``spoken`` rows and constraints) and the objectives are.
+    """
+    rewarded = np.zeros(columns.count, dtype=bool)
+    for objective in objectives:
+        rewarded[objective.column[objective.coefficient < 0]] = True
+    for block in columns.rows[: spoken[0]]:
+        _reward(rewarded, block)
+    for constraint in columns.constraints[: spoken[1]]:
+        if isinstance(constraint, Implication):
+            _reward(rewarded, constraint.rows)
+            rewarded[constraint.literal_column] = True
+        elif isinstance(constraint, Product):
+            rewarded[constraint.factor] = True
+    exact: set[int] = set()
+    while True:
+        before = len(exact)
+        for i, constraint in enumerate(columns.constraints):
+            if not isinstance(constraint, Maximum) or i in exact:
+                continue
+            rewarded[constraint.column[constraint.coefficient < 0]] = True
+            if rewarded[constraint.result].any():
+                exact.add(i)
+                rewarded[constraint.column] = True
+        if len(exact) == before:
+            break
+    for i in exact:
+        constraint = columns.constraints[i]
+        assert isinstance(constraint, Maximum)
+        columns.constraints[i] = replace(constraint, exact=True)
+    formulation = grounder.formulation
+    assert formulation is not None
+    for name, rules in formulation.tight.items():
+        block_of = grounder.variables.get(name)
+        if block_of is None or not rewarded[block_of.start : block_of.start + block_of.size].any():
+            continue
+        for rule in rules:
+            grounder.require(rule.body, ROOT, _title(rule), rule.span)
+    return columns
+
+
+def _reward(rewarded: np.ndarray, block: RowBlock) -> None:
+    upper = np.isfinite(block.upper)[block.row] & (block.coefficient < 0)
+    lower = np.isfinite(block.lower)[block.row] & (block.coefficient > 0)
+    rewarded[block.column[upper | lower]] = True
+
+
+__all__ = ["Frame", "Grounded", "Origin", "affine", "build", "choose_formulation"]

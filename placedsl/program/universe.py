@@ -1,0 +1,181 @@
+"""What the sets, relations and attributes of an expression are, as arrays.
+
+There are two universes: the problem as the user wrote it, and its quotient, in which nodes that must
+share a device are one and tensors with the same ends are one.  A formulation is grounded over the
+quotient, the constraints of a spec over the problem; ``to_quotient`` carries elements across.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from placedsl.expressions import Sort
+from placedsl.graph.contraction import Quotient, contract
+from placedsl.problem import Problem
+from placedsl.program.program import Floats, Integers
+
+Column = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """Members of each owner, by rows: owner i has ``member[start[i]:start[i+1]]``."""
+
+    start: Integers
+    member: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Universe:
+    """Sizes and labels by sort, set members, relations by owner sort, attribute columns.
+
+    ``attributes`` maps (sort, name) to one value an element, or elements x devices.
+    """
+
+    sizes: Mapping[Sort, int]
+    labels: Mapping[Sort, tuple[str, ...]]
+    sets: Mapping[str, tuple[Integers, ...]]
+    relations: Mapping[Sort, Relation]
+    attributes: Mapping[tuple[Sort, str], Column]
+
+
+def relation(owner: Integers, member: Integers, owners: int) -> Relation:
+    """A relation from its pairs."""
+    order = np.argsort(owner, kind="stable")
+    return Relation(np.searchsorted(owner[order], np.arange(owners + 1)), member[order])
+
+
+def quotient_of(problem: Problem, contracted: bool) -> Quotient:
+    """Contract what must share a device; without ``contracted``, every node stays one of its own."""
+    graph = problem.graph
+    contiguous = contracted and problem.rule("contiguous") is not None
+    return contract(
+        memory=graph.memory,
+        work=problem.time.T,
+        groups=problem.colocation_groups() if contracted else [],
+        before=problem.before if contiguous else None,
+        after=problem.after if contiguous else None,
+        tensor_producer=graph.tensor_producer,
+        read_tensor=graph.edge_tensor,
+        read_node=graph.edge_target,
+        transfer=problem.transfer.T,
+    )
+
+
+def _machine(problem: Problem) -> tuple[dict[str, tuple[Integers, ...]], dict[tuple[Sort, str], Column]]:
+    devices = problem.machine.devices
+    everyone = np.arange(len(devices))
+    sets: dict[str, tuple[Integers, ...]] = {
+        "devices": (everyone,),
+        "accelerators": (everyone[problem.accelerators],),
+        "hosts": (everyone[~problem.accelerators],),
+    }
+    for family in {d.family for d in devices}:
+        sets[family] = (np.array([i for i, d in enumerate(devices) if d.family == family]),)
+    attributes: dict[tuple[Sort, str], Column] = {("device", "memory"): problem.device_memory}
+    for name in ("name", "family", "kind"):
+        attributes["device", name] = np.array([getattr(d, name) for d in devices], dtype=object)
+    for name in {k for d in devices for k in d.attributes}:
+        attributes["device", name] = np.array([d.attributes.get(name, np.nan) for d in devices])
+    return sets, attributes
+
+
+def original(problem: Problem) -> Universe:
+    """The universe of the problem as written."""
+    graph = problem.graph
+    n, t = graph.nodes, graph.tensors
+    sets, attributes = _machine(problem)
+    nodes = np.arange(n)
+    sets |= {
+        "nodes": (nodes,), "forward": (nodes[~graph.backward],), "backward": (nodes[graph.backward],),
+        "tensors": (np.arange(t),), "edges": (graph.edge_source, graph.edge_target),
+        "reads": (graph.edge_tensor, graph.edge_target),
+    }  # fmt: skip
+    attributes |= {
+        ("node", "name"): np.array(graph.names, dtype=object),
+        ("node", "id"): np.array([str(i) for i in graph.ids], dtype=object),
+        ("node", "memory"): graph.memory, ("node", "backward"): graph.backward,
+        ("node", "time"): problem.time, ("node", "supported"): np.isfinite(problem.time),
+        ("tensor", "producer"): graph.tensor_producer, ("tensor", "size"): problem.size,
+        ("tensor", "transfer"): problem.transfer,
+    }  # fmt: skip
+    for name, values in graph.attributes.items():
+        attributes.setdefault(("node", name), values)
+    part = graph.backward.astype(np.int64)
+    relations = {
+        "part": relation(part, nodes, 2),
+        "tensor": relation(graph.edge_tensor, graph.edge_target, t),
+    }
+    devices = problem.machine.devices
+    sizes: dict[Sort, int] = {"node": n, "tensor": t, "device": len(devices), "part": 2}
+    producers = tuple(graph.names[p] for p in graph.tensor_producer)
+    labels: dict[Sort, tuple[str, ...]] = {
+        "node": graph.names, "tensor": producers, "device": tuple(d.name for d in devices),
+        "part": ("forward", "backward"),
+    }  # fmt: skip
+    for name, group in problem.groups.items():
+        sort = f"group:{name}"
+        count = int(group.max()) + 1 if n else 0
+        sizes[sort] = count
+        relations[sort] = relation(group, nodes, count)
+        sets[f"partition:{name}"] = (np.arange(count),)
+        first = np.full(count, n)
+        np.minimum.at(first, group, nodes)
+        attributes[sort, "first"] = first
+        labels[sort] = tuple(f"{name} of {graph.names[i]}" for i in first)
+    return Universe(sizes, labels, sets, relations, attributes)
+
+
+def of_quotient(problem: Problem, quotient: Quotient) -> Universe:
+    """The universe of the quotient."""
+    graph = problem.graph
+    units, t = quotient.units, len(quotient.tensor_producer)
+    sets, attributes = _machine(problem)
+    pins = np.diff(quotient.pin_start)
+    tensor = np.repeat(np.arange(t), pins)
+    reader = np.ones(len(quotient.pin_unit), dtype=bool)
+    reader[quotient.pin_start[:-1]] = False
+    read_tensor, read_unit = tensor[reader], quotient.pin_unit[reader]
+    backward = np.ones(units, dtype=bool)
+    np.logical_and.at(backward, quotient.unit_of_node, graph.backward)
+    size = np.zeros(t)
+    kept = quotient.tensor_of >= 0
+    np.add.at(size, quotient.tensor_of[kept], problem.size[kept])
+    everyone = np.arange(units)
+    sets |= {
+        "nodes": (everyone,), "forward": (everyone[~backward],), "backward": (everyone[backward],),
+        "tensors": (np.arange(t),), "edges": (quotient.tensor_producer[read_tensor], read_unit),
+        "reads": (read_tensor, read_unit),
+    }  # fmt: skip
+    attributes |= {
+        ("node", "memory"): quotient.memory, ("node", "backward"): backward,
+        ("node", "time"): quotient.work.T, ("node", "supported"): np.isfinite(quotient.work.T),
+        ("tensor", "producer"): quotient.tensor_producer, ("tensor", "size"): size,
+        ("tensor", "transfer"): quotient.transfer.T,
+    }  # fmt: skip
+    first = np.full(units, graph.nodes)
+    np.minimum.at(first, quotient.unit_of_node, np.arange(graph.nodes))
+    members = np.bincount(quotient.unit_of_node, minlength=units)
+    names = tuple(
+        graph.names[i] + (f" and {m - 1} more" if m > 1 else "") for i, m in zip(first, members, strict=True)
+    )
+    devices = problem.machine.devices
+    return Universe(
+        {"node": units, "tensor": t, "device": len(devices), "part": 2},
+        {"node": names, "tensor": tuple(names[p] for p in quotient.tensor_producer),
+         "device": tuple(d.name for d in devices), "part": ("forward", "backward")},
+        sets,
+        {"part": relation(backward.astype(np.int64), everyone, 2), "tensor": relation(read_tensor, read_unit, t)},
+        attributes,
+    )  # fmt: skip
+
+
+def to_quotient(quotient: Quotient) -> Mapping[Sort, Integers]:
+    """Element of the problem to element of the quotient, by sort (absent: the same positions)."""
+    return {"node": quotient.unit_of_node, "tensor": quotient.tensor_of}
+
+
+__all__ = ["Floats", "Relation", "Universe", "of_quotient", "original", "quotient_of", "to_quotient"]

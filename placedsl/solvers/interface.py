@@ -1,0 +1,79 @@
+"""What a solver file offers and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placedsl.program.program import LinearProgram
+
+Termination = Literal[
+    "optimal", "gap_reached", "time_limit", "infeasible", "unbounded", "interrupted", "error"
+]
+
+
+@dataclass(frozen=True)
+class Features:
+    """What a solver takes and can do.
+
+    ``native`` names the global constraints taken as they are (class names of
+    :mod:`placedsl.program.program`); all others are lowered to rows beforehand.
+    """
+
+    name: str
+    package: str
+    native: frozenset[str] = frozenset()
+    warm_start: bool = False
+    streams_incumbents: bool = False
+    integers_only: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long and how exact: seconds (None: no limit), relative gap, threads, seed."""
+
+    time_limit: float | None = None
+    gap: float = 1e-6
+    workers: int = 0
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """How a run ended, told in three separate parts.
+
+    ``termination`` why it stopped; ``incumbent`` the best point found (None: none was found);
+    ``bound`` a proven lower bound on the objective (-inf: none).  ``objective`` is the
+    solver's own value of the incumbent and is never believed.
+    """
+
+    termination: Termination
+    incumbent: NDArray[np.float64] | None
+    objective: float
+    bound: float
+    message: str = ""
+    seconds: float = 0.0
+    version: str = ""
+    details: dict[str, float] = field(default_factory=dict)
+
+
+Progress = Callable[[NDArray[np.float64] | None, float, float], bool]
+"""Called with (a new incumbent or None, its objective or inf, the proven bound or -inf);
+returns True when the run shall stop."""
+
+
+class Solver(Protocol):
+    """One file of this package: its features, whether it is there, and one run."""
+
+    features: Features
+
+    def available(self) -> str | None:
+        """The installed version, or None; must not import the solver."""
+
+    def run(self, program: LinearProgram, budget: Budget, progress: Progress) -> Outcome:
+        """Solve; never raises for what the solver says, only for what is wrong with the call."""

@@ -1,0 +1,188 @@
+"""Units and dimensions: `16 GiB`, `25 GB/s`, `3.5 ms`, `312 TFLOP/s`, `2.5 USD/h`, `10%`.
+
+Parsing of unit texts is pint's, over a registry that holds the field's units and no others
+(so that a typing error is an error, and nothing but this file says which units exist).
+Everything is normalised to seconds, bytes, US dollars and operations.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pint
+
+
+class UnitError(ValueError):
+    """A text that is no quantity, or a unit that does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """Exponents of the base dimensions; ``str()`` is the word used in messages."""
+
+    time: int = 0
+    data: int = 0
+    money: int = 0
+    operations: int = 0
+
+    def __mul__(self, other: Dimension) -> Dimension:
+        return Dimension(
+            self.time + other.time,
+            self.data + other.data,
+            self.money + other.money,
+            self.operations + other.operations,
+        )
+
+    def __truediv__(self, other: Dimension) -> Dimension:
+        return Dimension(
+            self.time - other.time,
+            self.data - other.data,
+            self.money - other.money,
+            self.operations - other.operations,
+        )
+
+    def __str__(self) -> str:
+        known = _WORDS.get(self)
+        if known is not None:
+            return known
+        parts = [(n, getattr(self, n)) for n in ("data", "operations", "money", "time")]
+        return " * ".join(n if e == 1 else f"{n}^{e}" for n, e in parts if e)
+
+
+NUMBER = Dimension()
+TIME = Dimension(time=1)
+DATA = Dimension(data=1)
+MONEY = Dimension(money=1)
+OPERATIONS = Dimension(operations=1)
+BANDWIDTH = DATA / TIME
+COMPUTE = OPERATIONS / TIME
+PRICE = MONEY / TIME
+
+_WORDS = {
+    NUMBER: "a plain number",
+    TIME: "time",
+    DATA: "data",
+    MONEY: "money",
+    OPERATIONS: "operations",
+    BANDWIDTH: "bandwidth",
+    COMPUTE: "compute rate",
+    PRICE: "price per time",
+}
+
+#: The unit in which a value of a dimension is written by default, and its size in SI.
+CANONICAL = {
+    NUMBER: ("", 1.0),
+    TIME: ("s", 1.0),
+    DATA: ("B", 1.0),
+    MONEY: ("USD", 1.0),
+    OPERATIONS: ("FLOP", 1.0),
+    BANDWIDTH: ("B/s", 1.0),
+    COMPUTE: ("FLOP/s", 1.0),
+    PRICE: ("USD/s", 1.0),
+}
+
+_PREFIXES = {
+    "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
+    "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40,
+}  # fmt: skip
+_UNITS = {
+    "s": "[time]", "min": "60 * s", "h": "3600 * s",
+    "B": "[data]", "bit": "B / 8",
+    "USD": "[money]", "FLOP": "[operations]", "percent": "0.01",
+}  # fmt: skip
+
+#: What a unit looks like in a text: the grammar's quantity token is built from this.
+UNIT_PATTERN = (
+    r"(?:%|(?:[numkMGTP]|[KMGT]i)?(?:s|B|bit|FLOP|USD)|min|h)"
+    r"(?:/(?:(?:[numkMGTP]|[KMGT]i)?(?:s|B|bit|FLOP|USD)|min|h))?"
+)
+_QUANTITY = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S.*)?\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number in SI units and its dimension."""
+
+    value: float
+    dimension: Dimension
+
+
+@lru_cache(maxsize=1)
+def _registry() -> pint.UnitRegistry:
+    import pint
+
+    registry: pint.UnitRegistry = pint.UnitRegistry(None)
+    for name, factor in _PREFIXES.items():
+        registry.define(f"p_{name}- = {factor!r} = {name}-")
+    for name, definition in _UNITS.items():
+        registry.define(f"{name} = {definition}")
+    return registry
+
+
+def unit_names() -> list[str]:
+    """Every unit that can be written without a denominator, most usual first."""
+    usual = ["s", "ms", "us", "min", "h", "B", "KiB", "MiB", "GiB", "kB", "MB", "GB", "Gbit", "GB/s", "Gbit/s"]
+    return [*usual, "TFLOP/s", "GFLOP/s", "FLOP", "USD", "USD/h", "%"]
+
+
+@lru_cache(maxsize=512)
+def parse_unit(text: str) -> Quantity:
+    """The size in SI and the dimension of a unit (``GB/s``); UnitError when there is none such."""
+    if text == "%":
+        return Quantity(0.01, NUMBER)
+    import pint
+
+    registry = _registry()
+    try:
+        unit = registry.parse_units(text)
+        factor, _ = registry.get_base_units(unit)
+        exponents = {str(k).strip("[]"): v for k, v in dict(registry.get_dimensionality(unit)).items()}
+    except (pint.errors.PintError, AttributeError, TypeError, ValueError, SyntaxError) as problem:
+        from placedsl.diagnostics import nearest
+
+        hint = nearest(text, unit_names())
+        raise UnitError(f"'{text}' is not a unit" + (f" ({hint})" if hint else "")) from problem
+    return Quantity(float(factor), Dimension(**{k: round(v) for k, v in exponents.items()}))
+
+
+def parse_quantity(text: str) -> Quantity:
+    """The value in SI and dimension of ``'16 GiB'``; UnitError when the text is not one."""
+    match = _QUANTITY.match(text)
+    if match is None:
+        raise UnitError(f"'{text}' is not a quantity: a number and a unit are expected, like '16 GiB'")
+    number = float(match[1])
+    unit = (match[2] or "").strip()
+    if not unit:
+        return Quantity(number, NUMBER)
+    size = parse_unit(unit)
+    return Quantity(number * size.value, size.dimension)
+
+
+def show(value: float, dimension: Dimension) -> str:
+    """A value in SI with its unit, readable (``16 GiB``, ``3.5 ms``); exact digits are not kept."""
+    if dimension == NUMBER:
+        return f"{value:.6g}"
+    if dimension == DATA:
+        for name, size in (("TiB", 2.0**40), ("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10)):
+            if abs(value) >= size:
+                return f"{value / size:.4g} {name}"
+        return f"{value:.6g} B"
+    if dimension == TIME:
+        for name, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+            if abs(value) >= size:
+                return f"{value / size:.6g} {name}"
+        return f"{value * 1e9:.6g} ns" if value else "0 s"
+    unit, size = CANONICAL.get(dimension, (str(dimension), 1.0))
+    return f"{value / size:.6g} {unit}"
+
+
+def exact(value: float, dimension: Dimension) -> str:
+    """A value in SI as a quantity of the language that reads back to the same number."""
+    unit, size = CANONICAL[dimension]
+    number = repr(value / size)
+    number = number.removesuffix(".0")
+    return f"{number} {unit}".rstrip()
