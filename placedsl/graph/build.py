@@ -1,0 +1,157 @@
+"""The one way to make a :class:`Graph`: raw columns in, every defect reported at its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placedsl.diagnostics import Diagnostic, InputError, Source, Span
+from placedsl.graph.graph import Floats, Graph, Integers, tensors_of_edges
+from placedsl.graph.order import cycle
+
+#: So many defects of one sort are shown one by one; the rest are counted.
+_MOST_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which datum a diagnostic is about: entry ``index`` of the nodes or edges, and its ``field``.
+
+    ``kind`` is node, edge or graph; fields are id, time, memory, source, target, cost.
+    """
+
+    kind: str
+    index: int | None = None
+    field: str | None = None
+
+
+Id = int | str
+Locate = Callable[[Place], Span]
+
+
+def build(
+    *,
+    source: Source,
+    ids: Sequence[Id],
+    names: Sequence[str],
+    time: Mapping[str, Floats],
+    memory: Floats,
+    backward: NDArray[np.bool_],
+    attributes: Mapping[str, NDArray[np.float64] | NDArray[np.object_]],
+    edges: Sequence[tuple[Id, Id]],
+    edge_time: Floats | None,
+    edge_bytes: Floats | None,
+    time_in_seconds: bool,
+    locate: Locate,
+    deployment: Mapping[str, float] | None = None,
+) -> Graph:
+    """Check the columns of a graph and put them together.
+
+    Arrays have one entry a node or edge; an edge carries a transfer time, bytes, or both (nan where
+    not given).  Raises InputError with every defect: no nodes, repeated ids, edges to nowhere, loops,
+    repeated edges, cycles, costs that are negative or not finite, nodes that run nowhere.
+    """
+    found: list[Diagnostic] = []
+    if not len(ids):
+        raise InputError([Diagnostic("the graph has no nodes", locate(Place("graph")), "a graph needs one at least")])
+    position = _positions(ids, locate, found)
+    for kind, values in time.items():
+        bad = ~(values >= 0)
+        _report(found, bad, lambda i, k=kind, v=values: _cost(f"the time on '{k}'", v[i]), locate, "node", "time")
+    if time:
+        nowhere = np.logical_and.reduce([np.isinf(v) for v in time.values()])
+        _report(found, nowhere, lambda i: (f"node '{names[i]}' has no time on any device", "it could run nowhere"),
+                locate, "node", "time")  # fmt: skip
+    _report(found, ~(memory >= 0) | np.isinf(memory), lambda i: _cost("the memory", memory[i]), locate, "node", "memory")
+    ends = _ends(edges, position, locate, found)
+    given = np.zeros(len(edges), dtype=bool)
+    for what, costs in (("the transfer time", edge_time), ("the size", edge_bytes)):
+        if costs is not None and len(edges):
+            given |= ~np.isnan(costs)
+            bad = (costs < 0) | np.isinf(costs)
+            _report(found, bad, lambda i, w=what, c=costs: _cost(w, c[i]), locate, "edge", "cost")
+    if len(edges):
+        _report(found, ~given, lambda i: ("this edge has no cost", "a finite number, 0 or more, is expected"),
+                locate, "edge", "cost")  # fmt: skip
+    if found:
+        raise InputError(found)
+    edge_source, edge_target = ends
+    loop = cycle(len(ids), edge_source, edge_target)
+    if loop:
+        shown = " -> ".join(f"'{names[i]}'" for i in [*loop[:8], *(loop[:1] if len(loop) <= 8 else [])])
+        more = "" if len(loop) <= 8 else f" -> … ({len(loop)} nodes)"
+        at = next(i for i, pair in enumerate(edges) if position[pair[0]] == loop[0] and position[pair[1]] == loop[1 % len(loop)])
+        message = f"the graph has a cycle: {shown}{more}"
+        raise InputError([Diagnostic(message, locate(Place("edge", at, "source")), "a computation graph has none")])
+    unknown = np.full(len(edges), np.nan)
+    times = unknown if edge_time is None else edge_time
+    sizes = unknown if edge_bytes is None else edge_bytes
+    ranked = np.unique(np.stack((np.nan_to_num(times, nan=-1.0), np.nan_to_num(sizes, nan=-1.0)), 1), axis=0, return_inverse=True)[1]
+    edge_tensor, producer, first = tensors_of_edges(edge_source, ranked.ravel().astype(float), len(ids))
+    return Graph(
+        ids=tuple(ids), names=tuple(names), time=dict(time), memory=memory.astype(float), backward=backward,
+        attributes=dict(attributes), edge_source=edge_source, edge_target=edge_target, edge_tensor=edge_tensor,
+        tensor_producer=producer, tensor_time=times[first], tensor_bytes=sizes[first],
+        time_in_seconds=time_in_seconds, source=source, deployment=dict(deployment or {}),
+    )  # fmt: skip
+
+
+def _cost(what: str, value: float) -> tuple[str, str]:
+    kind = "missing or not a number" if np.isnan(value) else "negative" if value < 0 else "infinite"
+    return f"{what} is {kind}", "a finite number, 0 or more, is expected"
+
+
+def _report(
+    found: list[Diagnostic],
+    bad: NDArray[np.bool_],
+    say: Callable[[int], tuple[str, str]],
+    locate: Locate,
+    kind: str,
+    field: str,
+) -> None:
+    rows = np.flatnonzero(bad)
+    for i in rows[:_MOST_SHOWN]:
+        message, hint = say(int(i))
+        found.append(Diagnostic(message, locate(Place(kind, int(i), field)), hint))
+    if len(rows) > _MOST_SHOWN:
+        i = int(rows[_MOST_SHOWN])
+        message = f"and {len(rows) - _MOST_SHOWN} more like these: {say(i)[0]}"
+        found.append(Diagnostic(message, locate(Place(kind, i, field))))
+
+
+def _positions(ids: Sequence[Id], locate: Locate, found: list[Diagnostic]) -> dict[Id, int]:
+    position: dict[Id, int] = {}
+    texts: dict[str, int] = {}
+    repeated = np.zeros(len(ids), dtype=bool)
+    for i, own in enumerate(ids):
+        position.setdefault(own, i)
+        repeated[i] = texts.setdefault(str(own), i) != i
+    _report(found, repeated, lambda i: (f"node '{ids[i]}' is there twice", "every id is needed once"),
+            locate, "node", "id")  # fmt: skip
+    return position
+
+
+def _ends(
+    edges: Sequence[tuple[Id, Id]], position: Mapping[Id, int], locate: Locate, found: list[Diagnostic]
+) -> tuple[Integers, Integers]:
+    ends = np.full((2, len(edges)), -1, dtype=np.int64)
+    for i, pair in enumerate(edges):
+        for side in (0, 1):
+            ends[side, i] = position.get(pair[side], -1)
+    for side, field in ((0, "source"), (1, "target")):
+        _report(found, ends[side] < 0, lambda i, s=side: (f"there is no node '{edges[i][s]}'", "edges join nodes of the graph"),
+                locate, "edge", field)  # fmt: skip
+    known = (ends >= 0).all(axis=0)
+    loop = known & (ends[0] == ends[1])
+    _report(found, loop, lambda i: (f"node '{edges[i][0]}' has an edge to itself", "a computation graph has no cycles"),
+            locate, "edge", "target")  # fmt: skip
+    key = np.where(known, ends[0] * max(1, len(position)) + ends[1], -1 - np.arange(len(edges)))
+    _, first = np.unique(key, return_index=True)
+    twice = np.ones(len(edges), dtype=bool)
+    twice[first] = False
+    _report(found, twice, lambda i: (f"the edge from '{edges[i][0]}' to '{edges[i][1]}' is there twice", "one is enough"),
+            locate, "edge", "source")  # fmt: skip
+    return ends[0], ends[1]

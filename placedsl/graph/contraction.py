@@ -1,0 +1,140 @@
+"""Contracting what must share a device, and what direction a backward pass runs in.
+
+Tarnawski et al. 2020, Appendix B: nodes of one colour class, and nodes on a cycle of the precedence
+pairs, always share a device.  Backward nodes without a forward sibling ("orphans") need no artificial
+forward node here: their pairs take part in the precedence like all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from placedsl.graph.graph import Booleans, Floats, Integers
+from placedsl.graph.order import components, renumbered
+
+
+@dataclass(frozen=True, eq=False)
+class Quotient:
+    """A graph in which nodes that must share a device are one *unit*.  u units, t tensors.
+
+    ``unit_of_node``     n unit positions
+    ``before``, ``after``   pairs of different units along which a contiguous placement goes forward
+    ``memory``           u sizes
+    ``work``             device types x u times (inf: some member is not supported)
+    ``tensor_producer``  t units; ``pin_start``, ``pin_unit``: the units that touch tensor i are
+                         ``pin_unit[pin_start[i]:pin_start[i+1]]``, the producer first, readers after it
+    ``transfer``         device types x t times
+    ``tensor_of``        per tensor of the graph its tensor here (-1: it never leaves one unit)
+    """
+
+    unit_of_node: Integers
+    units: int
+    before: Integers
+    after: Integers
+    memory: Floats
+    work: Floats
+    tensor_producer: Integers
+    pin_start: Integers
+    pin_unit: Integers
+    transfer: Floats
+    tensor_of: Integers
+
+
+def joined(nodes: int, groups: Sequence[Integers], before: Integers, after: Integers) -> Integers:
+    """A unit number a node: nodes of one group, in any of the partitions, and nodes on a cycle are one."""
+    source, target = [before], [after]
+    for labels in groups:
+        order = np.argsort(labels, kind="stable")
+        same = labels[order][1:] == labels[order][:-1]
+        a, b = order[:-1][same], order[1:][same]
+        source += [a, b]
+        target += [b, a]
+    return components(nodes, np.concatenate(source), np.concatenate(target))
+
+
+def backward_orientation(
+    *, backward: Booleans, edge_source: Integers, edge_target: Integers, groups: Sequence[Integers]
+) -> tuple[Integers, Integers, str]:
+    """The precedence pairs of a pipeline: forward edges as they are, backward edges turned round or not.
+
+    A backward pass runs through the pipeline from its last device to its first ("against"); a few
+    published training graphs have it the other way ("along").  Chosen is what leaves more units after
+    contraction, "against" when both leave the same.  Edges between the parts give no pair.
+    """
+    ahead = ~backward[edge_source] & ~backward[edge_target]
+    behind = backward[edge_source] & backward[edge_target]
+    forward = edge_source[ahead], edge_target[ahead]
+    back = edge_source[behind], edge_target[behind]
+    against = (np.concatenate((forward[0], back[1])), np.concatenate((forward[1], back[0])))
+    if not len(back[0]):
+        return *against, "against"
+    along = (np.concatenate((forward[0], back[0])), np.concatenate((forward[1], back[1])))
+    count = [int(joined(len(backward), groups, *pairs).max(initial=-1)) for pairs in (against, along)]
+    return (*against, "against") if count[0] >= count[1] else (*along, "along")
+
+
+def contract(
+    *,
+    memory: Floats,
+    work: Floats,
+    groups: Sequence[Integers],
+    before: Integers | None,
+    after: Integers | None,
+    tensor_producer: Integers,
+    read_tensor: Integers,
+    read_node: Integers,
+    transfer: Floats,
+) -> Quotient:
+    """The quotient of a graph.  ``work`` is types x nodes, ``transfer`` types x tensors; the pairs ``before``,
+    ``after`` are None where contiguity is not asked for.  ``read_tensor``/``read_node`` have one entry a read.
+    """
+    nodes, tensors = len(memory), len(tensor_producer)
+    none = np.zeros(0, dtype=np.int64)
+    pairs = (none, none) if before is None or after is None else (before, after)
+    unit = joined(nodes, groups, *pairs)
+    units = int(unit.max(initial=-1)) + 1
+    first, second = unit[pairs[0]], unit[pairs[1]]
+    apart = first != second
+    known = np.unique(np.stack((first[apart], second[apart])), axis=1)
+    unit_work = np.zeros((len(work), units))
+    np.add.at(unit_work, (slice(None), unit), work)
+    unit_memory = np.bincount(unit, weights=memory, minlength=units)
+
+    # Pins: one a (tensor, unit) that touches it, the producer's first.
+    producer = unit[tensor_producer]
+    pin_tensor = np.concatenate((np.arange(tensors), read_tensor))
+    pin_unit = np.concatenate((producer, unit[read_node]))
+    key = np.unique(pin_tensor * max(1, units) + pin_unit)
+    pin_tensor, pin_unit = key // max(1, units), key % max(1, units)
+    counts = np.bincount(pin_tensor, minlength=tensors)
+    crossing = counts > 1
+    # Tensors with one producer and the same readers are one: their transfers add up.
+    order = np.lexsort((pin_unit, pin_unit != producer[pin_tensor], pin_tensor))
+    pin_tensor, pin_unit = pin_tensor[order], pin_unit[order]
+    start = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts)))
+    seen: dict[bytes, int] = {}
+    tensor_of = np.full(tensors, -1, dtype=np.int64)
+    kept: list[int] = []
+    for i in np.flatnonzero(crossing).tolist():
+        name = pin_unit[start[i] : start[i + 1]].tobytes()
+        if name not in seen:
+            seen[name] = len(kept)
+            kept.append(i)
+        tensor_of[i] = seen[name]
+    merged = np.zeros((len(transfer), len(kept)))
+    some = np.flatnonzero(tensor_of >= 0)
+    np.add.at(merged, (slice(None), tensor_of[some]), transfer[:, some])
+    lengths = counts[kept]
+    pin_start = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(lengths)))
+    pins = [pin_unit[start[i] : start[i + 1]] for i in kept]
+    return Quotient(
+        unit_of_node=unit, units=units, before=known[0], after=known[1], memory=unit_memory, work=unit_work,
+        tensor_producer=producer[kept], pin_start=pin_start, pin_unit=np.concatenate(pins) if pins else none,
+        transfer=merged, tensor_of=tensor_of,
+    )  # fmt: skip
+
+
+__all__ = ["Quotient", "backward_orientation", "contract", "joined", "renumbered"]

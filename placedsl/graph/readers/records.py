@@ -1,0 +1,108 @@
+"""Reading fields out of JSON records, with every wrong one reported at its place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
+from placedsl.graph.readers.json_places import place_of
+
+_WORDS = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
+
+
+def word(value: object) -> str:
+    """What a JSON value is, in words."""
+    return _WORDS.get(type(value), "a number")
+
+
+class Document:
+    """A parsed JSON text; ``found`` collects what is wrong with it."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.found: list[Diagnostic] = []
+        try:
+            self.root: Any = json.loads(source.text)
+        except json.JSONDecodeError as problem:
+            ended = not source.text[problem.pos :].strip()
+            message = "the file ends in the middle of its JSON" if ended else f"this is not JSON: {problem.msg}"
+            at = min(problem.pos, max(0, len(source.text.rstrip()) - 1))
+            raise InputError([Diagnostic(message, source.span(at), "was it cut off?" if ended else "")]) from None
+        except RecursionError:
+            raise InputError([Diagnostic("this JSON is nested too deeply", source.whole())]) from None
+        if not isinstance(self.root, dict):
+            raise InputError([Diagnostic(f"an object is expected, this is {word(self.root)}", source.whole())])
+
+    def span(self, *path: str | int) -> Span:
+        """Where the value under this path stands."""
+        return place_of(self.source, path)
+
+    def error(self, path: tuple[str | int, ...], message: str, hint: str = "") -> None:
+        """Something is wrong with the value under this path."""
+        self.found.append(Diagnostic(message, self.span(*path), hint))
+
+    def stop(self) -> None:
+        """Raise what was found so far, if anything."""
+        if self.found:
+            raise InputError(self.found[:100])
+
+    def records(self, name: str) -> list[Mapping[str, Any]]:
+        """The list of objects under a key."""
+        value = self.root.get(name)
+        if not isinstance(value, list):
+            what = "is missing" if name not in self.root else f"is {word(value)}"
+            self.error((name,), f"'{name}' {what}: a list is expected", nearest(name, self.root))
+            self.stop()
+            return []
+        for i, entry in enumerate(value):
+            if not isinstance(entry, dict):
+                self.error((name, i), f"an object is expected, this is {word(entry)}")
+        self.stop()
+        return value
+
+    def number(self, path: tuple[str | int, ...], record: Mapping[str, Any], key: str, default: float | None = None) -> float:
+        """A number (nan is for the graph builder to report); ``default`` where it may be absent."""
+        value = record.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            if key not in record:
+                self.error(path, f"this has no '{key}'", nearest(key, record))
+            else:
+                self.error((*path, key), f"'{key}' is a number, this is {word(value)}")
+            return 0.0
+        return float(value)
+
+    def identifier(self, path: tuple[str | int, ...], record: Mapping[str, Any], key: str) -> int | str:
+        """An id: a whole number or a text."""
+        value = record.get(key)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            if key not in record:
+                self.error(path, f"this has no '{key}'", nearest(key, record))
+            else:
+                self.error((*path, key), f"'{key}' is a whole number or a text, this is {word(value)}")
+            return ""
+        return value
+
+    def truth(self, path: tuple[str | int, ...], record: Mapping[str, Any], key: str, default: bool) -> bool:
+        """true, false, 1 or 0."""
+        value = record.get(key, default)
+        if value not in (True, False, 0, 1):
+            self.error((*path, key), f"'{key}' is true or false, this is {word(value)}")
+        return bool(value)
+
+    def text(self, path: tuple[str | int, ...], record: Mapping[str, Any], key: str, default: str) -> str:
+        """A text."""
+        value = record.get(key, default)
+        if not isinstance(value, str):
+            self.error((*path, key), f"'{key}' is a text, this is {word(value)}")
+            return default
+        return value
+
+    def known(self, path: tuple[str | int, ...], record: Mapping[str, Any], keys: tuple[str, ...]) -> None:
+        """Report keys that mean nothing."""
+        for key in record:
+            if key not in keys:
+                self.error((*path, key), f"'{key}' means nothing here", nearest(key, keys))
