@@ -5,11 +5,12 @@ Read from the files in ``models/``; grounded by :mod:`placedsl.program`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from placedsl.diagnostics import Span
-from placedsl.expressions import Binder, Expression, Sort
+from placedsl.diagnostics import Diagnostic, InputError, Span
+from placedsl.expressions import Binder, Expression, Sort, provided_names
+from placedsl.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -60,3 +61,17 @@ class Formulation:
     rules: tuple[NamedRule, ...]
     tight: Mapping[str, tuple[NamedRule, ...]]
     span: Span
+
+
+def choose(problem: Problem, formulations: Iterable[Formulation]) -> Formulation:
+    """The formulation that provides every objective under the problem's schedule."""
+    wanted = {n for o in problem.objectives for n in provided_names(o.body)}
+    fitting = [f for f in formulations if problem.schedule in f.schedules]
+    for formulation in fitting:
+        if wanted <= formulation.provides.keys():
+            return formulation
+    provided = sorted({n for f in fitting for n in f.provides} - {"on"})
+    span = problem.objectives[0].span
+    missing = ", ".join(sorted(wanted - {n for f in fitting for n in f.provides}))
+    message = f"no formulation provides {missing or 'this'} under schedule {problem.schedule}"
+    raise InputError([Diagnostic(message, span, "provided there: " + ", ".join(provided))])

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placedsl.algorithms.ideals import Ideals
-from placedsl.algorithms.ideal_kernel import extend
+from placedsl.algorithms.ideal_kernel import extend, remaining
 from placedsl.graph.contraction import Quotient
 from placedsl.graph.graph import Floats, Integers
 
@@ -90,7 +90,7 @@ def best_chain(
     came_by = np.full((lattice.count, states), -1, dtype=np.int8)
     limit = np.array([at_most * (1 + 1e-12) if np.isfinite(at_most) else np.inf])
     spare = (classes.total - digits.sum(axis=1)).astype(np.float64)
-    total = float(least.sum())
+    rest = remaining(lattice.cover_start, lattice.cover_rank, lattice.cover_ideal, least)
     pairs, complete, done = 0, True, 0
     batch = 16
     while done < lattice.count:
@@ -98,7 +98,7 @@ def best_chain(
         began = time.monotonic()
         pairs += extend(
             done, end, lattice.cover_start, lattice.cover_rank, lattice.cover_ideal, units,
-            np.where(possible, work, 0.0), possible, least, total, quotient.memory[order],
+            np.where(possible, work, 0.0), possible, rest, quotient.memory[order],
             np.array(classes.memory), touch_start, touched, pins, quotient.transfer,
             free, stride, spare, value, came_from, came_by, limit,
         )  # fmt: skip

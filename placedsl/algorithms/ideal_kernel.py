@@ -8,7 +8,7 @@ from numba import njit
 
 @njit(cache=True)
 def extend(  # type: ignore[no-untyped-def]
-    first, last, cover_start, cover_rank, cover_ideal, units, work, possible, least, total, memory, capacity,
+    first, last, cover_start, cover_rank, cover_ideal, units, work, possible, rest, memory, capacity,
     touch_start, touched, pins, transfer, free, stride, spare, value, came_from, came_by, limit,
 ):  # fmt: skip
     """Extend ideals ``first`` to ``last - 1`` by every set that one device can take; returns the pairs met.
@@ -26,17 +26,15 @@ def extend(  # type: ignore[no-untyped-def]
     moved = np.zeros((units + 1, kinds))
     held = np.zeros(units + 1)
     barred = np.zeros((units + 1, kinds), dtype=np.int64)
-    done_work = np.zeros(units + 1)
     pairs = 0
     live = np.zeros(states, dtype=np.int64)
     for base in range(first, last):
         if base == everything:
             continue
-        # What lies in the base, in time that no device can undercut.
-        ideal, settled = base, 0.0
         alive = 0
         for s in range(states):
-            if value[base, s] <= limit[0]:
+            # What is left must fit into the devices that are left, on the fastest device each.
+            if value[base, s] <= limit[0] and rest[base] <= spare[s] * limit[0] * (1.0 + 1e-9):
                 live[alive] = s
                 alive += 1
         if alive == 0:
@@ -112,3 +110,14 @@ def extend(  # type: ignore[no-untyped-def]
                         if goal == everything and reached < limit[0]:
                             limit[0] = reached
     return pairs
+
+
+@njit(cache=True)
+def remaining(cover_start, cover_rank, cover_ideal, least):  # type: ignore[no-untyped-def]
+    """For each ideal, the sum of ``least`` over what is not in it."""
+    rest = np.zeros(len(cover_start) - 1)
+    rest[0] = least.sum()
+    for ideal in range(len(rest)):
+        for e in range(cover_start[ideal], cover_start[ideal + 1]):
+            rest[cover_ideal[e]] = rest[ideal] - least[cover_rank[e]]
+    return rest

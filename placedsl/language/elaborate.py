@@ -27,7 +27,7 @@ S = TypeVar("S", bound=syntax.Statement)
 
 
 @dataclass(frozen=True)
-class Spec:
+class Elaborated:
     """A checked spec: the problem, the formulations that can state it, and the text it came from."""
 
     problem: Problem
@@ -37,7 +37,7 @@ class Spec:
     checked_formulations: Callable[[], list[Formulation]]
 
 
-def elaborate(module: syntax.Module, base: Path, overrides: Mapping[str, str] | None = None) -> Spec:
+def elaborate(module: syntax.Module, base: Path, overrides: Mapping[str, str] | None = None) -> Elaborated:
     """Check a parsed spec and read its data.  ``base``: the folder that file names are relative to.
 
     ``overrides`` are parameter values as texts (``--set name=value``).  Raises InputError with every
@@ -71,7 +71,7 @@ class _Elaboration:
             return None
         return statements[0]
 
-    def run(self) -> Spec:
+    def run(self) -> Elaborated:
         self.constants = self.checker(_no_words())
         self.read_parameters()
         all_devices, families = deployment.devices(self.constants, self.all(syntax.DeviceFamily))
@@ -113,7 +113,7 @@ class _Elaboration:
             size=size, before=before, after=after, orientation=orientation, groups=groups,
             time_unit="s" if graph.time_in_seconds else "",
         )  # fmt: skip
-        return Spec(problem, self.module, words, self.parameters, lambda: library.formulations(words))
+        return Elaborated(problem, self.module, words, self.parameters, lambda: library.formulations(words))
 
     def fail(self) -> None:
         """Raise what has been found so far, in the order of the text."""

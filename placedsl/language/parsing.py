@@ -21,6 +21,11 @@ KEYWORDS = (
     "graph", "device", "link", "interconnect", "param", "set", "schedule", "minimize", "subject",
     "solve", "formulation", "constraint", "node", "var", "provides", "tight",
 )  # fmt: skip
+#: Words that cannot be names without quotes.
+RESERVED = frozenset((
+    *KEYWORDS, "forall", "if", "then", "else", "or", "and", "not", "on", "in", "sum", "count", "max", "min", "by",
+    "to", "from", "where",
+))  # fmt: skip
 _MOST_ERRORS = 20
 _TRIES = 60
 

@@ -58,20 +58,6 @@ class Grounded:
         return point
 
 
-def choose_formulation(problem: Problem, formulations: Iterable[Formulation]) -> Formulation:
-    """The formulation that provides every objective under the problem's schedule."""
-    wanted = {n for o in problem.objectives for n in core.provided_names(o.body)}
-    fitting = [f for f in formulations if problem.schedule in f.schedules]
-    for formulation in fitting:
-        if wanted <= formulation.provides.keys():
-            return formulation
-    provided = sorted({n for f in fitting for n in f.provides} - {"on"})
-    span = problem.objectives[0].span
-    missing = ", ".join(sorted(wanted - {n for f in fitting for n in f.provides}))
-    message = f"no formulation provides {missing or 'this'} under schedule {problem.schedule}"
-    raise InputError([Diagnostic(message, span, "provided there: " + ", ".join(provided))])
-
-
 def build(problem: Problem, formulation: Formulation, *, contracted: bool = True) -> Grounded:
     """Ground a formulation and the spec's constraints over a problem."""
     quotient = quotient_of(problem, contracted)
@@ -211,4 +197,4 @@ def _reward(rewarded: np.ndarray, block: RowBlock) -> None:
     rewarded[block.column[upper | lower]] = True
 
 
-__all__ = ["Frame", "Grounded", "Origin", "affine", "build", "choose_formulation"]
+__all__ = ["Frame", "Grounded", "Origin", "affine", "build"]

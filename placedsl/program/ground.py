@@ -75,7 +75,10 @@ class Columns:
 
     def add_rows(self, origin: Origin, body: Affine, lower: Floats, upper: Floats) -> None:
         """``lower <= body <= upper``; rows without columns are decided here."""
-        lower, upper = lower - body.constant, upper - body.constant
+        # A side that is infinite (a memory without limit) leaves a row that always or never holds.
+        with np.errstate(invalid="ignore"):
+            lower = np.where(np.isneginf(lower), lower, lower - body.constant)
+            upper = np.where(np.isposinf(upper), upper, upper - body.constant)
         filled = np.zeros(body.size, dtype=bool)
         filled[body.row[body.coefficient != 0.0]] = True
         slack = 1e-9

@@ -1,0 +1,5 @@
+"""``python -m placedsl``."""
+
+from placedsl.cli import run
+
+run()

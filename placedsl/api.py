@@ -1,0 +1,90 @@
+"""The Python face: load a spec, solve it, look at it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from placedsl.diagnostics import Source
+from placedsl.language.elaborate import Elaborated, elaborate
+from placedsl.language.parsing import parse, read_source
+from placedsl.problem import Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from placedsl.answer import Answer
+    from placedsl.cost.evaluate import Evaluation
+    from placedsl.planner import Progress
+
+
+class Spec:
+    """A checked spec with its data: what :func:`load` gives."""
+
+    def __init__(self, elaborated: Elaborated, read_seconds: float = 0.0) -> None:
+        self.elaborated = elaborated
+        self.read_seconds = read_seconds
+
+    @property
+    def problem(self) -> Problem:
+        """The problem: graph, machine, objectives and rules as arrays and expressions."""
+        return self.elaborated.problem
+
+    def solve(
+        self,
+        *,
+        solver: str | None = None,
+        method: str | None = None,
+        time_limit: float | None = None,
+        gap: float | None = None,
+        workers: int | None = None,
+        seed: int | None = None,
+        progress: Progress | None = None,
+    ) -> Answer:
+        """Find a placement; what is None is as the spec's ``solve`` block says, else the default.
+
+        ``solver`` auto, cp-sat, highs, pyomo (or pyomo:NAME), mip, cvxpy; ``method`` auto, dp, program;
+        ``time_limit`` seconds; ``gap`` relative; ``progress`` hears (value, bound, seconds).
+        """
+        from placedsl.planner import Request, solve
+
+        request = Request(solver, method, time_limit, gap, workers, seed)
+        return solve(self.problem, self.elaborated.checked_formulations, request, progress, self.read_seconds)
+
+    def evaluate(self, placement: Mapping[str, str] | Sequence[int]) -> Evaluation:
+        """What a placement costs and violates: node id to device name, or one device position a node."""
+        from placedsl.cost.evaluate import evaluate
+        from placedsl.placement import positions
+
+        given = positions(self.problem, placement) if isinstance(placement, Mapping) else list(placement)
+        return evaluate(self.problem, given)
+
+    def explain(self, *, solver: str | None = None, method: str | None = None) -> str:
+        """The elaborated spec, and which path will be taken and why."""
+        from placedsl.planner import Request
+        from placedsl.report.elaborated import elaborated
+        from placedsl.report.explain import explain
+
+        analysis = explain(self.problem, self.elaborated.checked_formulations, Request(solver, method))
+        comment = "\n".join(f"# {line}".rstrip() for line in analysis.rstrip().split("\n"))
+        return elaborated(self.elaborated) + "\n" + comment + "\n"
+
+
+def load(path: str | Path, parameters: Mapping[str, str] | None = None) -> Spec:
+    """Read and check a ``.place`` file; InputError with every diagnostic when it cannot be used.
+
+    ``parameters`` gives values (as texts, ``"16 GiB"``) to parameters of the spec.
+    """
+    began = time.monotonic()
+    path = Path(path)
+    return _spec(read_source(path), path.parent, parameters, began)
+
+
+def loads(text: str, folder: str | Path = ".", parameters: Mapping[str, str] | None = None) -> Spec:
+    """Read and check a spec from a text; ``folder`` is where its file names start from."""
+    return _spec(Source("<text>", text), Path(folder), parameters, time.monotonic())
+
+
+def _spec(source: Source, folder: Path, parameters: Mapping[str, str] | None, began: float) -> Spec:
+    elaborated = elaborate(parse(source), folder, parameters)
+    return Spec(elaborated, time.monotonic() - began)

@@ -1,0 +1,267 @@
+"""The command line: ``placedsl solve | check | explain | evaluate | import | solvers``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from placedsl.diagnostics import Diagnostic, InputError, PlacedslError, UsageError
+
+_EXIT_FAULT = 70
+_EXIT_USAGE = 2
+
+
+class _Duration(click.ParamType):
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """``60s``, ``10 min`` or a number of seconds."""
+        from placedsl.units import NUMBER, TIME, UnitError, parse_quantity
+
+        if isinstance(value, float):
+            return value
+        try:
+            quantity = parse_quantity(str(value))
+        except UnitError as problem:
+            self.fail(str(problem), param, ctx)
+        if quantity.dimension not in (TIME, NUMBER) or quantity.value <= 0:
+            self.fail(f"'{value}' is no time: as in 60s or '10 min'", param, ctx)
+        return quantity.value
+
+
+class _Share(click.ParamType):
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """``1%`` or ``0.01``."""
+        from placedsl.units import NUMBER, UnitError, parse_quantity
+
+        if isinstance(value, float):
+            return value
+        try:
+            quantity = parse_quantity(str(value))
+        except UnitError as problem:
+            self.fail(str(problem), param, ctx)
+        if quantity.dimension != NUMBER or not 0 <= quantity.value < 1:
+            self.fail(f"'{value}' is no share: as in 1% or 0.01", param, ctx)
+        return quantity.value
+
+
+def _settings(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    out = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not equals or not name.strip():
+            raise click.BadParameter(f"'{value}' is not name=value")
+        out[name.strip()] = text.strip()
+    return out
+
+
+_SPEC = click.argument("spec", type=click.Path(path_type=Path))
+_SET = click.option(
+    "--set", "parameters", multiple=True, metavar="NAME=VALUE", callback=_settings, help="Give a parameter its value."
+)
+_SOLVER = click.option("--solver", metavar="NAME", help="auto, cp-sat, highs, pyomo[:NAME], mip or cvxpy.")
+_METHOD = click.option("--method", metavar="NAME", help="auto, dp or program.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="placedsl")
+def cli() -> None:
+    """Say where the operators of a neural network may run; get a placement with a proven bound."""
+
+
+@cli.command()
+@_SPEC
+@_SOLVER
+@_METHOD
+@click.option("--time-limit", type=_Duration(), help="As in 60s or '10 min'.")
+@click.option("--gap", type=_Share(), help="Stop this near the bound, as in 1%.")
+@click.option("--workers", type=click.IntRange(min=1), help="Threads that the solver may use.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of whatever is random.")
+@_SET
+@click.option("--json", "json_file", metavar="FILE", help="Write the answer as JSON to a file, or to stdout (-).")
+@click.option("--quiet", is_flag=True, help="No progress.")
+def solve(spec: Path, parameters: dict[str, str], json_file: str | None, quiet: bool, **wanted: Any) -> int:
+    """Find a placement for SPEC."""
+    from placedsl import api
+    from placedsl.report.document import document
+    from placedsl.report.progress import ProgressLine
+    from placedsl.report.summary import print_answer
+
+    loaded = api.load(spec, parameters)
+    target = None if json_file in (None, "-") else Path(str(json_file))
+    if target is not None and not target.parent.is_dir():
+        raise UsageError(f"--json {target}: there is no folder '{target.parent}'")
+    with ProgressLine(loaded.problem.objectives[0], quiet) as line:
+        answer = loaded.solve(progress=line.update, **wanted)
+    if json_file is not None:
+        text = json.dumps(document(answer), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        _write(target, text)
+    if json_file != "-":
+        print_answer(answer, _console())
+    return answer.exit_code
+
+
+@cli.command()
+@_SPEC
+@_SET
+def check(spec: Path, parameters: dict[str, str]) -> int:
+    """Check SPEC: syntax, names, types, units, and its data.  Nothing is solved."""
+    from placedsl import api
+
+    loaded = api.load(spec, parameters)
+    problem = loaded.problem
+    from placedsl.formulation import choose
+
+    choose(problem, loaded.elaborated.checked_formulations())
+    devices = len(problem.machine.devices)
+    click.echo(f"{spec}: {problem.graph.nodes} nodes, {devices} devices, {len(problem.rules)} constraints; no errors")
+    return 0
+
+
+@cli.command()
+@_SPEC
+@_SOLVER
+@_METHOD
+@_SET
+def explain(spec: Path, solver: str | None, method: str | None, parameters: dict[str, str]) -> int:
+    """Print the elaborated SPEC, which path will be taken and why the others were not, and sizes."""
+    from placedsl import api
+
+    click.echo(api.load(spec, parameters).explain(solver=solver, method=method), nl=False)
+    return 0
+
+
+@cli.command()
+@_SPEC
+@click.argument("placement", type=click.Path(path_type=Path))
+@_SET
+@click.option("--json", "json_file", metavar="FILE", help="Write the evaluation as JSON to a file, or to stdout (-).")
+def evaluate(spec: Path, placement: Path, parameters: dict[str, str], json_file: str | None) -> int:
+    """Say what PLACEMENT (JSON) costs under SPEC, and what it violates."""
+    from placedsl import api, placement as placements
+    from placedsl.graph.readers import load as load_text
+    from placedsl.report.document import evaluation_document
+    from placedsl.report.summary import print_evaluation
+
+    loaded = api.load(spec, parameters)
+    evaluation = loaded.evaluate(placements.read(loaded.problem, load_text(placement)))
+    if json_file is not None:
+        data = evaluation_document(loaded.problem, evaluation)
+        target = None if json_file == "-" else Path(json_file)
+        _write(target, json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    if json_file != "-":
+        print_evaluation(loaded.problem, evaluation, _console())
+    return 0 if not evaluation.violations else 3
+
+
+@cli.command(name="import")
+@click.argument("format_name", metavar="FORMAT", type=click.Choice(["dnn-partitioning"]))
+@click.argument("workload", type=click.Path(path_type=Path))
+@click.option("--non-contiguous", is_flag=True, help="Do not ask for contiguous pieces.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The spec to write (- is stdout).")
+def import_(format_name: str, workload: Path, non_contiguous: bool, output: Path) -> int:
+    """Write a spec that refers to a published WORKLOAD, with its deployment."""
+    from placedsl.export.spec import spec_of_workload
+    from placedsl.graph.readers import read
+
+    to_stdout = str(output) == "-"
+    folder = Path() if to_stdout else output.parent
+    text = spec_of_workload(read(workload, format_name), workload, folder, contiguous=not non_contiguous)
+    _write(None if to_stdout else output, text)
+    return 0
+
+
+@cli.command()
+def solvers() -> int:
+    """List the solvers: what is installed, which version, what each takes natively."""
+    from rich.table import Table
+
+    from placedsl.solvers.registry import installed
+
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for heading in ("solver", "version", "takes natively", "warm start", "remarks"):
+        table.add_column(heading)
+    for features, version in installed():
+        native = ", ".join(sorted(features.native)) or "linear rows"
+        table.add_row(features.name, version or "not installed", native, "yes" if features.warm_start else "no", features.note)
+    _console().print(table)
+    return 0
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 120)
+
+
+def _write(target: Path | None, text: str) -> None:
+    """To a file (whole or not at all), or to stdout."""
+    if target is None:
+        click.echo(text, nl=False)
+        return
+    partial = target.with_name(target.name + ".partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(target)
+    except OSError as problem:
+        partial.unlink(missing_ok=True)
+        raise UsageError(f"'{target}' cannot be written: {(problem.strerror or 'failed').lower()}") from None
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command and return its exit code; every expected failure is told in words."""
+    try:
+        return int(cli.main(args=arguments, prog_name="placedsl", standalone_mode=False) or 0)
+    except click.exceptions.Abort:
+        click.echo("stopped", err=True)
+        return 5
+    except click.ClickException as problem:
+        problem.show()
+        return _EXIT_USAGE
+    except InputError as problem:
+        _show(problem.diagnostics)
+        return problem.exit_code
+    except PlacedslError as problem:
+        click.echo(f"error: {problem}", err=True)
+        return problem.exit_code
+    except KeyboardInterrupt:
+        click.echo("stopped", err=True)
+        return 5
+    except BrokenPipeError:
+        return _EXIT_FAULT
+    except MemoryError:
+        click.echo("error: the memory of this machine was not enough; contract the graph, or ask for fewer devices", err=True)
+        return 5
+    except Exception as problem:  # noqa: BLE001 - the last line of defence: our own fault, told without a traceback
+        _fault(problem)
+        return _EXIT_FAULT
+
+
+def _show(diagnostics: tuple[Diagnostic, ...]) -> None:
+    click.echo("\n\n".join(d.render() for d in diagnostics), err=True)
+    if len(diagnostics) > 1:
+        click.echo(f"\n{len(diagnostics)} errors", err=True)
+
+
+def _fault(problem: Exception) -> None:
+    import traceback
+
+    where = traceback.extract_tb(problem.__traceback__)[-1]
+    place = f"{Path(where.filename).name}:{where.lineno}"
+    click.echo(
+        f"error: a fault of placedsl itself: {type(problem).__name__}: {problem} ({place}). Please report it with the spec.",
+        err=True,
+    )
+
+
+def run() -> None:
+    """The entry point."""
+    sys.exit(main())
+
+

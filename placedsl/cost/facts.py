@@ -1,0 +1,123 @@
+"""The data of a problem as plain lists: sets, members, attributes and labels of the elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from placedsl.problem import Problem
+
+_NAN = float("nan")
+
+
+class Facts:
+    """Everything an expression may ask of a problem, apart from the placement.
+
+    ``sets``       by name: positions, or tuples of positions for sets of pairs
+    ``members``    by sort of the owner: per owner the positions that belong to it
+    ``attributes`` by sort and name: a value per element, or a list per device of each element
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        graph, devices = problem.graph, problem.machine.devices
+        self.problem = problem
+        self.nodes, self.tensors, self.devices = graph.nodes, graph.tensors, len(devices)
+        self.node_names = [str(name) for name in graph.names]
+        self.device_names = [d.name for d in devices]
+        self.accelerator = [d.kind == "accelerator" for d in devices]
+        self.device_memory = [float(d.memory) for d in devices]
+        self.backward: list[bool] = [bool(b) for b in graph.backward.tolist()]
+        self.memory: list[float] = graph.memory.tolist()
+        self.time: list[list[float]] = problem.time.tolist()
+        self.transfer: list[list[float]] = problem.transfer.tolist()
+        self.size: list[float] = problem.size.tolist()
+        self.producer: list[int] = graph.tensor_producer.tolist()
+        self.edges: list[tuple[int, int]] = list(
+            zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True)
+        )
+        self.pairs: list[tuple[int, int]] = list(zip(problem.before.tolist(), problem.after.tolist(), strict=True))
+        self.reads: list[tuple[int, int]] = list(
+            zip(graph.edge_tensor.tolist(), graph.edge_target.tolist(), strict=True)
+        )
+        self.readers: list[list[int]] = [[] for _ in range(self.tensors)]
+        for tensor, reader in self.reads:
+            self.readers[tensor].append(reader)
+        self.groups: dict[str, list[int]] = {name: label.tolist() for name, label in problem.groups.items()}
+        self.group_members = {name: _members(labels) for name, labels in self.groups.items()}
+        self.sets: dict[str, Sequence[Any]] = self._sets()
+        self.members: dict[str, list[list[int]]] = {
+            "part": [list(self.sets["forward"]), list(self.sets["backward"])],
+            "tensor": self.readers,
+        } | {f"group:{name}": members for name, members in self.group_members.items()}
+        self.attributes: dict[tuple[str, str], list[Any]] = self._attributes()
+
+    def _sets(self) -> dict[str, Sequence[Any]]:
+        everyone = range(self.devices)
+        sets: dict[str, Sequence[Any]] = {
+            "nodes": range(self.nodes),
+            "forward": [v for v in range(self.nodes) if not self.backward[v]],
+            "backward": [v for v in range(self.nodes) if self.backward[v]],
+            "devices": everyone,
+            "accelerators": [d for d in everyone if self.accelerator[d]],
+            "hosts": [d for d in everyone if not self.accelerator[d]],
+            "tensors": range(self.tensors),
+            "edges": self.edges,
+            "reads": self.reads,
+        }
+        families: dict[str, list[int]] = {}
+        for d, device in enumerate(self.problem.machine.devices):
+            families.setdefault(device.family, []).append(d)
+        partitions = {f"partition:{name}": range(len(m)) for name, m in self.group_members.items()}
+        return sets | families | partitions
+
+    def _attributes(self) -> dict[tuple[str, str], list[Any]]:
+        graph, devices = self.problem.graph, self.problem.machine.devices
+        attributes: dict[tuple[str, str], list[Any]] = {
+            ("node", "name"): self.node_names,
+            ("node", "id"): [str(i) for i in graph.ids],
+            ("node", "memory"): self.memory,
+            ("node", "backward"): self.backward,
+            ("node", "time"): self.time,
+            ("node", "supported"): [[_finite(x) for x in row] for row in self.time],
+            ("tensor", "producer"): self.producer,
+            ("tensor", "size"): self.size,
+            ("tensor", "transfer"): self.transfer,
+            ("device", "name"): self.device_names,
+            ("device", "family"): [d.family for d in devices],
+            ("device", "kind"): [d.kind for d in devices],
+            ("device", "memory"): self.device_memory,
+        }
+        for name, values in graph.attributes.items():
+            attributes.setdefault(("node", name), values.tolist())
+        for name in {k for d in devices for k in d.attributes}:
+            attributes.setdefault(("device", name), [d.attributes.get(name, _NAN) for d in devices])
+        for name, members in self.group_members.items():
+            attributes[f"group:{name}", "first"] = [m[0] if m else self.nodes for m in members]
+        return attributes
+
+    def label(self, sort: str, position: int) -> str:
+        """How a message calls an element."""
+        if sort == "node":
+            return self.node_names[position]
+        if sort == "device":
+            return self.device_names[position]
+        if sort == "tensor":
+            return f"tensor of {self.node_names[self.producer[position]]}"
+        if sort == "part":
+            return ("forward", "backward")[position]
+        if sort.startswith("group:"):
+            name = sort.partition(":")[2]
+            return f"{name} of {self.node_names[self.group_members[name][position][0]]}"
+        return str(position)
+
+
+def _finite(value: float) -> bool:
+    return value - value == 0.0
+
+
+def _members(labels: list[int]) -> list[list[int]]:
+    """Nodes by label, in order of position."""
+    out: list[list[int]] = [[] for _ in range(max(labels, default=-1) + 1)]
+    for node, label in enumerate(labels):
+        out[label].append(node)
+    return out

@@ -1,0 +1,55 @@
+"""Sums, and comparisons of numbers: exact between data, within a tolerance where a placement decides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+RELATIVE, ABSOLUTE = 1e-9, 1e-12
+
+Compare = Callable[[float, float], bool]
+
+
+def total(values: Iterable[float]) -> float:
+    """The sum, rounded once; nan where infinities of both signs meet."""
+    listed = list(values)
+    try:
+        return math.fsum(listed)
+    except (ValueError, OverflowError):
+        return sum(listed)
+
+
+def same(left: float, right: float) -> bool:
+    """Equal within the tolerance; an infinity equals itself only, nan nothing."""
+    if left == right:
+        return True
+    apart = abs(left - right)
+    return apart < math.inf and apart <= RELATIVE * max(abs(left), abs(right)) + ABSOLUTE
+
+
+def at_most(left: float, right: float) -> bool:
+    """``left <= right`` within the tolerance."""
+    return left <= right or same(left, right)
+
+
+def _differ(left: float, right: float) -> bool:
+    return left < right or left > right
+
+
+#: Comparisons between data; all are false of nan.
+EXACT: dict[str, Compare] = {
+    "<=": lambda a, b: a <= b,
+    ">=": lambda a, b: a >= b,
+    "<": lambda a, b: a < b,
+    ">": lambda a, b: a > b,
+    "==": lambda a, b: a == b,
+    "!=": _differ,
+}
+
+#: Comparisons of numbers that the placement decides; ``<`` and ``>`` have no tolerance.
+TOLERANT: dict[str, Compare] = EXACT | {
+    "<=": at_most,
+    ">=": lambda a, b: at_most(b, a),
+    "==": same,
+    "!=": lambda a, b: _differ(a, b) and not same(a, b),
+}

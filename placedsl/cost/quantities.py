@@ -1,0 +1,105 @@
+"""The quantities of the vocabulary on a finished placement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from placedsl.cost.facts import Facts
+from placedsl.cost.numbers import total
+
+PASSES = 2
+
+
+class Quantities:
+    """Loads, memory and traffic; ``placement`` has a device per node, -1 for none."""
+
+    def __init__(self, facts: Facts, placement: Sequence[int]) -> None:
+        self.facts = facts
+        self.placement = list(placement)
+
+    @cached_property
+    def nodes(self) -> list[list[int]]:
+        """The nodes of each device."""
+        out: list[list[int]] = [[] for _ in range(self.facts.devices)]
+        for node, device in enumerate(self.placement):
+            if device >= 0:
+                out[device].append(node)
+        return out
+
+    @cached_property
+    def crossings(self) -> list[list[float]]:
+        """Per device the transfer times of the tensors it cuts (nothing on hosts)."""
+        facts, placement = self.facts, self.placement
+        out: list[list[float]] = [[] for _ in range(facts.devices)]
+        for tensor, producer in enumerate(facts.producer):
+            touched = {placement[reader] for reader in facts.readers[tensor]}
+            touched.add(placement[producer])
+            if len(touched) > 1:
+                for device in touched:
+                    if device >= 0 and facts.accelerator[device]:
+                        out[device].append(facts.transfer[tensor][device])
+        return out
+
+    def pass_loads(self) -> list[list[float]]:
+        """Busy time of each device in the forward and in the backward pass, transfers counted in each.
+
+        A tensor read into a device counts in every pass that reads it there; one written out of it
+        counts once, in the pass of its producer.
+        """
+        facts, placement = self.facts, self.placement
+        terms: list[list[list[float]]] = [[[] for _ in range(PASSES)] for _ in range(facts.devices)]
+        for node, device in enumerate(placement):
+            if device >= 0:
+                terms[device][facts.backward[node]].append(facts.time[node][device])
+        for tensor, producer in enumerate(facts.producer):
+            home = placement[producer]
+            reading = {(placement[r], facts.backward[r]) for r in facts.readers[tensor] if placement[r] != home}
+            moves = set(reading)
+            moved = [(device, when) for device, when in moves]
+            if reading:
+                moved.append((home, facts.backward[producer]))
+            for device, when in moved:
+                if device >= 0 and facts.accelerator[device]:
+                    terms[device][when].append(facts.transfer[tensor][device])
+        return [[total(part) for part in parts] for parts in terms]
+
+    @cached_property
+    def loads(self) -> list[float]:
+        """Busy time of each device."""
+        if self.facts.problem.schedule == "gpipe":
+            return [total(parts) for parts in self.pass_loads()]
+        time = self.facts.time
+        return [
+            total([*(time[v][d] for v in nodes), *self.crossings[d]]) for d, nodes in enumerate(self.nodes)
+        ]
+
+    @cached_property
+    def memory(self) -> list[float]:
+        """Memory that the nodes of each device occupy."""
+        return [total(self.facts.memory[v] for v in nodes) for nodes in self.nodes]
+
+    @cached_property
+    def traffic(self) -> dict[tuple[int, int], float]:
+        """Sizes of the tensors made on one device and read on another; absent pairs exchange none."""
+        terms: dict[tuple[int, int], list[float]] = {}
+        for tensor, producer in enumerate(self.facts.producer):
+            home = self.placement[producer]
+            for device in {self.placement[r] for r in self.facts.readers[tensor]} - {home}:
+                terms.setdefault((home, device), []).append(self.facts.size[tensor])
+        return {pair: total(sizes) for pair, sizes in terms.items()}
+
+    def scalar(self, name: str) -> float:
+        """A quantity without arguments; KeyError when there is none of that name."""
+        facts = self.facts
+        if name == "time_per_sample":
+            if facts.problem.schedule == "gpipe":
+                return total(max(part, default=0.0) for part in zip(*self.pass_loads(), strict=True))
+            return max(self.loads, default=0.0)
+        if name == "devices_used":
+            return float(sum(1 for nodes in self.nodes if nodes))
+        if name == "communication":
+            return total(time for device in self.crossings for time in device)
+        if name == "peak_memory":
+            return max((self.memory[d] for d in facts.sets["accelerators"]), default=0.0)
+        raise KeyError(name)

@@ -1,0 +1,135 @@
+"""Syntax back to text: one layout, units in their canonical form, parentheses only where they mean something."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from placedsl.language import syntax
+from placedsl.language.parsing import RESERVED
+from placedsl.units import exact
+
+#: How tightly operators bind; what is as loose or looser than its surroundings gets parentheses.
+_LEVEL = {"=>": 1, "or": 2, "and": 3, "not": 4, "on": 5, "in": 5, "+": 6, "-": 6, "*": 7, "/": 7}
+_COMPARISON, _NEGATIVE, _ATOM = 5, 8, 9
+
+
+def expression(node: syntax.Expression, level: int = 0) -> str:
+    """An expression as text, in parentheses if its operator binds no tighter than ``level`` asks."""
+    text, own = _plain(node)
+    return f"({text})" if own < level else text
+
+
+def _plain(node: syntax.Expression) -> tuple[str, int]:
+    match node:
+        case syntax.Number(value=value, dimension=dimension):
+            return exact(value, dimension), _ATOM
+        case syntax.Text(value=value):
+            return json.dumps(value, ensure_ascii=False), _ATOM
+        case syntax.Name(name=name):
+            return name, _ATOM
+        case syntax.Attribute(base=base, name=name):
+            return f"{expression(base, _ATOM)}.{name}", _ATOM
+        case syntax.Index(base=base, arguments=arguments):
+            return f"{expression(base, _ATOM)}[{_list(arguments)}]", _ATOM
+        case syntax.Call(name=name, arguments=arguments, body=body):
+            return f"{name}({_list(arguments)}{_after(body)})", _ATOM
+        case syntax.Aggregate(operator=operator, items=items, body=body):
+            return f"{operator}({_list(items)}{_after(body)})", _ATOM
+        case syntax.TupleOf(items=items):
+            return f"({_list(items)})", _ATOM
+        case syntax.Braces(pairs=pairs):
+            return "{" + ", ".join(expression(k) + _after(v) for k, v in pairs) + "}", _ATOM
+        case syntax.Unary(operator="not", operand=operand):
+            return f"not {expression(operand, _LEVEL['not'])}", _LEVEL["not"]
+        case syntax.Unary(operand=operand):
+            return f"-{expression(operand, _NEGATIVE)}", _NEGATIVE
+        case syntax.Binary(operator=operator, left=left, right=right):
+            own = _LEVEL[operator]
+            # '=>' is not associative, 'on' and 'in' take sums; the others group to the left.
+            first = own + 1 if operator in ("=>", "on", "in") else own
+            return f"{expression(left, first)} {operator} {expression(right, own + 1)}", own
+        case syntax.Compare(operators=operators, operands=operands):
+            texts = [expression(o, _COMPARISON + 1) for o in operands]
+            parts = [texts[0], *(f"{op} {text}" for op, text in zip(operators, texts[1:], strict=True))]
+            return " ".join(parts), _COMPARISON
+        case syntax.Match(subject=subject, pattern=pattern):
+            return f"{expression(subject, _COMPARISON + 1)} ~ {json.dumps(pattern, ensure_ascii=False)}", _COMPARISON
+        case syntax.Where(item=item, condition=condition):
+            return f"{expression(item)} where {expression(condition)}", 0
+        case syntax.Forall(items=items, body=body):
+            return f"forall {_list(items)}: {expression(body)}", 0
+        case syntax.Conditional(condition=condition, then=then, otherwise=otherwise):
+            return f"if {expression(condition)} then {expression(then)} else {expression(otherwise)}", 0
+        case syntax.Range(low=low, high=high):
+            return f"{expression(low, 6)} .. {expression(high, 6)}", 0
+
+
+def _list(items: Iterable[syntax.Expression]) -> str:
+    return ", ".join(expression(i) for i in items)
+
+
+def _after(body: syntax.Expression | None) -> str:
+    return "" if body is None else f": {expression(body)}"
+
+
+def word(text: str) -> str:
+    """A name, in quotes where it is not a plain word."""
+    return text if text.isidentifier() and text not in RESERVED else json.dumps(text, ensure_ascii=False)
+
+
+def block(entries: syntax.Block) -> str:
+    """`` { name = value, … }``, or nothing."""
+    if not entries:
+        return ""
+    return " { " + ", ".join(f"{word(e.name.text)} = {expression(e.value)}" for e in entries) + " }"
+
+
+def rule(node: syntax.Rule) -> str:
+    """One rule under ``subject to``."""
+    by = f" by {word(node.by.text)}" if node.by else ""
+    return f"{node.name.text}{by}{_after(node.body)}"
+
+
+def statement(node: syntax.Statement) -> str:
+    """One statement as text."""
+    match node:
+        case syntax.GraphFile(path=path, block=entries):
+            return f"graph from {json.dumps(path.text, ensure_ascii=False)}{block(entries)}"
+        case syntax.GraphInline(items=items):
+            return "\n".join(["graph {", *(f"    {_graph_item(i)}" for i in items), "}"])
+        case syntax.DeviceFamily(name=name, count=count, kind=kind, block=entries):
+            number = "" if count is None else f"[{expression(count)}]"
+            return f"device {word(name.text)}{number}" + (f": {kind.text}" if kind else "") + block(entries)
+        case syntax.LinkBetween(source=source, target=target, both=both, block=entries):
+            return f"link {_endpoint(source)} {'<->' if both else '->'} {_endpoint(target)}{block(entries)}"
+        case syntax.Interconnect(name=label, block=entries):
+            return f"interconnect{' ' + word(label.text) if label else ''}{block(entries)}"
+        case syntax.Param(name=name, type=kind, value=value):
+            given = "" if value is None else f" = {expression(value)}"
+            return f"param {word(name.text)}{': ' + kind.text if kind else ''}{given}"
+        case syntax.SetOf(name=name, value=value):
+            return f"set {word(name.text)} = {expression(value)}"
+        case syntax.Schedule(name=name):
+            return f"schedule {word(name.text)}"
+        case syntax.Minimize(objectives=objectives):
+            return "minimize " + " then ".join(expression(o) for o in objectives)
+        case syntax.Subject(rules=rules):
+            return "\n".join(["subject to", *(f"    {rule(r)}" for r in rules)])
+        case syntax.Solve(block=entries):
+            return f"solve{block(entries) or ' {}'}"
+        case syntax.ConstraintDefinition(name=name, by=by, body=body):
+            key = f" by {word(by.text)}" if by else ""
+            return f"constraint {name.text}{key} = {expression(body)}"
+        case syntax.Formulation(name=name):
+            return f"formulation {name.text} {{ … }}"
+
+
+def _endpoint(node: syntax.Endpoint) -> str:
+    return word(node.name.text) + ("" if node.index is None else f"[{expression(node.index)}]")
+
+
+def _graph_item(node: syntax.Node | syntax.Chain) -> str:
+    if isinstance(node, syntax.Node):
+        return f"node {word(node.name.text)}{block(node.block)}"
+    return " -> ".join(word(n.text) for n in node.names) + block(node.block)

@@ -1,0 +1,74 @@
+"""Placements as people write them: node id to device name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
+from placedsl.problem import Problem
+
+_MOST = 20
+
+
+def positions(problem: Problem, placement: Mapping[str, str], source: Source | None = None) -> list[int]:
+    """The device position of each node (-1: the placement does not name it).
+
+    InputError for nodes and devices that do not exist; with ``source``, at their place in its text.
+    """
+    nodes = {str(i): k for k, i in enumerate(problem.graph.ids)}
+    devices = {d.name: k for k, d in enumerate(problem.machine.devices)}
+    out = [-1] * problem.graph.nodes
+    found: list[Diagnostic] = []
+    for node, device in placement.items():
+        if str(node) not in nodes:
+            found.append(Diagnostic(f"the graph has no node '{node}'", _span(source, str(node)), nearest(str(node), nodes)))
+        if device not in devices:
+            place = _span(source, str(node))
+            found.append(Diagnostic(f"there is no device '{device}'", place, nearest(str(device), devices)))
+        if str(node) in nodes and device in devices:
+            out[nodes[str(node)]] = devices[device]
+    if found:
+        raise InputError(found[:_MOST])
+    return out
+
+
+def read(problem: Problem, source: Source) -> list[int]:
+    """The placement in a JSON text: an object of node ids and device names, an answer that holds one under
+    ``placement``, or a split of the dnn-partitioning project (``fpgas``, ``cpus``)."""
+    try:
+        root = json.loads(source.text)
+    except json.JSONDecodeError as problem_found:
+        place = source.span(problem_found.pos)
+        raise InputError([Diagnostic(f"this is not JSON: {problem_found.msg}", place)]) from None
+    if isinstance(root, dict) and {"fpgas", "cpus"} & root.keys():
+        return _split(problem, root, source)
+    if isinstance(root, dict) and "placement" in root:
+        root = root["placement"]
+    if not isinstance(root, dict) or not all(isinstance(v, str) for v in root.values()):
+        hint = 'as in {"embed": "gpu[1]", …}, or the file that solve --json writes'
+        raise InputError([Diagnostic("a placement is an object of node ids and device names", source.whole(), hint)])
+    return positions(problem, root, source)
+
+
+def _split(problem: Problem, root: Mapping[str, object], source: Source) -> list[int]:
+    out: dict[str, str] = {}
+    for key, kind in (("fpgas", "accelerator"), ("cpus", "host")):
+        devices = [d.name for d in problem.machine.devices if d.kind == kind]
+        pieces = root.get(key, [])
+        if not isinstance(pieces, list) or not all(isinstance(p, dict) and isinstance(p.get("nodes"), list) for p in pieces):
+            raise InputError([Diagnostic(f"'{key}' is a list of objects with 'nodes'", _span(source, key))])
+        filled = [p["nodes"] for p in pieces if p["nodes"]]
+        if len(filled) > len(devices):
+            message = f"the split uses {len(filled)} devices of kind {kind}, the spec has {len(devices)}"
+            raise InputError([Diagnostic(message, _span(source, key))])
+        for device, nodes in zip(devices, filled, strict=False):
+            out |= {str(v): device for v in nodes}
+    return positions(problem, out, source)
+
+
+def _span(source: Source | None, key: str) -> Span | None:
+    if source is None:
+        return None
+    at = source.text.find(f'"{key}"')
+    return source.whole() if at < 0 else source.span(at, at + len(key) + 2)

@@ -1,0 +1,354 @@
+"""Which path to a placement fits, and walking it: exact before bounded before heuristic.
+
+The dynamic program over ideals where it applies; a program for a solver elsewhere, with the dynamic program's
+placement as a start and its value as a bound where those are to be had.  Whatever finds a placement, only the
+evaluator says what it costs and whether it counts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from placedsl.algorithms import contiguous
+from placedsl.algorithms.simple_bound import simple_bound
+from placedsl.answer import Answer, gap
+from placedsl.cost.evaluate import Evaluation, evaluate
+from placedsl.diagnostics import PlacedslError, UsageError, nearest
+from placedsl.expressions import Provided
+from placedsl.formulation import Formulation, choose
+from placedsl.graph.graph import Integers
+from placedsl.lowering.lower import lower
+from placedsl.problem import Problem
+from placedsl.program.build import Grounded, build
+from placedsl.solvers.interface import Budget, Outcome
+from placedsl.solvers.isolated import run_isolated
+from placedsl.solvers.registry import get
+from placedsl.versions import versions
+
+METHODS = ("auto", "dp", "program")
+DEFAULT_SOLVER = "highs"
+#: Two values closer than this, relatively, are the same: what solvers' tolerances leave open.
+SAME = 1e-6
+
+#: Told of (value of the best placement or inf, bound, seconds since the start).
+Progress = Callable[[float, float, float], None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for.  None: as the spec's ``solve`` block says, else the default."""
+
+    solver: str | None = None
+    method: str | None = None
+    time_limit: float | None = None
+    gap: float | None = None
+    workers: int | None = None
+    seed: int | None = None
+
+
+def settled(problem: Problem, request: Request) -> Request:
+    """The request with the spec's settings and the defaults filled in; UsageError for what does not exist."""
+    said = problem.settings
+    method = request.method or said.method or "auto"
+    if method not in METHODS:
+        raise UsageError(f"there is no method '{method}' ({nearest(method, METHODS)})")
+    solver = request.solver or said.solver or "auto"
+    if solver == "auto":
+        solver = DEFAULT_SOLVER
+    get(solver)
+    chosen = [request.gap, said.gap, SAME]
+    limit = request.time_limit if request.time_limit is not None else said.time_limit
+    if limit is not None and limit <= 0:
+        raise UsageError("a time limit is longer than zero, as in --time-limit 60s")
+    return Request(
+        solver, method, limit,
+        next(g for g in chosen if g is not None),
+        next(w for w in (request.workers, said.workers, 0) if w is not None),
+        next(s for s in (request.seed, said.seed, 0) if s is not None),
+    )  # fmt: skip
+
+
+class _Best:
+    """The best placement that the evaluator accepts, the best bound, and the clock."""
+
+    def __init__(self, problem: Problem, progress: Progress | None, began: float) -> None:
+        self.problem, self.progress, self.began = problem, progress, began
+        self.placement: Integers | None = None
+        self.evaluation: Evaluation | None = None
+        self.bounds = [-np.inf] * len(problem.objectives)
+        self.verifying = 0.0
+        self.refused: Evaluation | None = None
+
+    @property
+    def value(self) -> float:
+        return self.evaluation.objectives[0] if self.evaluation else np.inf
+
+    def offer(self, placement: Integers) -> bool:
+        """Take a placement if it is feasible and better; whether it is feasible."""
+        start = time.monotonic()
+        evaluation = evaluate(self.problem, [int(d) for d in placement])
+        self.verifying += time.monotonic() - start
+        if evaluation.violations:
+            self.refused = evaluation
+            return False
+        if self.evaluation is None or _better(evaluation.objectives, self.evaluation.objectives):
+            self.placement, self.evaluation = np.asarray(placement), evaluation
+            self.tell()
+        return True
+
+    def bound(self, value: float, objective: int = 0) -> None:
+        """Take a proven bound."""
+        if value > self.bounds[objective]:
+            self.bounds[objective] = value
+            self.tell()
+
+    def tell(self) -> None:
+        if self.progress is not None:
+            self.progress(self.value, self.bounds[0], time.monotonic() - self.began)
+
+
+def _better(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
+    """Lexicographically, with values that are the same within rounding counted as equal."""
+    for x, y in zip(a, b, strict=True):
+        if abs(x - y) > 1e-9 * max(abs(x), abs(y)):
+            return x < y
+    return False
+
+
+def solve(
+    problem: Problem,
+    formulations: Callable[[], Iterable[Formulation]],
+    request: Request | None = None,
+    progress: Progress | None = None,
+    read_seconds: float = 0.0,
+    isolated: bool = True,
+) -> Answer:
+    """Find a placement.  Interruption (Ctrl-C) ends the search and returns the best so far."""
+    run = _Run(problem, formulations, settled(problem, request or Request()), progress, read_seconds, isolated)
+    return run.answer()
+
+
+class _Run:
+    """One call of :func:`solve`."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        formulations: Callable[[], Iterable[Formulation]],
+        request: Request,
+        progress: Progress | None,
+        read_seconds: float,
+        isolated: bool,
+    ) -> None:
+        self.problem, self.formulations, self.request = problem, formulations, request
+        self.isolated = isolated
+        self.began = time.monotonic()
+        self.best = _Best(problem, progress, self.began)
+        self.read_seconds, self.build_seconds = read_seconds, 0.0
+        self.notes: list[str] = []
+        self.method, self.solver = "none", ""
+        self.used_versions = versions()
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the time limit (None: no limit)."""
+        limit = self.request.time_limit
+        return None if limit is None else limit - (time.monotonic() - self.began)
+
+    def answer(self) -> Answer:
+        """Walk the paths until one settles the problem."""
+        try:
+            termination, message = self.walk()
+        except KeyboardInterrupt:
+            termination, message = "interrupted", "stopped by the user"
+        best = self.best
+        bounds = [b if b > -np.inf else -np.inf for b in best.bounds]
+        if best.evaluation is not None:
+            for k, value in enumerate(best.evaluation.objectives):
+                if bounds[k] > value:
+                    if k == 0 and bounds[k] > value + SAME * max(1e-9, abs(value)):
+                        raise PlacedslError(
+                            f"internal error: the bound {bounds[k]!r} exceeds the verified value {value!r} of a placement; "
+                            "please report this with the spec"
+                        )
+                    bounds[k] = value
+        total = self.read_seconds + time.monotonic() - self.began
+        verify = best.verifying
+        solving = max(0.0, total - self.read_seconds - self.build_seconds - verify)
+        seconds = {"read": self.read_seconds, "build": self.build_seconds, "solve": solving, "verify": verify, "total": total}
+        placement = None if best.placement is None else tuple(int(d) for d in best.placement)
+        return Answer(
+            self.problem, termination, message, placement, best.evaluation, tuple(bounds), self.method, self.solver,
+            self.request.seed or 0, seconds, self.used_versions, tuple(self.notes),
+        )  # fmt: skip
+
+    def walk(self) -> tuple[str, str]:
+        """Termination and message."""
+        method = self.request.method
+        against = contiguous.structure(self.problem)
+        if method == "dp" and against:
+            raise UsageError("method dp does not fit: " + "; ".join(against) + ". Use --method program, or auto")
+        if any(isinstance(o.body, Provided) and o.body.name == "time_per_sample" for o in self.problem.objectives[:1]):
+            self.best.bound(simple_bound(self.problem))
+        if self.best.bounds[0] == np.inf:
+            self.best.bounds[0] = -np.inf
+            return "infeasible", "some node, or group of nodes that must share a device, is supported by no device"
+        if method != "program" and not against:
+            ended = self.by_dp()
+            if ended is not None:
+                return ended
+        elif not against or self.pipeline_helps():
+            self.start_by_slicing()
+        return self.by_program()
+
+    # the dynamic program
+
+    def by_dp(self) -> tuple[str, str] | None:
+        """Run it; None when a program has to go on."""
+        self.method = "dp"
+        limit = self.left
+        found = contiguous.solve(
+            self.problem,
+            deadline=None if limit is None else time.monotonic() + limit,
+            progress=lambda placement, value, bound: self._heard(placement, bound),
+        )
+        accepted = found.placement is not None and self.best.offer(found.placement)
+        self.best.bound(found.bound if found.bound < np.inf else -np.inf)
+        beyond = contiguous.left_out(self.problem)
+        if found.complete and found.placement is None:
+            return "infeasible", "no contiguous split satisfies the memory limits and what the devices support"
+        if found.complete and accepted and not any(b.startswith("then ") for b in beyond):
+            for k, value in enumerate(self.best.evaluation.objectives if self.best.evaluation else ()):
+                self.best.bound(value, k)
+            return "optimal", "proven by dynamic programming over ideals"
+        if found.complete and beyond:
+            self.notes.append(
+                f"dynamic programming bounds the objective by {found.bound:.6g}; it does not know: {', '.join(beyond)}"
+            )
+        if found.complete and not beyond:
+            violated = "; ".join(v.message for v in self.best.refused.violations) if self.best.refused else "nothing"
+            raise PlacedslError(f"internal error: the evaluator refuses what dynamic programming found: {violated}")
+        if found.message:
+            self.notes.append(f"dynamic programming was not used: {found.message}")
+        if not found.complete and not found.message:
+            return "time_limit", "the time limit was reached during dynamic programming"
+        if self.request.method == "dp":
+            if found.complete:
+                return "error", "method dp cannot take " + ", ".join(beyond) + "; use --method program, or auto"
+            return "error", found.message + "; use --method program, or auto"
+        return None
+
+    def _heard(self, placement: Integers, bound: float) -> None:
+        self.best.bound(bound)
+        self.best.offer(placement)
+
+    def pipeline_helps(self) -> bool:
+        """A contiguous placement is worth having as a start."""
+        return self.problem.schedule in ("pipedream", "gpipe")
+
+    def start_by_slicing(self) -> None:
+        """A first placement from the best contiguous split (contiguity is only more than is asked for)."""
+        limit = self.left
+        seconds = 10.0 if limit is None else min(10.0, limit / 4)
+        found = contiguous.solve(self.problem, deadline=time.monotonic() + seconds, most=100_000)
+        if found.placement is None:
+            found = contiguous.sliced(self.problem)
+        if found.placement is not None and self.best.offer(found.placement):
+            self.notes.append(f"started from the best contiguous placement found, {self.best.value:.6g}")
+
+    # a program
+
+    def by_program(self) -> tuple[str, str]:
+        """Ground, lower, hand over; once for each objective."""
+        name = self.request.solver or DEFAULT_SOLVER
+        solver = get(name)
+        self.method, self.solver = "program", name
+        start = time.monotonic()
+        grounded = build(self.problem, choose(self.problem, self.formulations()))
+        self.build_seconds += time.monotonic() - start
+        if grounded.impossible:
+            return "infeasible", "no placement can satisfy " + "; ".join(grounded.impossible[:3])
+        fixed: tuple[tuple[int, float], ...] = ()
+        termination, message = "optimal", ""
+        for position in range(len(self.problem.objectives)):
+            if position and self._settled(position):
+                continue
+            start = time.monotonic()
+            hint = None if self.best.placement is None else grounded.hint(self.best.placement)
+            lowered = lower(
+                grounded.program, native=solver.features.native, integral=solver.features.integers_only,
+                objective=position, fixed=fixed, hint=hint,
+            )  # fmt: skip
+            self.build_seconds += time.monotonic() - start
+            left = self.left
+            if left is not None and left <= 0:
+                return "time_limit", "the time limit was reached before the solver could start"
+            budget = Budget(left, self.request.gap or SAME, self.request.workers or 0, self.request.seed or 0)
+            outcome = self._run(name, grounded, lowered.program, budget, position)
+            termination, message = self._judge(outcome, grounded, position)
+            if termination not in ("optimal", "gap_reached") or self.best.evaluation is None:
+                return termination, message
+            reached = self.best.evaluation.objectives[position]
+            fixed += ((position, reached + 1e-7 * abs(reached)),)
+        return termination, message
+
+    def _settled(self, position: int) -> bool:
+        """The best placement reaches a bound of this objective that needs no proof."""
+        body, evaluation = self.problem.objectives[position].body, self.best.evaluation
+        if evaluation is None or not isinstance(body, Provided) or body.name != "devices_used":
+            return False
+        if evaluation.objectives[position] <= 1.0:
+            self.best.bound(1.0, position)
+            return True
+        return False
+
+    def _run(self, name: str, grounded: Grounded, program: object, budget: Budget, position: int) -> Outcome:
+        def heard(point: np.ndarray | None, value: float, bound: float) -> bool:
+            if point is not None:
+                self.best.offer(grounded.placement(point))
+            if bound > -np.inf:
+                self.best.bound(bound, position)
+            done = self.best.evaluation
+            if done is None:
+                return False
+            return position == 0 and gap(done.objectives[0], self.best.bounds[0]) <= budget.gap
+
+        if self.isolated:
+            return run_isolated(name, program, budget, heard)  # type: ignore[arg-type]
+        return get(name).run(program, budget, heard)  # type: ignore[arg-type]
+
+    def _judge(self, outcome: Outcome, grounded: Grounded, position: int) -> tuple[str, str]:
+        """What a solver's outcome amounts to once its placement has been evaluated."""
+        if outcome.version:
+            self.used_versions[self.solver] = outcome.version
+        accepted = outcome.incumbent is None or self.best.offer(grounded.placement(outcome.incumbent))
+        if outcome.bound > -np.inf:
+            self.best.bound(outcome.bound, position)
+        if self.best.evaluation is None:
+            if outcome.termination == "infeasible":
+                return "infeasible", outcome.message or "the solver proved that no placement satisfies the constraints"
+            if not accepted and self.best.refused is not None:
+                broken = "; ".join(v.message for v in self.best.refused.violations[:3])
+                return "error", f"the evaluator refuses the placement that {self.solver} gave: {broken}"
+            return outcome.termination, outcome.message
+        distance = gap(self.best.evaluation.objectives[position], self.best.bounds[position])
+        if outcome.termination == "infeasible":
+            raise PlacedslError(
+                f"internal error: {self.solver} calls infeasible what the evaluator accepts; please report this with the spec"
+            )
+        if distance <= SAME:
+            return "optimal", f"proven by {self.solver}"
+        if distance <= (self.request.gap or SAME):
+            return "gap_reached", f"within the gap that was asked for, {self.request.gap:.3g}"
+        if outcome.termination in ("optimal", "gap_reached"):
+            return "error", (
+                f"{self.solver} reports {outcome.termination}, but the verified value is {distance:.2g} from the bound"
+            )
+        return outcome.termination, outcome.message
+
+
+__all__ = ["METHODS", "Progress", "Request", "replace", "settled", "solve"]

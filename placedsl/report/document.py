@@ -1,0 +1,75 @@
+"""An answer as one JSON object: ``docs/answer.schema.json``."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from placedsl.answer import Answer, gap
+from placedsl.cost.evaluate import Evaluation
+from placedsl.problem import Problem
+from placedsl.units import CANONICAL
+
+SCHEMA = 1
+
+
+def document(answer: Answer) -> dict[str, Any]:
+    """The answer as plain data; what is not known (no placement, no bound) is null."""
+    problem = answer.problem
+    evaluation = answer.evaluation
+    goals = []
+    for k, goal in enumerate(problem.objectives):
+        value = evaluation.objectives[k] if evaluation else math.inf
+        goals.append(
+            {
+                "name": goal.name,
+                "value": finite(value),
+                "bound": finite(answer.bounds[k]),
+                "gap": finite(gap(value, answer.bounds[k])),
+                "unit": CANONICAL.get(goal.dimension, (str(goal.dimension), 1.0))[0],
+            }
+        )
+    return {
+        "schema": SCHEMA,
+        "status": {"termination": answer.termination, "solution": answer.solution, "message": answer.message},
+        "objective": goals[0],
+        "objectives": goals,
+        "placement": None if evaluation is None else {str(k): v for k, v in answer.device_of().items()},
+        "devices": [] if evaluation is None else device_list(problem, evaluation),
+        "method": answer.method,
+        "solver": answer.solver or None,
+        "verified": evaluation is not None and not evaluation.violations,
+        "seconds": {k: round(v, 6) for k, v in answer.seconds.items()},
+        "seed": answer.seed,
+        "versions": dict(answer.versions),
+        "notes": list(answer.notes),
+    }
+
+
+def finite(value: float) -> float | None:
+    """A number that JSON can hold."""
+    return value if math.isfinite(value) else None
+
+
+def device_list(problem: Problem, evaluation: Evaluation) -> list[dict[str, Any]]:
+    """Load, memory and nodes of every device."""
+    out = []
+    for i, device in enumerate(problem.machine.devices):
+        ids = [problem.graph.ids[v] for v in evaluation.nodes[i]]
+        load, memory = evaluation.loads[i], evaluation.memory[i]
+        out.append({"name": device.name, "kind": device.kind, "load": finite(load), "memory": memory, "nodes": ids})
+    return out
+
+
+def evaluation_document(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
+    """What ``evaluate --json`` writes: objectives, devices, violations."""
+    return {
+        "schema": SCHEMA,
+        "objectives": [
+            {"name": goal.name, "value": finite(value)}
+            for goal, value in zip(problem.objectives, evaluation.objectives, strict=True)
+        ],
+        "devices": device_list(problem, evaluation),
+        "violations": [{"rule": v.rule, "message": v.message} for v in evaluation.violations],
+        "feasible": not evaluation.violations,
+    }

@@ -1,0 +1,73 @@
+"""What a terminal shows of an answer or an evaluation."""
+
+from __future__ import annotations
+
+import math
+
+from rich.console import Console
+from rich.table import Table
+
+from placedsl.answer import Answer
+from placedsl.cost.evaluate import Evaluation
+from placedsl.problem import Problem
+from placedsl.units import DATA, NUMBER, TIME, Dimension, show
+
+_WORDS = {
+    "optimal": "optimal", "gap_reached": "within the gap", "time_limit": "time limit", "interrupted": "interrupted",
+    "infeasible": "infeasible", "unbounded": "unbounded", "error": "error",
+}  # fmt: skip
+
+
+def amount(value: float, dimension: Dimension) -> str:
+    """A value with its unit, or a dash where there is none."""
+    if not math.isfinite(value):
+        return "-"
+    return f"{value:.6g}" if dimension == NUMBER else show(value, dimension)
+
+
+def print_answer(answer: Answer, console: Console) -> None:
+    """Termination, objectives with bounds, a table of devices."""
+    problem = answer.problem
+    path = f"{answer.method}" + (f", {answer.solver}" if answer.solver else "")
+    by = f" ({path}, {answer.seconds['total']:.2f} s)" if answer.method != "none" else ""
+    console.print(f"[bold]{_WORDS[answer.termination]}[/bold]{by}: {answer.message}", highlight=False)
+    if answer.evaluation is None:
+        if math.isfinite(answer.bound):
+            console.print(f"  {problem.objectives[0].name} is at least {amount(answer.bound, problem.objectives[0].dimension)}")
+        return
+    for k, goal in enumerate(problem.objectives):
+        value, bound = answer.evaluation.objectives[k], answer.bounds[k]
+        distance = (value - bound) / max(abs(value), 1e-12) if math.isfinite(bound) else math.inf
+        proven = "proven optimal" if distance <= 1e-6 else f"bound {amount(bound, goal.dimension)}, gap {distance:.2%}"
+        console.print(f"  {goal.name} = [bold]{amount(value, goal.dimension)}[/bold]  ({proven})", highlight=False)
+    print_devices(problem, answer.evaluation, console)
+    for note in answer.notes:
+        console.print(f"  note: {note}", highlight=False)
+
+
+def print_devices(problem: Problem, evaluation: Evaluation, console: Console) -> None:
+    """Load, memory and number of nodes of each device."""
+    time = TIME if problem.graph.time_in_seconds else NUMBER
+    table = Table(box=None, padding=(0, 2, 0, 2))
+    for heading in ("device", "load", "memory", "nodes", ""):
+        table.add_column(heading, justify="left" if heading in ("device", "") else "right")
+    most = max(evaluation.loads, default=0.0) or 1.0
+    for i, device in enumerate(problem.machine.devices):
+        load, memory = evaluation.loads[i], evaluation.memory[i]
+        limit = "" if math.isinf(device.memory) else f" of {show(device.memory, DATA)}"
+        bar = "█" * round(24 * load / most)
+        count = str(len(evaluation.nodes[i]))
+        table.add_row(device.name, amount(load, time), show(memory, DATA) + limit, count, bar)
+    console.print(table, highlight=False)
+
+
+def print_evaluation(problem: Problem, evaluation: Evaluation, console: Console) -> None:
+    """Objectives, devices and what is violated."""
+    for goal, value in zip(problem.objectives, evaluation.objectives, strict=True):
+        console.print(f"  {goal.name} = [bold]{amount(value, goal.dimension)}[/bold]", highlight=False)
+    print_devices(problem, evaluation, console)
+    if not evaluation.violations:
+        console.print("  every constraint holds", highlight=False)
+    for violation in evaluation.violations:
+        place = f" ({violation.span})" if violation.span else ""
+        console.print(f"  [bold]violated[/bold] {violation.rule}: {violation.message}{place}", highlight=False, markup=True)
