@@ -15,7 +15,7 @@ _EXIT_FAULT = 70
 _EXIT_USAGE = 2
 
 
-class _Duration(click.ParamType):
+class _Duration(click.ParamType[float]):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
@@ -33,7 +33,7 @@ class _Duration(click.ParamType):
         return quantity.value
 
 
-class _Share(click.ParamType):
+class _Share(click.ParamType[float]):
     name = "share"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
@@ -144,7 +144,8 @@ def explain(spec: Path, solver: str | None, method: str | None, parameters: dict
 @click.option("--json", "json_file", metavar="FILE", help="Write the evaluation as JSON to a file, or to stdout (-).")
 def evaluate(spec: Path, placement: Path, parameters: dict[str, str], json_file: str | None) -> int:
     """Say what PLACEMENT (JSON) costs under SPEC, and what it violates."""
-    from placedsl import api, placement as placements
+    from placedsl import api
+    from placedsl import placement as placements
     from placedsl.graph.readers import load as load_text
     from placedsl.report.document import evaluation_document
     from placedsl.report.summary import print_evaluation

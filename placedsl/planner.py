@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,8 +20,9 @@ from placedsl.cost.evaluate import Evaluation, evaluate
 from placedsl.diagnostics import PlacedslError, UsageError, nearest
 from placedsl.expressions import Provided
 from placedsl.formulation import Formulation, choose
-from placedsl.graph.graph import Integers
+from placedsl.graph.graph import Floats, Integers
 from placedsl.lowering.lower import lower
+from placedsl.program.program import LinearProgram
 from placedsl.problem import Problem
 from placedsl.program.build import Grounded, build
 from placedsl.solvers.interface import Budget, Outcome
@@ -214,7 +215,7 @@ class _Run:
         found = contiguous.solve(
             self.problem,
             deadline=None if limit is None else time.monotonic() + limit,
-            progress=lambda placement, value, bound: self._heard(placement, bound),
+            progress=lambda placement, _, bound: self._heard(placement, bound),
         )
         accepted = found.placement is not None and self.best.offer(found.placement)
         self.best.bound(found.bound if found.bound < np.inf else -np.inf)
@@ -306,8 +307,8 @@ class _Run:
             return True
         return False
 
-    def _run(self, name: str, grounded: Grounded, program: object, budget: Budget, position: int) -> Outcome:
-        def heard(point: np.ndarray | None, value: float, bound: float) -> bool:
+    def _run(self, name: str, grounded: Grounded, program: LinearProgram, budget: Budget, position: int) -> Outcome:
+        def heard(point: Floats | None, _value: float, bound: float) -> bool:
             if point is not None:
                 self.best.offer(grounded.placement(point))
             if bound > -np.inf:
@@ -318,8 +319,8 @@ class _Run:
             return position == 0 and gap(done.objectives[0], self.best.bounds[0]) <= budget.gap
 
         if self.isolated:
-            return run_isolated(name, program, budget, heard)  # type: ignore[arg-type]
-        return get(name).run(program, budget, heard)  # type: ignore[arg-type]
+            return run_isolated(name, program, budget, heard)
+        return get(name).run(program, budget, heard)
 
     def _judge(self, outcome: Outcome, grounded: Grounded, position: int) -> tuple[str, str]:
         """What a solver's outcome amounts to once its placement has been evaluated."""
@@ -351,4 +352,3 @@ class _Run:
         return outcome.termination, outcome.message
 
 
-__all__ = ["METHODS", "Progress", "Request", "replace", "settled", "solve"]

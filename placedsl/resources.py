@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from pathlib import Path
 
@@ -25,3 +26,14 @@ def grammar_text() -> str:
 def model_files() -> list[Path]:
     """The formulations and constraint definitions that come with placedsl, sorted by name."""
     return sorted(folder("models").glob("*.place"))
+
+
+def cache_folder() -> Path | None:
+    """The user's cache folder for placedsl, made if need be; None where there can be none."""
+    chosen = os.environ.get("PLACEDSL_CACHE") or os.environ.get("XDG_CACHE_HOME")
+    path = Path(chosen) / "placedsl" if chosen else Path.home() / ".cache" / "placedsl"
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):
+        return None
+    return path if os.access(path, os.W_OK) else None

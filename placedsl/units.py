@@ -112,10 +112,10 @@ class Quantity:
 
 
 @lru_cache(maxsize=1)
-def _registry() -> pint.UnitRegistry:
+def _registry() -> pint.UnitRegistry[float]:
     import pint
 
-    registry: pint.UnitRegistry = pint.UnitRegistry(None)
+    registry: pint.UnitRegistry[float] = pint.UnitRegistry(None)
     for name, factor in _PREFIXES.items():
         registry.define(f"p_{name}- = {factor!r} = {name}-")
     for name, definition in _UNITS.items():
@@ -146,7 +146,7 @@ def parse_unit(text: str) -> Quantity:
 
         hint = nearest(text, unit_names())
         raise UnitError(f"'{text}' is not a unit" + (f" ({hint})" if hint else "")) from problem
-    return Quantity(float(factor), Dimension(**{k: round(v) for k, v in exponents.items()}))
+    return Quantity(float(str(factor)), Dimension(**{k: round(float(str(v))) for k, v in exponents.items()}))
 
 
 def parse_quantity(text: str) -> Quantity:

@@ -1,0 +1,1 @@
+"""Algorithms: a problem in, a placement and a bound out."""

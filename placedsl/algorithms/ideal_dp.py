@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placedsl.algorithms.ideals import Ideals
 from placedsl.algorithms.ideal_kernel import extend, remaining
+from placedsl.algorithms.ideals import Ideals
 from placedsl.graph.contraction import Quotient
 from placedsl.graph.graph import Floats, Integers
 

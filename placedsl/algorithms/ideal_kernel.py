@@ -100,8 +100,7 @@ def extend(  # type: ignore[no-untyped-def]
                     if not free[s, c]:
                         continue
                     reached = value[base, s]
-                    if cost > reached:
-                        reached = cost
+                    reached = max(reached, cost)
                     into = s + stride[c]
                     if reached < value[goal, into]:
                         value[goal, into] = reached

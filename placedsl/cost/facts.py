@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite, nan
 from typing import Any
 
 from placedsl.problem import Problem
-
-_NAN = float("nan")
 
 
 class Facts:
@@ -78,7 +77,7 @@ class Facts:
             ("node", "memory"): self.memory,
             ("node", "backward"): self.backward,
             ("node", "time"): self.time,
-            ("node", "supported"): [[_finite(x) for x in row] for row in self.time],
+            ("node", "supported"): [[isfinite(x) for x in row] for row in self.time],
             ("tensor", "producer"): self.producer,
             ("tensor", "size"): self.size,
             ("tensor", "transfer"): self.transfer,
@@ -90,7 +89,7 @@ class Facts:
         for name, values in graph.attributes.items():
             attributes.setdefault(("node", name), values.tolist())
         for name in {k for d in devices for k in d.attributes}:
-            attributes.setdefault(("device", name), [d.attributes.get(name, _NAN) for d in devices])
+            attributes.setdefault(("device", name), [d.attributes.get(name, nan) for d in devices])
         for name, members in self.group_members.items():
             attributes[f"group:{name}", "first"] = [m[0] if m else self.nodes for m in members]
         return attributes
@@ -109,10 +108,6 @@ class Facts:
             name = sort.partition(":")[2]
             return f"{name} of {self.node_names[self.group_members[name][position][0]]}"
         return str(position)
-
-
-def _finite(value: float) -> bool:
-    return value - value == 0.0
 
 
 def _members(labels: list[int]) -> list[list[int]]:

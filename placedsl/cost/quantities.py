@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from placedsl.cost.facts import Facts
-from placedsl.cost.numbers import total
+from placedsl.cost.tolerance import total
 
 PASSES = 2
 
@@ -55,8 +55,7 @@ class Quantities:
         for tensor, producer in enumerate(facts.producer):
             home = placement[producer]
             reading = {(placement[r], facts.backward[r]) for r in facts.readers[tensor] if placement[r] != home}
-            moves = set(reading)
-            moved = [(device, when) for device, when in moves]
+            moved = list(reading)
             if reading:
                 moved.append((home, facts.backward[producer]))
             for device, when in moved:
@@ -70,9 +69,7 @@ class Quantities:
         if self.facts.problem.schedule == "gpipe":
             return [total(parts) for parts in self.pass_loads()]
         time = self.facts.time
-        return [
-            total([*(time[v][d] for v in nodes), *self.crossings[d]]) for d, nodes in enumerate(self.nodes)
-        ]
+        return [total([*(time[v][d] for v in nodes), *self.crossings[d]]) for d, nodes in enumerate(self.nodes)]
 
     @cached_property
     def memory(self) -> list[float]:

@@ -1,0 +1,1 @@
+"""Computation graphs: the data, readers, contraction, orders."""

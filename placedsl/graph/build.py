@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,22 +60,20 @@ def build(
         raise InputError([Diagnostic("the graph has no nodes", locate(Place("graph")), "a graph needs one at least")])
     position = _positions(ids, locate, found)
     for kind, values in time.items():
-        bad = ~(values >= 0)
-        _report(found, bad, lambda i, k=kind, v=values: _cost(f"the time on '{k}'", v[i]), locate, "node", "time")
+        _report(found, ~(values >= 0), partial(_cost, f"the time on '{kind}'", values), locate, "node", "time")
     if time:
         nowhere = np.logical_and.reduce([np.isinf(v) for v in time.values()])
         _report(found, nowhere, lambda i: (f"node '{names[i]}' has no time on any device", "it could run nowhere"),
                 locate, "node", "time")  # fmt: skip
-    _report(found, ~(memory >= 0) | np.isinf(memory), lambda i: _cost("the memory", memory[i]), locate, "node", "memory")
+    _report(found, ~(memory >= 0) | np.isinf(memory), partial(_cost, "the memory", memory), locate, "node", "memory")
     ends = _ends(edges, position, locate, found)
     given = np.zeros(len(edges), dtype=bool)
     for what, costs in (("the transfer time", edge_time), ("the size", edge_bytes)):
         if costs is not None and len(edges):
             given |= ~np.isnan(costs)
-            bad = (costs < 0) | np.isinf(costs)
-            _report(found, bad, lambda i, w=what, c=costs: _cost(w, c[i]), locate, "edge", "cost")
+            _report(found, (costs < 0) | np.isinf(costs), partial(_cost, what, costs), locate, "edge", "cost")
     if len(edges):
-        _report(found, ~given, lambda i: ("this edge has no cost", "a finite number, 0 or more, is expected"),
+        _report(found, ~given, lambda _: ("this edge has no cost", "a finite number, 0 or more, is expected"),
                 locate, "edge", "cost")  # fmt: skip
     if found:
         raise InputError(found)
@@ -83,14 +82,15 @@ def build(
     if loop:
         shown = " -> ".join(f"'{names[i]}'" for i in [*loop[:8], *(loop[:1] if len(loop) <= 8 else [])])
         more = "" if len(loop) <= 8 else f" -> … ({len(loop)} nodes)"
-        at = next(i for i, pair in enumerate(edges) if position[pair[0]] == loop[0] and position[pair[1]] == loop[1 % len(loop)])
+        at = int(np.flatnonzero((edge_source == loop[0]) & (edge_target == loop[1 % len(loop)]))[0])
         message = f"the graph has a cycle: {shown}{more}"
         raise InputError([Diagnostic(message, locate(Place("edge", at, "source")), "a computation graph has none")])
     unknown = np.full(len(edges), np.nan)
     times = unknown if edge_time is None else edge_time
     sizes = unknown if edge_bytes is None else edge_bytes
-    ranked = np.unique(np.stack((np.nan_to_num(times, nan=-1.0), np.nan_to_num(sizes, nan=-1.0)), 1), axis=0, return_inverse=True)[1]
-    edge_tensor, producer, first = tensors_of_edges(edge_source, ranked.ravel().astype(float), len(ids))
+    costs_of = np.stack((np.nan_to_num(times, nan=-1.0), np.nan_to_num(sizes, nan=-1.0)), axis=1)
+    ranked = np.unique(costs_of, axis=0, return_inverse=True)[1].ravel()
+    edge_tensor, producer, first = tensors_of_edges(edge_source, ranked.astype(float), len(ids))
     return Graph(
         ids=tuple(ids), names=tuple(names), time=dict(time), memory=memory.astype(float), backward=backward,
         attributes=dict(attributes), edge_source=edge_source, edge_target=edge_target, edge_tensor=edge_tensor,
@@ -99,7 +99,12 @@ def build(
     )  # fmt: skip
 
 
-def _cost(what: str, value: float) -> tuple[str, str]:
+def _nowhere(edges: Sequence[tuple[Id, Id]], side: int, i: int) -> tuple[str, str]:
+    return f"there is no node '{edges[i][side]}'", "edges join nodes of the graph"
+
+
+def _cost(what: str, values: Floats, i: int) -> tuple[str, str]:
+    value = values[i]
     kind = "missing or not a number" if np.isnan(value) else "negative" if value < 0 else "infinite"
     return f"{what} is {kind}", "a finite number, 0 or more, is expected"
 
@@ -142,8 +147,7 @@ def _ends(
         for side in (0, 1):
             ends[side, i] = position.get(pair[side], -1)
     for side, field in ((0, "source"), (1, "target")):
-        _report(found, ends[side] < 0, lambda i, s=side: (f"there is no node '{edges[i][s]}'", "edges join nodes of the graph"),
-                locate, "edge", field)  # fmt: skip
+        _report(found, ends[side] < 0, partial(_nowhere, edges, side), locate, "edge", field)
     known = (ends >= 0).all(axis=0)
     loop = known & (ends[0] == ends[1])
     _report(found, loop, lambda i: (f"node '{edges[i][0]}' has an edge to itself", "a computation graph has no cycles"),

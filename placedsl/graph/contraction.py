@@ -100,8 +100,9 @@ def contract(
     apart = first != second
     known = np.unique(np.stack((first[apart], second[apart])), axis=1)
     unit_work = np.zeros((len(work), units))
-    np.add.at(unit_work, (slice(None), unit), work)
-    unit_memory = np.bincount(unit, weights=memory, minlength=units)
+    np.add.at(unit_work.T, unit, work.T)
+    unit_memory = np.zeros(units)
+    np.add.at(unit_memory, unit, memory)
 
     # Pins: one a (tensor, unit) that touches it, the producer's first.
     producer = unit[tensor_producer]
@@ -126,7 +127,7 @@ def contract(
         tensor_of[i] = seen[name]
     merged = np.zeros((len(transfer), len(kept)))
     some = np.flatnonzero(tensor_of >= 0)
-    np.add.at(merged, (slice(None), tensor_of[some]), transfer[:, some])
+    np.add.at(merged.T, tensor_of[some], transfer.T[some])
     lengths = counts[kept]
     pin_start = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(lengths)))
     pins = [pin_unit[start[i] : start[i + 1]] for i in kept]

@@ -10,7 +10,7 @@ from placedsl.diagnostics import Diagnostic, Source
 from placedsl.graph.contraction import backward_orientation
 from placedsl.graph.graph import Floats, Graph, Integers
 from placedsl.machine.machine import Device, Link, Machine
-from placedsl.units import show, BANDWIDTH
+from placedsl.units import BANDWIDTH, show
 
 
 def graph_in_seconds(graph: Graph, unit: float) -> Graph:

@@ -36,6 +36,10 @@ def _word(token: Token) -> syntax.Word:
     return syntax.Word(at, _unquote(token) if token.type == "STRING" else str(token))
 
 
+Pair = tuple[Any, Any]
+Statements = tuple[Any, ...]
+
+
 class TreeBuilder(Transformer[Token, Any]):
     """One method a grammar rule; ``parts`` are its tokens and nodes (None for what was left out)."""
 
@@ -90,7 +94,7 @@ class TreeBuilder(Transformer[Token, Any]):
     def tuple(self, parts: list[Any]) -> syntax.TupleOf:
         return syntax.TupleOf(_cover(parts), tuple(parts[1:]))
 
-    def pair(self, parts: list[Any]) -> tuple[Any, Any]:
+    def pair(self, parts: list[Any]) -> Pair:
         return (parts[0], parts[1])
 
     def braces(self, parts: list[Any]) -> syntax.Braces:
@@ -143,7 +147,7 @@ class TreeBuilder(Transformer[Token, Any]):
 
     # statements
 
-    def start(self, parts: list[Any]) -> tuple[Any, ...]:
+    def start(self, parts: list[Any]) -> Statements:
         return tuple(p for p in parts if p is not None)
 
     def graph_file(self, parts: list[Any]) -> syntax.GraphFile:

@@ -2,45 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from placedsl import expressions as core
-from placedsl.diagnostics import Diagnostic, Source, Span, nearest
+from placedsl.diagnostics import Span, nearest
 from placedsl.expressions import Sort
 from placedsl.language import syntax
-from placedsl.language.vocabulary import ERROR, PLAIN, TEXT, TRUTH, Type, Vocabulary, element, number
+from placedsl.language.sets import Bound, Checked, SetChecker
+from placedsl.language.vocabulary import ERROR, PLAIN, TEXT, TRUTH, Type, element, number
 from placedsl.units import NUMBER
 
-Checked = tuple[core.Expression, Type]
 
-
-class Checker:
+class Checker(SetChecker):
     """Checks the expressions of one text against a vocabulary.
 
     ``found`` collects the diagnostics; an expression that is wrong comes back with type ERROR,
     about which nothing further is said.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        vocabulary: Vocabulary,
-        parameters: Mapping[str, tuple[float | bool | str, Type]],
-        found: list[Diagnostic],
-    ) -> None:
-        self.source = source
-        self.vocabulary = vocabulary
-        self.parameters = parameters
-        self.found = found
-        self.slots: dict[str, Sort] = {}
-        self.implicit: list[tuple[str, Sort]] = []
-
     # the faces
 
     def truth(self, node: syntax.Expression) -> core.Expression:
         """A condition (a constraint's body)."""
         out, kind = self.check(node)
-        self._expect(node, kind, "truth")
+        self.expect(node, kind, "truth")
         return out
 
     def number(self, node: syntax.Expression) -> Checked:
@@ -48,7 +31,7 @@ class Checker:
         out, kind = self.check(node)
         if kind.kind == "truth":
             return out, PLAIN
-        self._expect(node, kind, "number")
+        self.expect(node, kind, "number")
         return out, kind
 
     def binder_of_set(self, node: syntax.Expression) -> core.Binder | None:
@@ -58,25 +41,7 @@ class Checker:
         if of is None:
             return None
         slots = tuple(f"·{i}" for i in range(len(of.sorts)))
-        return self._filtered(slots, of, condition, self.span(node))
-
-    # errors
-
-    def span(self, node: syntax.Expression | syntax.Word) -> Span:
-        """Where a node stands."""
-        return self.source.span(*node.at)
-
-    def error(self, node: syntax.Expression | syntax.Word, message: str, hint: str = "") -> Checked:
-        """Report, and give back what nothing more is said about."""
-        self.found.append(Diagnostic(message, self.span(node), hint))
-        return core.Constant(0.0, self.span(node)), ERROR
-
-    def _expect(self, node: syntax.Expression, got: Type, kind: str) -> bool:
-        if got.kind in (kind, "error"):
-            return True
-        words = {"truth": "a condition", "number": "a number", "text": "a text"}
-        self.error(node, f"{words.get(kind, kind)} is expected here, this is {got}")
-        return False
+        return self.filtered(slots, of, condition, self.span(node))
 
     # expressions
 
@@ -113,13 +78,13 @@ class Checker:
                 return core.Logic("and", tuple(parts), self.span(node)), TRUTH
             case syntax.Match(subject=subject, pattern=pattern):
                 out, kind = self.check(subject)
-                self._expect(subject, kind, "text")
+                self.expect(subject, kind, "text")
                 return core.Glob(out, pattern, self.span(node)), TRUTH
             case syntax.Aggregate():
                 return self._aggregate(node)
             case syntax.Forall(items=items, body=body):
-                with _Bound(self):
-                    binders = self._binders(items)
+                with Bound(self):
+                    binders = self.binders(items)
                     return core.Forall(binders, self.truth(body), self.span(node)), TRUTH
             case syntax.Conditional():
                 return self._conditional(node)
@@ -129,6 +94,8 @@ class Checker:
         name = node.name
         words = self.vocabulary
         span = self.span(node)
+        if self.slots.get(name) == "error":
+            return core.Constant(0.0, span), ERROR  # its binder was reported
         if name in self.slots:
             return core.Slot(name, self.slots[name], span), element(self.slots[name])
         if name in self.parameters:
@@ -227,6 +194,11 @@ class Checker:
             if position is None:
                 return core.Constant(0.0, span), ERROR
             return core.Element("device", members[position - 1], span), element("device")
+        if name == "nodes" and isinstance(node.arguments[0], syntax.Text):
+            key = node.arguments[0].value
+            if key not in words.node_positions:
+                return self.error(node.arguments[0], f"the graph has no node '{key}'", nearest(key, words.node_positions))
+            return core.Element("node", words.node_positions[key], span), element("node")
         if name in words.sets:
             sorts = words.sets[name]
             position = self.integer(node.arguments[0], 1, None, f"'{name}'")
@@ -256,10 +228,11 @@ class Checker:
         sorts = self.vocabulary.variables[name]
         if len(node.arguments) != len(sorts):
             return self.error(node, f"'{name}' has {len(sorts)} indices, here are {len(node.arguments)}")
-        arguments = tuple(self._element(a, s) for a, s in zip(node.arguments, sorts, strict=True))
+        arguments = tuple(self.element(a, s) for a, s in zip(node.arguments, sorts, strict=True))
         return core.Decision(name, arguments, self.span(node)), PLAIN
 
-    def _element(self, node: syntax.Expression, sort: Sort) -> core.Expression:
+    def element(self, node: syntax.Expression, sort: Sort) -> core.Expression:
+        """One element of a sort."""
         out, kind = self.check(node)
         if kind.kind != "error" and kind != element(sort):
             self.error(node, f"a {sort} is expected here, this is {kind}")
@@ -272,13 +245,6 @@ class Checker:
             return self._set_property(node)
         if node.body is not None:
             return self.error(node, f"'{name}' is nothing that ranges over a set", "known: sum, count, max, min")
-        if name == "node":
-            (argument,) = node.arguments or (syntax.Text(node.at, ""),)
-            text = argument.value if isinstance(argument, syntax.Text | syntax.Number) else None
-            key = f"{text:g}" if isinstance(text, float) else str(text)
-            if key not in words.node_positions:
-                return self.error(argument, f"the graph has no node '{key}'", nearest(key, words.node_positions))
-            return core.Element("node", words.node_positions[key], span), element("node")
         quantity = words.quantities.get(name)
         if quantity is None:
             known = [n for n, q in words.quantities.items() if q.arguments and n != "on"]
@@ -286,22 +252,22 @@ class Checker:
         if len(quantity.arguments) != len(node.arguments):
             shape = f"{name}({', '.join(quantity.arguments)})" if quantity.arguments else name
             return self.error(node, f"'{name}' is written {shape}", quantity.meaning)
-        arguments = tuple(self._element(a, s) for a, s in zip(node.arguments, quantity.arguments, strict=True))
+        arguments = tuple(self.element(a, s) for a, s in zip(node.arguments, quantity.arguments, strict=True))
         return core.Provided(name, arguments, span), quantity.type
 
     def _set_property(self, node: syntax.Call) -> Checked:
         example = "convex({v in nodes: v on d})"
-        with _Bound(self):
+        with Bound(self):
             outer: tuple[core.Binder, ...] = ()
             body: syntax.Expression | None
             if node.name == "pipeline":
                 example, outer, body = "pipeline(d in devices: {v in nodes: v on d})", (), node.body
-                outer = self._binders(node.arguments)
+                outer = self.binders(node.arguments)
             else:
                 body = node.arguments[0] if len(node.arguments) == 1 else None
             if not isinstance(body, syntax.Braces) or len(body.pairs) != 1 or body.pairs[0][1] is None:
                 return self.error(node, f"'{node.name}' takes a set of nodes by a condition", f"as in {example}")
-            (inner,) = self._binders((body.pairs[0][0],)) or (None,)
+            (inner,) = self.binders((body.pairs[0][0],)) or (None,)
             membership = self.truth(body.pairs[0][1])
         if inner is None:
             return core.Constant(0.0, self.span(node)), ERROR
@@ -411,7 +377,10 @@ class Checker:
                 return self.error(node, f"the arguments of '{node.operator}' differ in dimension")
             return core.Largest(node.operator, tuple(x for x, _ in checked), span), kinds[0]
         if node.body is None and node.operator == "count" and len(node.items) == 1:
-            with _Bound(self):
+            inner = node.items[0].item if isinstance(node.items[0], syntax.Where) else node.items[0]
+            if isinstance(inner, syntax.Binary) and inner.operator == "in":
+                return self.error(node, "'count' needs a condition here", "as in count(v in nodes: v on cpu), or count(nodes)")
+            with Bound(self):
                 binder = self.binder_of_set(node.items[0])
             if binder is None:
                 return core.Constant(0.0, span), ERROR
@@ -419,120 +388,12 @@ class Checker:
         if node.body is None:
             example = f"{node.operator}(v in nodes: …)"
             return self.error(node, f"'{node.operator}' needs something to range over", f"as in {example}")
-        with _Bound(self):
-            binders = self._binders(node.items)
+        with Bound(self):
+            binders = self.binders(node.items)
             if node.operator == "count":
                 return core.Aggregate("count", binders, self.truth(node.body), span), PLAIN
             body, kind = self.number(node.body)
         return core.Aggregate(node.operator, binders, body, span), kind
-
-    # binders and sets
-
-    def _binders(self, items: tuple[syntax.Expression, ...]) -> tuple[core.Binder, ...]:
-        out = []
-        for item in items:
-            inner, condition = (item.item, item.condition) if isinstance(item, syntax.Where) else (item, None)
-            if not isinstance(inner, syntax.Binary) or inner.operator != "in":
-                self.error(item, "a variable and the set it ranges over are expected here", "as in v in nodes")
-                continue
-            targets = inner.left.items if isinstance(inner.left, syntax.TupleOf) else (inner.left,)
-            of = self.set(inner.right)
-            names = [t.name for t in targets if isinstance(t, syntax.Name)]
-            if of is None:
-                self.slots |= {n: "error" for n in names}
-                continue
-            if len(names) != len(targets) or len(names) != len(of.sorts):
-                shape = "one name" if len(of.sorts) == 1 else "a pair of names like (u, v)"
-                self.error(inner.left, f"{shape} is expected before 'in' here")
-                continue
-            out.append(self._filtered(tuple(names), of, condition, self.span(item)))
-        return tuple(out)
-
-    def _filtered(
-        self, slots: tuple[str, ...], of: core.SetExpression, condition: syntax.Expression | None, span: Span
-    ) -> core.Binder:
-        self.slots |= dict(zip(slots, of.sorts, strict=True))
-        checked = None
-        if condition is not None:
-            self.implicit += zip(slots, of.sorts, strict=True)
-            checked = self.truth(condition)
-            del self.implicit[-len(slots) :]
-        return core.Binder(slots, of, checked, span)
-
-    def set(self, node: syntax.Expression) -> core.SetExpression | None:
-        """A set, or None after reporting."""
-        span, words = self.span(node), self.vocabulary
-        match node:
-            case syntax.Name(name=name):
-                if self.slots.get(name) == "error":
-                    return None
-                if name in self.slots:
-                    return self._members(node, core.Slot(name, self.slots[name], span), self.slots[name])
-                if name in words.sets:
-                    return core.NamedSet(name, words.sets[name], span)
-                self.error(node, f"there is no set '{name}'", nearest(name, words.sets))
-                return None
-            case syntax.Call(name="readers", arguments=(argument,)):
-                return core.Members(self._element(argument, "tensor"), "tensor", ("node",), span)
-            case syntax.Call(name="partition", arguments=(of, syntax.Name(name=key))):
-                return self._partition(node, of, key)
-            case syntax.Range(low=low, high=high):
-                a, b = self.integer(low, -(10**9), None, ".."), self.integer(high, -(10**9), None, "..")
-                return core.Interval(a, b, ("number",), span) if a is not None and b is not None else None
-            case syntax.Braces(pairs=pairs):
-                return self._enumerated(node, [item for item, _ in pairs])
-        self.error(node, "a set is expected here", nearest("", words.sets))
-        return None
-
-    def _members(self, node: syntax.Expression, owner: core.Expression, sort: Sort) -> core.SetExpression | None:
-        if sort == "part" or sort.startswith("group:"):
-            return core.Members(owner, sort, ("node",), self.span(node))
-        self.error(node, f"a {sort} is no set", "a group of partition(nodes, …) or a part is one")
-        return None
-
-    def _partition(self, node: syntax.Expression, of: syntax.Expression, key: str) -> core.SetExpression | None:
-        if not isinstance(of, syntax.Name) or of.name != "nodes":
-            self.error(of, "only nodes can be partitioned", "partition(nodes, attribute)")
-            return None
-        attribute = self.vocabulary.keys.get(key, key)
-        known = {n: a for n, a in self.vocabulary.attributes["node"].items() if not a.per_device}
-        if attribute not in known:
-            self.error(node, f"nodes have no '{attribute}' to be partitioned by", nearest(attribute, known))
-            return None
-        return core.NamedSet(f"partition:{attribute}", (f"group:{attribute}",), self.span(node))
-
-    def _enumerated(self, node: syntax.Expression, items: list[syntax.Expression]) -> core.SetExpression | None:
-        span = self.span(node)
-        parts = {"forward": 0, "backward": 1}
-        if items and all(isinstance(i, syntax.Name) and i.name in parts for i in items):
-            positions = tuple(parts[i.name] for i in items if isinstance(i, syntax.Name))
-            return core.Enumerated(positions, ("part",), span)
-        elements: list[core.Element] = []
-        for item in items:
-            out, kind = self.check(item)
-            if kind.kind == "error":
-                return None
-            if not isinstance(out, core.Element):
-                self.error(item, "an element known by name is expected in a list", "as in {gpu[1], cpu}")
-                return None
-            elements.append(out)
-        if len({e.sort for e in elements}) != 1:
-            self.error(node, "the elements of a list must be of one kind")
-            return None
-        return core.Enumerated(tuple(e.position for e in elements), (elements[0].sort,), span)
-
-
-class _Bound:
-    """Forgets, on leaving, the slots that were bound inside."""
-
-    def __init__(self, checker: Checker) -> None:
-        self.checker = checker
-
-    def __enter__(self) -> None:
-        self.saved = dict(self.checker.slots)
-
-    def __exit__(self, *_: object) -> None:
-        self.checker.slots = self.saved
 
 
 def _is_zero(node: core.Expression) -> bool:

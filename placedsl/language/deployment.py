@@ -10,7 +10,7 @@ from placedsl.language import syntax
 from placedsl.language.checking import Checker
 from placedsl.language.vocabulary import DEVICE_ATTRIBUTES
 from placedsl.machine.machine import Device, Kind, Link, Machine
-from placedsl.units import BANDWIDTH, NUMBER, TIME, Dimension
+from placedsl.units import BANDWIDTH, TIME, Dimension
 
 _MOST_DEVICES = 10_000
 
@@ -35,7 +35,8 @@ def entry_values(
             checker.error(entry.value, "a value known beforehand is expected here")
         elif kind.dimension != known[name]:
             example = {"memory": "16 GiB", "bandwidth": "25 GB/s", "latency": "2 us", "compute": "312 TFLOP/s",
-                       "memory_bandwidth": "900 GB/s", "price": "2.5 USD/h"}.get(name, "10 s")  # fmt: skip
+                       "memory_bandwidth": "900 GB/s", "price": "2.5 USD/h", "gap": "1%", "workers": "4",
+                       "seed": "1"}.get(name, "10 s")  # fmt: skip
             checker.error(entry.value, f"'{name}' is {known[name]}, this is {kind}", f"as in {name} = {example}")
         elif float(value.value) < 0:
             checker.error(entry.value, f"'{name}' cannot be negative")
@@ -113,16 +114,13 @@ def machine(
     general = None
     for extra in interconnects[1:]:
         checker.error(extra.name or syntax.Word(extra.at, ""), "there is a second interconnect", "one is enough")
-    for statement in interconnects[:1]:
-        values = entry_values(checker, statement.block, known, "an interconnect")
+    for only in interconnects[:1]:
+        values = entry_values(checker, only.block, known, "an interconnect")
         if values.get("bandwidth", (0.0,))[0] > 0:
             latency = values["latency"][0] if "latency" in values else 0.0
-            place = checker.source.span(*statement.at)
+            place = checker.source.span(*only.at)
             general = Link("", "", True, values["bandwidth"][0], latency, place)
-        elif not any(e.name.text == "bandwidth" for e in statement.block):
-            place_word = statement.name or syntax.Word(statement.at, "interconnect")
+        elif not any(e.name.text == "bandwidth" for e in only.block):
+            place_word = only.name or syntax.Word(only.at, "interconnect")
             checker.error(place_word, "this interconnect has no bandwidth", "as in { bandwidth = 25 GB/s }")
     return Machine(all_devices, tuple(out), general)
-
-
-__all__ = ["NUMBER", "devices", "entry_values", "machine"]

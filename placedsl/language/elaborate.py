@@ -18,7 +18,7 @@ from placedsl.language import deployment, library, syntax
 from placedsl.language.assemble import graph_in_seconds, labels_of, oriented, transfers
 from placedsl.language.checking import Checker
 from placedsl.language.inline_graph import read_inline
-from placedsl.language.vocabulary import PLAIN, TEXT, TRUTH, Type, Vocabulary, number, vocabulary
+from placedsl.language.vocabulary import DEVICE_ATTRIBUTES, PLAIN, TEXT, TRUTH, Type, Vocabulary, number, vocabulary
 from placedsl.machine.machine import Machine
 from placedsl.problem import BUILT_IN, Objective, Problem, Rule, Settings
 from placedsl.units import DATA, NUMBER, TIME, UnitError, parse_quantity
@@ -90,18 +90,18 @@ class _Elaboration:
         if graph is None:
             self.fail()
             raise InputError(self.found)
-        dimensions = {k: deployment.DEVICE_ATTRIBUTES[k] for d in machine.devices for k in d.attributes}
+        dimensions = {k: DEVICE_ATTRIBUTES[k] for d in machine.devices for k in d.attributes}
         words = vocabulary(graph, machine, dimensions)
         words = replace(
             words,
-            sets=dict(words.sets) | {f: ("device",) for f in families},
+            sets=dict(words.sets) | dict.fromkeys(families, ("device",)),
             families=dict(words.families) | {f: words.families.get(f, ()) for f in families},
         )
         sets, words = self.read_sets(words)
         objectives = self.read_objectives(minimize, words)
         rules = self.read_rules(words)
         transfer, size, missing = transfers(graph, machine, self.source)
-        self.found += missing
+        self.found += [] if self.found else missing
         self.fail()
         groups = {name: labels_of(graph, name) for name in _partitioned(rules, objectives, sets)}
         colocations = [groups[r.by] for r in rules if r.built_in == "colocated"]
@@ -231,8 +231,8 @@ class _Elaboration:
         for entry in statement.block:
             if entry.name.text == "format":
                 match entry.value:
-                    case syntax.Text(value=form):
-                        pass
+                    case syntax.Text(value=text):
+                        form = text
                     case _:
                         self.constants.error(entry.value, "a format in quotes is expected", 'as in format = "native"')
             elif entry.name.text != "time_unit":
@@ -291,7 +291,8 @@ class _Elaboration:
         for name in ("workers", "seed"):
             if name in given:
                 given[name] = int(given[name])
-        return Settings(**given, **words)
+        given |= words
+        return Settings(**given)
 
     # sets, objectives, rules
 
@@ -376,7 +377,9 @@ class _Elaboration:
             return Rule(name, "", "", checker.truth(rule.body), self.source.span(*rule.at))
         if name not in known:
             hint = nearest(name, known)
-            self.error(rule.name.at, f"there is no constraint '{name}'", hint + "; one's own is written name: formula")
+            if "did you mean" not in hint:
+                hint += "; one's own is written name: formula"
+            self.error(rule.name.at, f"there is no constraint '{name}'", hint)
             return None
         definition, source = known[name]
         if (definition.by is None) != (rule.by is None):

@@ -47,6 +47,9 @@ class _Reader:
         if given != dimension and not (value == 0.0 and given == NUMBER):
             self.checker.error(node, f"'{what}' is {dimension}, this is {given}", f"as in {what} = {example}")
             return 0.0
+        if value < 0:
+            self.checker.error(node, f"'{what}' cannot be negative", f"as in {what} = {example}")
+            return 0.0
         return value
 
     def node(self, node: syntax.Node) -> None:

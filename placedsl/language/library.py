@@ -85,7 +85,7 @@ def check_formulation(
 
 
 def _variable(checker: Checker, clause: syntax.Variable) -> Variable:
-    binders = checker._binders(clause.items)
+    binders = checker.binders(clause.items)
     low, high, integer = 0.0, float("inf"), False
     if clause.type is not None:
         kind = clause.type.text

@@ -14,7 +14,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
 from placedsl.language import syntax
 from placedsl.language.building import TreeBuilder
-from placedsl.resources import grammar_text
+from placedsl.resources import cache_folder, grammar_text
 from placedsl.units import UnitError
 
 KEYWORDS = (
@@ -30,13 +30,13 @@ _MOST_ERRORS = 20
 _TRIES = 60
 
 # A line goes on when its last token or the next line's first one is one of these.
-_CONTINUES_AFTER = frozenset(
-    "IMPLIES OR AND NOT ON IN COMPARE TILDE PLUS MINUS TIMES OVER EQUAL COLON COMMA LBRACE WHERE THEN ELSE"
-    " IF BY TO FROM FORALL SUBJECT ARROW LINK_ARROW __DOTDOT".split()
-)
-_CONTINUES_BEFORE = frozenset(
-    "IMPLIES OR AND COMPARE TILDE PLUS MINUS TIMES OVER EQUAL WHERE THEN ELSE RBRACE ARROW LINK_ARROW".split()
-)
+_CONTINUES_BEFORE = frozenset((
+    "IMPLIES", "OR", "AND", "COMPARE", "TILDE", "PLUS", "MINUS", "TIMES", "OVER", "EQUAL", "WHERE", "THEN", "ELSE",
+    "RBRACE", "ARROW", "LINK_ARROW",
+))  # fmt: skip
+_CONTINUES_AFTER = (_CONTINUES_BEFORE - {"RBRACE"}) | {
+    "NOT", "ON", "IN", "COLON", "COMMA", "LBRACE", "IF", "BY", "TO", "FROM", "FORALL", "SUBJECT", "__DOTDOT",
+}  # fmt: skip
 _WORDS = {
     "NAME": "a name", "NUMBER": "a number", "QUANTITY": "a quantity like '16 GiB'", "STRING": "a quoted text",
     "_NL": "the end of the line", "$END": "the end of the text", "COLON": "':'", "EQUAL": "'='",
@@ -81,22 +81,27 @@ def _parser() -> Lark:
         "maybe_placeholders": True,
         "transformer": TreeBuilder(),
     }
-    return Lark(grammar_text(), **options)
+    folder = cache_folder()
+    if folder is None:
+        return Lark(grammar_text(), **options)
+    # The tables of the grammar take longer to make than most specs to read; Lark keeps them in a file whose
+    # content it checks against the grammar and its own version.
+    return Lark(grammar_text(), cache=str(folder / "place.tables"), **options)
 
 
 def parse(source: Source) -> syntax.Module:
     """The syntax tree of a text; raises InputError with all syntax errors found."""
     try:
-        return syntax.Module(source, _statements(source.text, source, 0))
-    except InputError:
-        pass
+        return syntax.Module(source, _statements(source.text, source))
+    except InputError as problem:
+        whole = problem
     found: list[Diagnostic] = []
     statements: list[syntax.Statement] = []
     for start, end in _chunks(source, found):
         _parse_chunk(source, start, end, found, statements)
         if len(found) >= _MOST_ERRORS:
             break
-    raise InputError(found)
+    raise InputError(found) if found else whole
 
 
 def parse_file(path: Path) -> syntax.Module:
@@ -125,8 +130,8 @@ def read_source(path: Path) -> Source:
     return Source(str(path), text.replace("\r\n", "\n"))
 
 
-def _statements(text: str, source: Source, offset: int) -> tuple[syntax.Statement, ...]:
-    """Parse a text; ``offset`` is only for the places of errors (the text is padded to it)."""
+def _statements(text: str, source: Source) -> tuple[syntax.Statement, ...]:
+    """Parse a text whose offsets are those of the source."""
     try:
         built = _parser().parse(text)
     except VisitError as problem:
@@ -141,7 +146,8 @@ def _statements(text: str, source: Source, offset: int) -> tuple[syntax.Statemen
         raise InputError([_syntax_error(problem, source)]) from None
     except RecursionError:
         raise InputError([Diagnostic("the text is nested too deeply to be read", source.whole())]) from None
-    return attach_rules(built, source)
+    statements: Any = built  # what the transformer makes of the tree
+    return attach_rules(statements, source)
 
 
 def attach_rules(
@@ -169,9 +175,10 @@ def attach_rules(
     merged: list[Any] = []
     for statement in out:
         if isinstance(statement, syntax.Formulation):
-            clauses = attach_rules(statement.clauses, source)  # type: ignore[arg-type]
-            statement = syntax.Formulation(statement.at, statement.name, clauses)  # type: ignore[arg-type]
-        merged.append(statement)
+            clauses: Any = attach_rules(statement.clauses, source)  # type: ignore[arg-type]
+            merged.append(syntax.Formulation(statement.at, statement.name, clauses))
+        else:
+            merged.append(statement)
     return tuple(merged)
 
 
@@ -276,7 +283,7 @@ def _parse_chunk(
     for _ in range(_TRIES):
         padded = "\n" * text.count("\n", 0, start) + " " * (start - text.count("\n", 0, start)) + body
         try:
-            out.extend(_statements(padded, source, start))
+            out.extend(_statements(padded, source))
             return
         except InputError as problem:
             (diagnostic,) = problem.diagnostics

@@ -77,6 +77,8 @@ def quantities(time: Dimension, size: Dimension) -> dict[str, Quantity]:
     return {
         "on": Quantity(("node", "device"), TRUTH, "v on d: the node is placed on the device"),
         "load": Quantity(("device",), number(time), "busy time of the device for one sample"),
+        "forward_load": Quantity(("device",), number(time), "busy time of the device in a forward pass (gpipe)"),
+        "backward_load": Quantity(("device",), number(time), "busy time of the device in a backward pass (gpipe)"),
         "memory": Quantity(("device",), number(DATA), "memory that the device's nodes occupy"),
         "traffic": Quantity(("device", "device"), number(size), "tensors made on the first, read on the second"),
         "time_per_sample": Quantity((), number(time), "the largest load"),
@@ -104,14 +106,14 @@ class Vocabulary:
 def vocabulary(graph: Graph, machine: Machine, device_dimensions: Mapping[str, Dimension]) -> Vocabulary:
     """The names that a graph and a machine give."""
     families: dict[str, tuple[int, ...]] = {}
-    for i, device in enumerate(machine.devices):
-        families[device.family] = (*families.get(device.family, ()), i)
+    for i, one in enumerate(machine.devices):
+        families[one.family] = (*families.get(one.family, ()), i)
     sets: dict[str, tuple[Sort, ...]] = {
         "nodes": ("node",), "forward": ("node",), "backward": ("node",), "devices": ("device",),
         "accelerators": ("device",), "hosts": ("device",), "tensors": ("tensor",),
         "edges": ("node", "node"), "reads": ("tensor", "node"),
     }  # fmt: skip
-    sets |= {name: ("device",) for name in families}
+    sets |= dict.fromkeys(families, ("device",))
     time = TIME if graph.time_in_seconds else NUMBER
     sized = bool(len(graph.tensor_bytes)) and bool(np.isfinite(graph.tensor_bytes).all())
     size = DATA if sized else time

@@ -1,0 +1,1 @@
+"""Rewrites of global constraints into rows, one a file."""

@@ -23,7 +23,7 @@ def merged(row: Integers, column: Integers, coefficient: Floats, columns: int) -
     """Triplets sorted by row and column, with repeated entries added up and zeros dropped."""
     key = row * np.int64(columns) + column
     known, back = np.unique(key, return_inverse=True)
-    total = np.bincount(back, weights=coefficient, minlength=len(known))
+    total = np.bincount(back, weights=coefficient, minlength=len(known)).astype(np.float64)
     # A sum that cancels but for rounding is zero.
     largest = np.zeros(len(known))
     np.maximum.at(largest, back, np.abs(coefficient))

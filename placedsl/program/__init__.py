@@ -1,0 +1,1 @@
+"""The constraint IR, and grounding of formulations over a problem."""

@@ -62,7 +62,8 @@ class Affine:
 
     def summed(self, parent: Integers, rows: int) -> Affine:
         """Add up the rows that share a parent."""
-        constant = np.bincount(parent, weights=self.constant, minlength=rows) if self.size else np.zeros(rows)
+        constant = np.zeros(rows)
+        np.add.at(constant, parent, self.constant)
         return Affine(parent[self.row], self.column, self.coefficient, constant)
 
     def placed(self, positions: Integers, rows: int) -> Affine:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from placedsl import expressions as core
-from placedsl.diagnostics import Diagnostic, InputError
 from placedsl.formulation import Formulation, NamedRule
 from placedsl.graph.contraction import Quotient
 from placedsl.problem import Problem
-from placedsl.program import affine
-from placedsl.program.ground import ROOT, Columns, Frame, Grounder
+from placedsl.program.frames import ROOT, Columns
+from placedsl.program.ground import Grounder
 from placedsl.program.program import (
     Floats,
     Implication,
     Integers,
     Maximum,
     Objective,
-    Origin,
     Product,
     Program,
     RowBlock,
@@ -45,7 +42,8 @@ class Grounded:
     def placement(self, point: Floats) -> Integers:
         """The device of each node of the problem."""
         values = np.where(self.on >= 0, point[np.maximum(self.on, 0)], -1.0)
-        return np.argmax(values, axis=1)[self.quotient.unit_of_node]
+        chosen: Integers = np.argmax(values, axis=1)[self.quotient.unit_of_node]
+        return chosen
 
     def hint(self, device_of_node: Integers) -> Floats:
         """A partial starting point: the placement's columns; nan for all others."""
@@ -58,9 +56,13 @@ class Grounded:
         return point
 
 
-def build(problem: Problem, formulation: Formulation, *, contracted: bool = True) -> Grounded:
-    """Ground a formulation and the spec's constraints over a problem."""
-    quotient = quotient_of(problem, contracted)
+def build(problem: Problem, formulation: Formulation) -> Grounded:
+    """Ground a formulation and the spec's constraints over a problem.
+
+    What must share a device is contracted first, unless the formulation tells forward from backward
+    nodes: a unit may hold both.
+    """
+    quotient = quotient_of(problem, contracted=not _tells_parts_apart(formulation))
     columns = Columns()
     inner = Grounder(of_quotient(problem, quotient), columns, {})
     inner.formulation = formulation
@@ -114,6 +116,20 @@ def _variable_block(grounder: Grounder, formulation: Formulation, name: str) -> 
     lookup = np.full([grounder.universe.sizes[s] for s in sorts], -1, dtype=np.int64)
     lookup[tuple(frame.slots[s] for s in slots)] = columns
     return VariableBlock(name, lookup, start, frame.size, tuple(slots))
+
+
+def _tells_parts_apart(formulation: Formulation) -> bool:
+    """Whether its expressions ask for the part that a node belongs to."""
+    stack: list[core.Expression | core.SetExpression | core.Binder] = [d.body for d in formulation.provides.values()]
+    stack += [rule.body for rule in formulation.rules]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, core.NamedSet) and part.name in ("forward", "backward"):
+            return True
+        if isinstance(part, core.Attribute) and part.name == "backward":
+            return True
+        stack.extend(core.children(part))
+    return False
 
 
 def _variables_of(node: core.Expression) -> set[str]:
@@ -195,6 +211,3 @@ def _reward(rewarded: np.ndarray, block: RowBlock) -> None:
     upper = np.isfinite(block.upper)[block.row] & (block.coefficient < 0)
     lower = np.isfinite(block.lower)[block.row] & (block.coefficient > 0)
     rewarded[block.column[upper | lower]] = True
-
-
-__all__ = ["Frame", "Grounded", "Origin", "affine", "build"]

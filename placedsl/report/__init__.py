@@ -1,0 +1,1 @@
+"""What is shown: summaries, JSON, explanations, pictures."""

@@ -1,9 +1,9 @@
-"""Sums, and comparisons of numbers: exact between data, within a tolerance where a placement decides."""
+"""Arithmetic and comparisons of numbers: exact between data, within a tolerance where a placement decides."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 RELATIVE, ABSOLUTE = 1e-9, 1e-12
 
@@ -53,3 +53,16 @@ TOLERANT: dict[str, Compare] = EXACT | {
     "==": same,
     "!=": lambda a, b: _differ(a, b) and not same(a, b),
 }
+
+
+def product(left: float, right: float) -> float:
+    """The product, where nothing times infinity is nothing."""
+    out = left * right
+    return 0.0 if math.isnan(out) and not (math.isnan(left) or math.isnan(right)) else out
+
+
+def extreme(operator: str, values: Sequence[float]) -> float:
+    """``max`` or ``min`` of some values; nan if any of them is nan."""
+    if any(map(math.isnan, values)):
+        return math.nan
+    return max(values) if operator == "max" else min(values)

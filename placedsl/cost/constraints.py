@@ -1,0 +1,105 @@
+"""The built-in constraints, checked by their definitions rather than by their formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from placedsl.cost.facts import Facts
+from placedsl.cost.paths import coming_back, cycle_of_sets, successors
+from placedsl.cost.properties import cycle, path
+from placedsl.cost.quantities import Quantities
+from placedsl.cost.tolerance import at_most
+from placedsl.cost.verdict import Violation
+from placedsl.problem import Rule
+from placedsl.units import DATA, show
+
+SHOWN = 5
+
+
+def some(texts: list[str]) -> str:
+    """The first few texts, and how many more there are."""
+    more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
+    return ", ".join(texts[:SHOWN]) + more
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")
+
+
+def missing(facts: Facts, given: list[int]) -> Iterator[Violation]:
+    """Nodes on no device, or on one that does not exist."""
+    nowhere = [facts.node_names[v] for v, d in enumerate(given) if d == -1]
+    if nowhere:
+        message = f"{_count(len(nowhere), 'node')} not placed: {some(nowhere)}"
+        yield Violation("assigned", message, None, float(len(nowhere)))
+    wrong = [f"{facts.node_names[v]} on {d}" for v, d in enumerate(given) if d < -1 or d >= facts.devices]
+    if wrong:
+        message = f"{_count(len(wrong), 'node')} on a device that does not exist: {some(wrong)}"
+        yield Violation("assigned", message, None, float(len(wrong)))
+
+
+def unsupported(facts: Facts, quantities: Quantities) -> Iterator[Violation]:
+    """Nodes on a device that does not support them."""
+    supported = facts.attributes["node", "supported"]
+    wrong = [
+        f"{facts.node_names[v]} on {facts.device_names[d]}"
+        for v, d in enumerate(quantities.placement)
+        if d >= 0 and not supported[v][d]
+    ]
+    if wrong:
+        message = f"{_count(len(wrong), 'node')} on a device that does not support it: {some(wrong)}"
+        yield Violation("supported", message, None, float(len(wrong)))
+
+
+def memory(rule: Rule, facts: Facts, quantities: Quantities) -> Iterator[Violation]:
+    """What the nodes of a device occupy fits into it."""
+    for device, (held, limit) in enumerate(zip(quantities.memory, facts.device_memory, strict=True)):
+        if not at_most(held, limit):
+            over = held - limit
+            message = (
+                f"{facts.device_names[device]} holds {show(held, DATA)}, "
+                f"{show(over, DATA)} more than its {show(limit, DATA)}"
+            )
+            yield Violation(rule.name, message, rule.span, over)
+
+
+def contiguous(rule: Rule, facts: Facts, quantities: Quantities) -> Iterator[Violation]:
+    """The devices, with a step wherever a precedence pair leads from one to another, have no cycle."""
+    set_of = {v: d for v, d in enumerate(quantities.placement) if d >= 0}
+    found = cycle_of_sets(set_of, facts.pairs)
+    if found is not None:
+        names = [facts.device_names[number] for _, number in found.vertices]
+        message = "the devices form no pipeline, there is a cycle: " + cycle(facts, names, found.steps)
+        yield Violation(rule.name, message, rule.span, 0.0)
+
+
+def convex(rule: Rule, facts: Facts, quantities: Quantities) -> Iterator[Violation]:
+    """No path within the forward or the backward part leaves a device and comes back."""
+    for part, among in zip(("forward", "backward"), facts.members["part"], strict=True):
+        nodes = set(among)
+        after = successors(facts.edges, nodes)
+        for device, held in enumerate(quantities.nodes):
+            found = coming_back(nodes.intersection(held), after)
+            if found is not None:
+                where = facts.device_names[quantities.placement[found.outside]]
+                message = (
+                    f"a path of the {part} part leaves {facts.device_names[device]} and comes back: "
+                    f"{path(facts, found)} ({facts.node_names[found.outside]} is on {where})"
+                )
+                yield Violation(rule.name, message, rule.span, 0.0)
+
+
+def colocated(rule: Rule, facts: Facts, quantities: Quantities) -> Iterator[Violation]:
+    """Nodes of one group share a device."""
+    for group, nodes in enumerate(facts.group_members[rule.by]):
+        places: dict[int, list[str]] = {}
+        for v in nodes:
+            places.setdefault(quantities.placement[v], []).append(facts.node_names[v])
+        if len(places) > 1:
+            split = "; ".join(f"{facts.device_names[d]}: {some(places[d])}" for d in sorted(places))
+            label = facts.label(f"group:{rule.by}", group)
+            message = f"the nodes that share the {label} are split over {len(places)} devices ({split})"
+            yield Violation(rule.name, message, rule.span, float(len(places) - 1))
+
+
+CHECKS = {"memory": memory, "contiguous": contiguous, "convex": convex, "colocated": colocated}

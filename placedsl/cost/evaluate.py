@@ -1,0 +1,51 @@
+"""What a placement costs and what it violates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from placedsl.cost import constraints, custom
+from placedsl.cost.expressions import Compiler
+from placedsl.cost.facts import Facts
+from placedsl.cost.quantities import Quantities
+from placedsl.cost.verdict import Evaluation, Violation
+from placedsl.diagnostics import Diagnostic, InputError
+from placedsl.problem import Problem
+
+__all__ = ["Evaluation", "Violation", "evaluate"]
+
+
+def evaluate(problem: Problem, placement: Sequence[int]) -> Evaluation:
+    """Cost and violations of a placement: a device position per node, -1 for a node not placed.
+
+    While a node is on no device the objectives are nan and the rules are not looked at.  Raises
+    InputError for a placement of the wrong length and for an expression without a value.
+    """
+    facts = Facts(problem)
+    given = [int(device) for device in placement]
+    if len(given) != facts.nodes:
+        message = f"the placement has {len(given)} entries, the graph has {facts.nodes} nodes"
+        raise InputError([Diagnostic(message)])
+    quantities = Quantities(facts, [d if 0 <= d < facts.devices else -1 for d in given])
+    violations = list(constraints.missing(facts, given))
+    complete = not violations
+    violations += constraints.unsupported(facts, quantities)
+    objectives = [float("nan")] * len(problem.objectives)
+    if complete:
+        compiler = Compiler(facts, quantities)
+        for i, objective in enumerate(problem.objectives):
+            value = compiler.number(objective.body)
+            objectives[i] = float(value(compiler.environment()))
+        for rule in problem.rules:
+            if rule.built_in:
+                violations += constraints.CHECKS[rule.built_in](rule, facts, quantities)
+            else:
+                found = custom.check(rule, compiler)
+                violations += [] if found is None else [found]
+    return Evaluation(
+        objectives=tuple(objectives),
+        violations=tuple(violations),
+        loads=tuple(quantities.loads),
+        memory=tuple(quantities.memory),
+        nodes=tuple(tuple(nodes) for nodes in quantities.nodes),
+    )

@@ -1,0 +1,296 @@
+"""Expressions compiled to closures over an environment: one position per bound variable."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from operator import itemgetter
+from typing import Any
+
+from placedsl import expressions as core
+from placedsl.cost.facts import Facts
+from placedsl.cost.loops import Elements, Env, Loop, Truth, loop_over, nested
+from placedsl.cost.properties import property_witness
+from placedsl.cost.quantities import Quantities
+from placedsl.cost.tolerance import EXACT, TOLERANT, extreme, product, total
+from placedsl.diagnostics import Diagnostic, InputError, Span
+
+Number = Callable[[Env], float]
+Position = Callable[[Env], int]
+
+
+def fail(message: str, span: Span) -> InputError:
+    """The error for an expression that has no value."""
+    return InputError([Diagnostic(message, span)])
+
+
+def checked_extreme(operator: str, values: Sequence[float], span: Span) -> float:
+    """``max`` or ``min``; InputError when there are no values."""
+    if not values:
+        raise fail(f"the {operator} of nothing has no value", span)
+    return extreme(operator, values)
+
+
+def placed(node: core.Expression) -> bool:
+    """The expression depends on the placement."""
+    stack: list[core.Expression | core.SetExpression | core.Binder] = [node]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, core.Provided | core.Decision | core.SetProperty):
+            return True
+        stack.extend(core.children(part))
+    return False
+
+
+class Compiler:
+    """Compiles expressions for one placement; evaluate what it gives on an environment of ``environment()``."""
+
+    def __init__(self, facts: Facts, quantities: Quantities, own_sets: dict[str, Sequence[Any]] | None = None) -> None:
+        self.facts, self.quantities = facts, quantities
+        self.own_sets: dict[str, Sequence[Any]] = {} if own_sets is None else own_sets
+        self.registers: dict[str, int] = {}
+        self.count = 0
+
+    def environment(self) -> Env:
+        """An environment with room for every variable compiled so far."""
+        return [-1] * self.count
+
+    # sets and binders
+
+    def named(self, name: str) -> Sequence[Any]:
+        """The elements of a named set; pairs are tuples."""
+        if name in self.facts.sets:
+            return self.facts.sets[name]
+        if name not in self.own_sets:
+            binder = self.facts.problem.sets.get(name)
+            if binder is None:
+                return ()  # a device family of none
+            inner = Compiler(self.facts, self.quantities, self.own_sets)
+            with inner.bound((binder,)) as loop:
+                env = inner.environment()
+                registers = [inner.registers[slot] for slot in binder.slots]
+                take = itemgetter(*registers)
+                self.own_sets[name] = [take(env) for _ in loop(env)]
+        return self.own_sets[name]
+
+    def elements(self, of: core.SetExpression) -> Elements:
+        """The elements of a set."""
+        match of:
+            case core.NamedSet(name=name):
+                listed = self.named(name)
+            case core.Interval(low=low, high=high):
+                listed = range(low, high + 1)
+            case core.Enumerated(positions=positions):
+                listed = positions
+            case core.Members(owner=owner, owner_sort=sort):
+                members, position = self.facts.members[sort], self.position(owner)
+                return lambda env: members[position(env)]
+        return lambda _: listed
+
+    @contextmanager
+    def bound(self, binders: tuple[core.Binder, ...]) -> Iterator[Loop]:
+        """Bind variables for what is compiled inside; the loop runs through all their combinations."""
+        outside = dict(self.registers)
+        loops: list[Loop] = []
+        for binder in binders:
+            elements = self.elements(binder.set)
+            registers = range(self.count, self.count + len(binder.slots))
+            self.count += len(registers)
+            self.registers |= dict(zip(binder.slots, registers, strict=True))
+            condition = None if binder.condition is None else self.truth(binder.condition)
+            loops.append(loop_over(elements, registers, condition))
+        yield nested(loops)
+        self.registers = outside
+
+    # elements and texts
+
+    def position(self, node: core.Expression) -> Position:
+        """An element."""
+        match node:
+            case core.Slot(name=name):
+                return itemgetter(self.registers[name])
+            case core.Element(position=position):
+                return lambda _: position
+            case core.Pick(set=of, index=index, span=span):
+                listed = self.named(of.name)
+                if not 1 <= index <= len(listed):
+                    raise fail(f"'{of.name}' has {len(listed)} elements, there is no number {index}", span)
+                chosen: int = listed[index - 1]
+                return lambda _: chosen
+            case core.Attribute():
+                return self.attribute(node)
+        raise TypeError(f"{type(node).__name__} is no element")
+
+    def attribute(self, node: core.Attribute) -> Callable[[Env], Any]:
+        """The value of an attribute, whatever it is."""
+        column, owner = self.facts.attributes[node.sort, node.name], self.position(node.owner)
+        if node.device is None:
+            return lambda env: column[owner(env)]
+        device = self.position(node.device)
+        return lambda env: column[owner(env)][device(env)]
+
+    def text(self, node: core.Expression) -> Callable[[Env], str | None]:
+        """A text, or None for an attribute that is absent."""
+        if isinstance(node, core.Constant):
+            value = str(node.value)
+            return lambda _: value
+        if isinstance(node, core.Attribute):
+            return self.attribute(node)
+        raise TypeError(f"{type(node).__name__} is no text")
+
+    # numbers
+
+    def number(self, node: core.Expression) -> Number:
+        """A number, or a truth as 0 or 1."""
+        match node:
+            case core.Constant(value=value):
+                fixed = float(value)
+                return lambda _: fixed
+            case core.Slot(sort="number", name=name):
+                register = self.registers[name]
+                return lambda env: float(env[register])
+            case core.Attribute():
+                return self.attribute(node)
+            case core.Provided(name=name) if name != "on":
+                return self.provided(node)
+            case core.Arithmetic():
+                return self.arithmetic(node)
+            case core.Aggregate():
+                return self.aggregate(node)
+            case core.Largest(operator=operator, items=items, span=span):
+                listed = [self.number(item) for item in items]
+                return lambda env: checked_extreme(operator, [item(env) for item in listed], span)
+            case core.Conditional(condition=condition, then=then, otherwise=otherwise):
+                holds, yes, no = self.truth(condition), self.number(then), self.number(otherwise)
+                return lambda env: yes(env) if holds(env) else no(env)
+        truth = self.truth(node)
+        return lambda env: 1.0 if truth(env) else 0.0
+
+    def provided(self, node: core.Provided) -> Number:
+        """A quantity of the vocabulary."""
+        arguments = [self.position(argument) for argument in node.arguments]
+        if node.name in ("load", "memory"):
+            column = self.quantities.loads if node.name == "load" else self.quantities.memory
+            (device,) = arguments
+            return lambda env: column[device(env)]
+        if node.name == "traffic":
+            traffic = self.quantities.traffic
+            source, target = arguments
+            return lambda env: traffic.get((source(env), target(env)), 0.0)
+        try:
+            value = self.quantities.scalar(node.name)
+        except KeyError:
+            raise fail(f"there is no quantity '{node.name}'", node.span) from None
+        return lambda _: value
+
+    def arithmetic(self, node: core.Arithmetic) -> Number:
+        """``+ - * /``; nothing times infinity is nothing (a time where the device does not support the node)."""
+        left, right, span = self.number(node.left), self.number(node.right), node.span
+        if node.operator == "+":
+            return lambda env: left(env) + right(env)
+        if node.operator == "-":
+            return lambda env: left(env) - right(env)
+        if node.operator == "*":
+            return lambda env: product(left(env), right(env))
+
+        def quotient(env: Env) -> float:
+            divisor = right(env)
+            if divisor == 0.0:
+                raise fail("division by zero", span)
+            return left(env) / divisor
+
+        return quotient
+
+    def aggregate(self, node: core.Aggregate) -> Number:
+        """``sum``, ``count``, ``max`` or ``min`` over binders."""
+        operator, span = node.operator, node.span
+        with self.bound(node.binders) as loop:
+            if operator == "count":
+                truth = self.truth(node.body)
+                return lambda env: float(sum(1 for _ in loop(env) if truth(env)))
+            body = self.number(node.body)
+        if operator == "sum":
+            return lambda env: total(body(env) for _ in loop(env))
+        return lambda env: checked_extreme(operator, [body(env) for _ in loop(env)], span)
+
+    # truths
+
+    def truth(self, node: core.Expression) -> Truth:
+        """A condition."""
+        match node:
+            case core.Constant(value=value):
+                fixed = bool(value)
+                return lambda _: fixed
+            case core.Attribute():
+                attribute = self.attribute(node)
+                return lambda env: bool(attribute(env))
+            case core.Provided(name="on", arguments=(v, d)):
+                placement, at, device = self.quantities.placement, self.position(v), self.position(d)
+                return lambda env: placement[at(env)] == device(env)
+            case core.Decision(variable=variable, span=span):
+                raise fail(f"'{variable}' is a variable of a formulation: it has no value on a placement", span)
+            case core.Not(part=part):
+                inner = self.truth(part)
+                return lambda env: not inner(env)
+            case core.Logic():
+                return self.logic(node)
+            case core.Comparison():
+                return self.comparison(node)
+            case core.Forall(binders=binders, body=body):
+                with self.bound(binders) as loop:
+                    each = self.truth(body)
+                return lambda env: all(each(env) for _ in loop(env))
+            case core.Within(element=element, set=of):
+                return self.within(self.position(element), of)
+            case core.Glob(subject=subject, pattern=pattern):
+                text, matches = self.text(subject), re.compile(fnmatch.translate(pattern)).match
+                return lambda env: matches(text(env) or "") is not None
+            case core.Conditional(condition=condition, then=then, otherwise=otherwise):
+                holds, yes, no = self.truth(condition), self.truth(then), self.truth(otherwise)
+                return lambda env: yes(env) if holds(env) else no(env)
+            case core.SetProperty():
+                witness = self.witness(node)
+                return lambda env: not witness(env)
+        raise TypeError(f"{type(node).__name__} is no condition")
+
+    def logic(self, node: core.Logic) -> Truth:
+        """``and``, ``or`` and ``=>``."""
+        parts = [self.truth(part) for part in node.parts]
+        if node.operator == "and":
+            return lambda env: all(part(env) for part in parts)
+        if node.operator == "or":
+            return lambda env: any(part(env) for part in parts)
+        left, right = parts
+        return lambda env: not left(env) or right(env)
+
+    def comparison(self, node: core.Comparison) -> Truth:
+        """A comparison; numbers that depend on the placement are compared within a tolerance."""
+        if node.of == "number":
+            table = TOLERANT if placed(node) else EXACT
+            compare, left, right = table[node.operator], self.number(node.left), self.number(node.right)
+            return lambda env: compare(left(env), right(env))
+        read: Callable[[core.Expression], Callable[[Env], object]]
+        read = {"text": self.text, "element": self.position, "truth": self.truth}[node.of]
+        a, b = read(node.left), read(node.right)
+        if node.operator == "==":
+            return lambda env: a(env) == b(env)
+        return lambda env: a(env) != b(env)
+
+    def within(self, element: Position, of: core.SetExpression) -> Truth:
+        """``element in set``."""
+        if isinstance(of, core.Members):
+            each = [frozenset(members) for members in self.facts.members[of.owner_sort]]
+            owner = self.position(of.owner)
+            return lambda env: element(env) in each[owner(env)]
+        known: Collection[int] = frozenset(self.elements(of)([]))
+        return lambda env: element(env) in known
+
+    def witness(self, node: core.SetProperty) -> Callable[[Env], str]:
+        """What breaks ``convex`` or ``pipeline``, or an empty text."""
+        with self.bound(node.outer) as outer:
+            slots = [(self.registers[s], sort) for b in node.outer for s, sort in zip(b.slots, b.sorts, strict=True)]
+            with self.bound((node.inner,)) as loop:
+                register, member = self.registers[node.inner.slots[0]], self.truth(node.membership)
+        return property_witness(self.facts, node.property, outer, slots, loop, register, member)

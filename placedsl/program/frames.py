@@ -1,0 +1,70 @@
+"""Frames of bound variables, and the columns and rows that grounding brings forth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from placedsl import expressions as core
+from placedsl.program.affine import Affine
+from placedsl.program.program import Booleans, Floats, GlobalConstraint, Integers, Origin, RowBlock
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """``size`` combinations of bound variables."""
+
+    size: int
+    slots: Mapping[str, Integers]
+    sorts: Mapping[str, core.Sort]
+
+    def take(self, rows: Integers) -> Frame:
+        """The combinations at these positions."""
+        return Frame(len(rows), {k: v[rows] for k, v in self.slots.items()}, self.sorts)
+
+
+ROOT = Frame(1, {}, {})
+
+
+@dataclass
+class Columns:
+    """Columns and constraints as they come into being."""
+
+    lower: list[Floats] = field(default_factory=list)
+    upper: list[Floats] = field(default_factory=list)
+    integer: list[Booleans] = field(default_factory=list)
+    count: int = 0
+    rows: list[RowBlock] = field(default_factory=list)
+    constraints: list[GlobalConstraint] = field(default_factory=list)
+    impossible: list[tuple[Origin, int]] = field(default_factory=list)
+
+    def add(self, size: int, low: float, high: float, integer: bool) -> Integers:
+        """New columns."""
+        self.lower.append(np.full(size, low))
+        self.upper.append(np.full(size, high))
+        self.integer.append(np.full(size, integer))
+        self.count += size
+        return np.arange(self.count - size, self.count)
+
+    def add_rows(self, origin: Origin, body: Affine, lower: Floats, upper: Floats) -> None:
+        """``lower <= body <= upper``; rows without columns are decided here."""
+        # A side that is infinite (a memory without limit) leaves a row that always or never holds.
+        with np.errstate(invalid="ignore"):
+            lower = np.where(np.isneginf(lower), lower, lower - body.constant)
+            upper = np.where(np.isposinf(upper), upper, upper - body.constant)
+        filled = np.zeros(body.size, dtype=bool)
+        filled[body.row[body.coefficient != 0.0]] = True
+        slack = 1e-9
+        false = ~filled & ((lower > slack * np.maximum(1.0, abs(lower))) | (upper < -slack * np.maximum(1.0, abs(upper))))
+        self.impossible += [(origin, int(i)) for i in np.flatnonzero(false)]
+        kept = filled & ((lower > -np.inf) | (upper < np.inf))
+        position = np.cumsum(kept) - 1
+        entries = kept[body.row] & (body.coefficient != 0.0)
+        indices = {k: v[kept] for k, v in origin.indices.items()}
+        origin = Origin(origin.name, origin.span, indices, origin.labels)
+        self.rows.append(
+            RowBlock(origin, position[body.row[entries]], body.column[entries], body.coefficient[entries],
+                     lower[kept], upper[kept])
+        )  # fmt: skip

@@ -1,0 +1,329 @@
+"""Grounding of numbers, and of truths as 0/1 numbers, that depend on decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from placedsl import expressions as core
+from placedsl.diagnostics import Diagnostic, InputError, Span
+from placedsl.formulation import Formulation
+from placedsl.program import affine
+from placedsl.program.affine import Affine
+from placedsl.program.frames import Columns, Frame
+from placedsl.program.program import (
+    Floats,
+    Implication,
+    Integers,
+    Maximum,
+    Origin,
+    Product,
+    RowBlock,
+    VariableBlock,
+)
+from placedsl.program.relations import Relations
+from placedsl.program.universe import Universe
+
+
+class Numbers(Relations):
+    """Expressions as affine arrays over columns.
+
+    ``formulation_side`` is the grounder of the formulation (over the quotient) that answers for provided
+    quantities; None when this is that grounder.  ``crossing`` maps elements to its universe.
+    """
+
+    def __init__(
+        self,
+        universe: Universe,
+        columns: Columns,
+        sets: Mapping[str, core.Binder],
+        formulation_side: Numbers | None = None,
+        crossing: Mapping[core.Sort, Integers] | None = None,
+    ) -> None:
+        super().__init__(universe, columns, sets)
+        self.formulation_side = formulation_side
+        self.crossing = crossing or {}
+        self.formulation: Formulation | None = None
+        self.variables: dict[str, VariableBlock] = {}
+        self.origin = Origin("objective")
+        self._scalars: dict[str, Affine] = {}
+
+    # numbers
+
+    def value(self, node: core.Expression, frame: Frame) -> Affine:
+        """A number, or a truth as 0 or 1."""
+        match node:
+            case core.Constant(value=value):
+                return affine.data(np.full(frame.size, float(value)))
+            case core.Slot(sort="number", name=name):
+                return affine.data(frame.slots[name].astype(float))
+            case core.Attribute():
+                return affine.data(np.asarray(self.attribute(node, frame), dtype=float))
+            case core.Decision(variable=variable, arguments=arguments):
+                block = self.variables[variable]
+                return affine.of_columns(block.lookup[tuple(self.positions(a, frame) for a in arguments)])
+            case core.Provided():
+                return self.provided(node, frame)
+            case core.Arithmetic():
+                return self._arithmetic(node, frame)
+            case core.Aggregate():
+                return self._aggregate(node, frame)
+            case core.Largest(operator=op, items=items):
+                values = [self.value(i, frame) for i in items]
+                group = np.tile(np.arange(frame.size), len(values))
+                stacked = _stack(values)
+                return self._extreme(op, stacked, group, frame.size, node.span)
+            case core.Conditional(condition=condition, then=then, otherwise=otherwise):
+                chosen = self.condition(condition, frame)
+                parts = []
+                for branch, rows in ((then, np.flatnonzero(chosen)), (otherwise, np.flatnonzero(~chosen))):
+                    if len(rows):
+                        parts.append(self.value(branch, frame.take(rows)).placed(rows, frame.size))
+                return parts[0] if len(parts) == 1 else parts[0] + parts[1] if parts else affine.data(np.zeros(0))
+        return self.indicator(node, frame)
+
+    def provided(self, node: core.Provided, frame: Frame) -> Affine:
+        """A quantity of the vocabulary, through its definition in the formulation."""
+        arguments = [self.positions(a, frame) for a in node.arguments]
+        owner = self.formulation_side or self
+        sorts = owner.provided_sorts(node)
+        if self.formulation_side is not None:
+            arguments = [self.crossing[s][a] if s in self.crossing else a for s, a in zip(sorts, arguments, strict=True)]
+        if not arguments:
+            out = owner.scalar(node.name)
+            return out.take(np.zeros(frame.size, dtype=np.int64))
+        sizes = [owner.universe.sizes[s] for s in sorts]
+        key = np.ravel_multi_index(arguments, sizes) if frame.size else np.zeros(0, dtype=np.int64)
+        known, back = np.unique(key, return_inverse=True)
+        slots = np.unravel_index(known, sizes)
+        return owner.definition(node.name, tuple(np.asarray(s) for s in slots)).take(back)
+
+    def provided_sorts(self, node: core.Provided) -> tuple[core.Sort, ...]:
+        """The sorts of a quantity's arguments; InputError when this formulation does not provide it."""
+        assert self.formulation is not None
+        if node.name not in self.formulation.provides:
+            word = "v on d" if node.name == "on" else node.name
+            provided = ", ".join(n for n in self.formulation.provides if n != "on")
+            message = f"'{word}' is not provided under this objective and schedule"
+            raise InputError([Diagnostic(message, node.span, f"formulation '{self.formulation.name}' provides {provided}")])
+        return self.formulation.provides[node.name].sorts
+
+    def scalar(self, name: str) -> Affine:
+        """A quantity without arguments; grounded once."""
+        if name not in self._scalars:
+            self._scalars[name] = self.definition(name, ())
+        return self._scalars[name]
+
+    def definition(self, name: str, arguments: tuple[Integers, ...]) -> Affine:
+        """The body of a definition for these arguments."""
+        assert self.formulation is not None
+        definition = self.formulation.provides[name]
+        size = len(arguments[0]) if arguments else 1
+        frame = Frame(size, dict(zip(definition.slots, arguments, strict=True)),
+                      dict(zip(definition.slots, definition.sorts, strict=True)))  # fmt: skip
+        return self.value(definition.body, frame)
+
+    def _arithmetic(self, node: core.Arithmetic, frame: Frame) -> Affine:
+        left = self.value(node.left, frame)
+        right = self.value(node.right, frame)
+        if node.operator == "+":
+            return left + right
+        if node.operator == "-":
+            return left - right
+        if node.operator == "/":
+            if not right.is_data:
+                raise InputError([Diagnostic("division by what depends on the placement is not linear", node.right.span)])
+            if not right.constant.all():
+                raise InputError([Diagnostic("division by zero", node.right.span)])
+            return left.scaled(1.0 / right.constant)
+        if left.is_data:
+            left, right = right, left
+        if right.is_data:
+            # A column that does not exist is zero whatever its coefficient (a time that is infinite).
+            factor = right.constant
+            if np.isinf(factor).any():
+                blank = np.isinf(factor) & (left.constant == 0.0)
+                used = np.zeros(frame.size, dtype=bool)
+                used[left.row] = True
+                factor = np.where(blank & ~used, 0.0, factor)
+                if np.isinf(factor).any():
+                    raise InputError([Diagnostic("an infinite number cannot be a coefficient", node.span)])
+            return left.scaled(factor)
+        return self._product(left, right, node.span)
+
+    def _product(self, left: Affine, right: Affine, span: Span) -> Affine:
+        """The product of two expressions over columns: one of them must be a binary column."""
+        for binary, factor in ((left, right), (right, left)):
+            column = single_columns(binary)
+            if column is None or not self.binary(column):
+                continue
+            out = self.columns.add(binary.size, -np.inf, np.inf, False)
+            inner = self.defined(factor)
+            origin = Origin("product", span)
+            self.columns.constraints.append(Product(origin, out, column, inner))
+            return affine.of_columns(out)
+        raise InputError([Diagnostic("this product of two decisions is not linear", span,
+                                     "one of the two must be a 0/1 decision such as (v on d)")])  # fmt: skip
+
+    def binary(self, columns: Integers) -> bool:
+        """All of these columns are 0/1."""
+        lower, upper = np.concatenate(self.columns.lower), np.concatenate(self.columns.upper)
+        integer = np.concatenate(self.columns.integer)
+        return bool(integer[columns].all() and (lower[columns] >= 0).all() and (upper[columns] <= 1).all())
+
+    def defined(self, body: Affine, integer: bool = False) -> Integers:
+        """Columns that equal an affine expression (the expression's own where it is a single column)."""
+        column = single_columns(body)
+        if column is not None:
+            return column
+        out = self.columns.add(body.size, -np.inf, np.inf, integer)
+        zero = np.zeros(body.size)
+        self.columns.add_rows(self.origin, body - affine.of_columns(out), zero, zero)
+        return out
+
+    def _aggregate(self, node: core.Aggregate, frame: Frame) -> Affine:
+        inner, parent = self.expand(frame, node.binders)
+        if node.operator == "count":
+            return self.indicator(node.body, inner).summed(parent, frame.size)
+        body = self.value(node.body, inner)
+        if node.operator == "sum":
+            return body.summed(parent, frame.size)
+        return self._extreme(node.operator, body, parent, frame.size, node.span)
+
+    def _extreme(self, operator: str, body: Affine, group: Integers, groups: int, span: Span) -> Affine:
+        """``max`` or ``min`` of the rows of each group."""
+        if len(np.unique(group)) < groups:
+            raise InputError([Diagnostic(f"the {operator} of nothing has no value", span)])
+        if operator == "min":
+            return -self._extreme("max", -body, group, groups, span)
+        if body.is_data:
+            out = np.full(groups, -np.inf)
+            np.maximum.at(out, group, body.constant)
+            return affine.data(out)
+        result = self.columns.add(groups, -np.inf, np.inf, False)
+        self.columns.constraints.append(
+            Maximum(Origin(operator, span), result, group, body.constant, body.row, body.column, body.coefficient, False)
+        )
+        return affine.of_columns(result)
+
+    # truths as 0/1
+
+    def indicator(self, node: core.Expression, frame: Frame) -> Affine:
+        """An expression that is 1 where the condition holds and 0 where it does not."""
+        known = self.truth_of_data(node, frame)
+        if known is not None:
+            return affine.data(known.astype(float))
+        match node:
+            case core.Provided() | core.Decision():
+                return self.value(node, frame)
+            case core.Not(part=part):
+                return affine.data(np.ones(frame.size)) - self.indicator(part, frame)
+            case core.Logic(operator="=>", parts=(left, right)):
+                return self._any([core.Not(left, left.span), right], frame)
+            case core.Logic(operator="or", parts=parts):
+                return self._any(list(parts), frame)
+            case core.Logic(operator="and", parts=parts):
+                negated: list[core.Expression] = [core.Not(p, p.span) for p in parts]
+                return affine.data(np.ones(frame.size)) - self._any(negated, frame)
+            case core.Comparison(of="truth", operator=op, left=left, right=right):
+                if op == "!=":
+                    same = core.Comparison("==", left, right, node.span, "truth")
+                    return affine.data(np.ones(frame.size)) - self.indicator(same, frame)
+                both = core.Logic("and", (left, right), node.span)
+                none = core.Logic("and", (core.Not(left, left.span), core.Not(right, right.span)), node.span)
+                return self._any([both, none], frame)
+            case core.Comparison():
+                return self._reified(node, frame)
+            case core.Forall(binders=binders, body=body):
+                inner, parent = self.expand(frame, binders)
+                failing = (affine.data(np.ones(inner.size)) - self.indicator(body, inner)).summed(parent, frame.size)
+                count = np.bincount(parent, minlength=frame.size).astype(float)
+                out = self.columns.add(frame.size, 0, 1, True)
+                y = affine.of_columns(out)
+                # y = 1 means none fails; y = 0 means at least one does.
+                high = np.full(frame.size, np.inf)
+                self.columns.add_rows(self.origin, failing + y.scaled(count), -high, count)
+                self.columns.add_rows(self.origin, failing + y, np.ones(frame.size), high)
+                return y
+        raise InputError([Diagnostic("this cannot be part of a logical combination", node.span)])
+
+    def _any(self, parts: list[core.Expression], frame: Frame) -> Affine:
+        """1 where at least one part holds."""
+        values = [self.indicator(p, frame) for p in parts]
+        y = affine.of_columns(self.columns.add(frame.size, 0, 1, True))
+        high = np.full(frame.size, np.inf)
+        total = affine.data(np.zeros(frame.size))
+        for value in values:
+            total = total + value
+            self.columns.add_rows(self.origin, y - value, np.zeros(frame.size), high)
+        self.columns.add_rows(self.origin, total - y, np.zeros(frame.size), high)
+        return y
+
+    def _reified(self, node: core.Comparison, frame: Frame) -> Affine:
+        """A 0/1 column for a comparison of whole-numbered sides."""
+        body = self.value(node.left, frame) - self.value(node.right, frame)
+        if node.operator in ("==", "!="):
+            low = core.Comparison("<=", node.left, node.right, node.span)
+            high = core.Comparison(">=", node.left, node.right, node.span)
+            both = self.indicator(core.Logic("and", (low, high), node.span), frame)
+            return both if node.operator == "==" else affine.data(np.ones(frame.size)) - both
+        integer = np.concatenate(self.columns.integer)
+        whole_numbered = integer[body.column].all() and whole(body.coefficient) and whole(body.constant)
+        if not whole_numbered:
+            message = "a comparison of real numbers can only be required, or implied by a condition"
+            raise InputError([Diagnostic(message, node.span, "write condition => comparison")])
+        if node.operator in (">=", ">"):
+            body = -body
+        strict = 1.0 if node.operator in ("<", ">") else 0.0
+        column = self.columns.add(frame.size, 0, 1, True)
+        none, zero = np.full(frame.size, np.inf), np.zeros(frame.size)
+        holds = rows_of(self.origin, body, -none, zero - strict)
+        fails = rows_of(self.origin, body, zero + 1.0 - strict, none)
+        every = np.arange(frame.size)
+        self.columns.constraints += [
+            Implication(self.origin, every, column, np.ones(frame.size, dtype=bool), holds),
+            Implication(self.origin, every, column, np.zeros(frame.size, dtype=bool), fails),
+        ]
+        return affine.of_columns(column)
+
+
+def single_columns(body: Affine) -> Integers | None:
+    """The columns, if each row is exactly one column with coefficient one."""
+    if body.constant.any() or len(body.row) != body.size or not (body.coefficient == 1.0).all():
+        return None
+    out = np.full(body.size, -1, dtype=np.int64)
+    out[body.row] = body.column
+    return out if (out >= 0).all() else None
+
+
+def membership_columns(body: Affine) -> Integers | None:
+    """The columns, if each row is one column with coefficient one or nothing (-1)."""
+    if body.constant.any() or not (body.coefficient == 1.0).all() or len(np.unique(body.row)) < len(body.row):
+        return None
+    out = np.full(body.size, -1, dtype=np.int64)
+    out[body.row] = body.column
+    return out
+
+
+def rows_of(origin: Origin, body: Affine, lower: Floats, upper: Floats) -> RowBlock:
+    """``lower <= body <= upper`` as a block."""
+    return RowBlock(origin, body.row, body.column, body.coefficient, lower - body.constant, upper - body.constant)
+
+
+def whole(values: Floats) -> bool:
+    """Whether all of these are whole numbers."""
+    return bool((values == np.round(values)).all())
+
+
+def _stack(values: list[Affine]) -> Affine:
+    """One above the other."""
+    offset, parts = 0, []
+    total = sum(v.size for v in values)
+    for value in values:
+        parts.append(value.placed(np.arange(offset, offset + value.size), total))
+        offset += value.size
+    out = parts[0]
+    for part in parts[1:]:
+        out = out + part
+    return out

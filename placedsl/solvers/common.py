@@ -1,0 +1,143 @@
+"""What every solver file needs: the gap, how a run is named, rounding, the program without columns."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from placedsl.program.program import Floats, Integers, LinearProgram
+from placedsl.solvers.interface import Budget, Outcome, Progress, Termination
+
+#: A solver's own relative gap up to which its answer is called optimal.
+EXACT = 1e-6
+
+
+def installed_version(package: str) -> str | None:
+    """The version of an installed package, without importing it."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def has_module(name: str) -> bool:
+    """Whether a top-level module could be imported."""
+    return importlib.util.find_spec(name) is not None
+
+
+def gap(objective: float, bound: float) -> float:
+    """(objective - bound) / max(|objective|, 1e-9); infinite when either is missing."""
+    if not (np.isfinite(objective) and np.isfinite(bound)):
+        return float("inf")
+    return max(0.0, objective - bound) / max(abs(objective), 1e-9)
+
+
+def rounded(program: LinearProgram, point: Floats) -> Floats:
+    """The point with integer columns at the nearest integer; others as they are."""
+    return np.where(program.integer, np.round(point), point)
+
+
+def value(program: LinearProgram, point: Floats) -> float:
+    """The objective at a point."""
+    return float(program.cost @ point) + program.offset
+
+
+def without_objective(program: LinearProgram) -> LinearProgram:
+    """The same program with nothing to minimise."""
+    return replace(program, cost=np.zeros(program.columns), offset=0.0)
+
+
+def row_of_entry(program: LinearProgram) -> Integers:
+    """The row of each matrix entry."""
+    return np.repeat(np.arange(program.rows), np.diff(program.start))
+
+
+def heard_by_nobody(point: Floats | None, objective: float, bound: float) -> bool:
+    """A progress function for runs whose progress is of no interest."""
+    return False
+
+
+@dataclass
+class Clock:
+    """Wall time of one run against its limit, which includes building the model."""
+
+    limit: float | None
+    begin: float
+
+    @classmethod
+    def start(cls, budget: Budget) -> Clock:
+        """A clock that starts now."""
+        return cls(budget.time_limit, time.monotonic())
+
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return time.monotonic() - self.begin
+
+    @property
+    def left(self) -> float | None:
+        """Seconds left (never below a hundredth of a second), or None without a limit."""
+        return None if self.limit is None else max(0.01, self.limit - self.seconds)
+
+
+def outcome(
+    program: LinearProgram,
+    budget: Budget,
+    clock: Clock,
+    reason: Termination,
+    point: Floats | None,
+    bound: float,
+    message: str = "",
+    version: str = "",
+    details: dict[str, float] | None = None,
+) -> Outcome:
+    """An outcome; ``reason`` is why the solver says that it stopped.
+
+    The point is rounded and its objective computed here.  "optimal" becomes "gap_reached" when the
+    gap asked for was larger than what counts as exact and the gap left is as well; a run that was stopped with no
+    gap left is called "optimal" or "gap_reached".
+    """
+    objective = float("inf")
+    if point is not None:
+        point = rounded(program, np.asarray(point, dtype=float))
+        objective = value(program, point)
+        bound = min(bound, objective)
+    left = gap(objective, bound)
+    if reason == "optimal" and budget.gap > EXACT and left > EXACT:
+        reason = "gap_reached"
+    elif reason in ("time_limit", "interrupted") and left <= max(EXACT, budget.gap):
+        reason = "optimal" if left <= EXACT else "gap_reached"
+    return Outcome(reason, point, objective, bound, message, clock.seconds, version, details or {})
+
+
+def without_columns(program: LinearProgram, budget: Budget, version: str) -> Outcome | None:
+    """The outcome of a program that has no columns; None when it has some."""
+    if program.columns:
+        return None
+    clock = Clock.start(budget)
+    slack = 1e-9 * np.maximum(1.0, np.where(np.isfinite(program.row_lower), abs(program.row_lower), 0.0))
+    if (program.row_lower > slack).any() or (program.row_upper < -slack).any():
+        return outcome(program, budget, clock, "infeasible", None, -np.inf, version=version)
+    return outcome(program, budget, clock, "optimal", np.zeros(0), program.offset, version=version)
+
+
+def infeasible_or_unbounded(
+    run: Callable[[LinearProgram, Budget, Progress], Outcome],
+    program: LinearProgram,
+    budget: Budget,
+    clock: Clock,
+    version: str,
+) -> Outcome:
+    """Tell the two apart: a program with a feasible point is unbounded."""
+    found = run(without_objective(program), replace(budget, time_limit=clock.left), heard_by_nobody)
+    if found.incumbent is not None:
+        message = "the objective has no lower bound"
+        return Outcome("unbounded", None, np.inf, -np.inf, message, clock.seconds, version)
+    if found.termination == "infeasible":
+        return outcome(program, budget, clock, "infeasible", None, -np.inf, version=version)
+    return outcome(program, budget, clock, found.termination, None, -np.inf, found.message, version)
