@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placedsl.algorithms import contiguous
+from placedsl.algorithms import contiguous, local_search
 from placedsl.algorithms.simple_bound import simple_bound
 from placedsl.answer import Answer, gap
 from placedsl.cost.evaluate import Evaluation, evaluate
@@ -258,8 +258,16 @@ class _Run:
         found = contiguous.solve(self.problem, deadline=time.monotonic() + seconds, most=100_000)
         if found.placement is None:
             found = contiguous.sliced(self.problem)
-        if found.placement is not None and self.best.offer(found.placement):
-            self.notes.append(f"started from the best contiguous placement found, {self.best.value:.6g}")
+        if found.placement is None:
+            return
+        accepted = self.best.offer(found.placement)
+        if accepted and local_search.fits(self.problem):
+            local_search.improve(
+                self.problem, found.placement, seed=self.request.seed or 0, deadline=time.monotonic() + seconds,
+                found=lambda placement: self._heard(placement, -np.inf),
+            )  # fmt: skip
+        if accepted:
+            self.notes.append(f"the solver started from a placement of {self.best.value:.6g}")
 
     # a program
 

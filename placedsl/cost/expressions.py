@@ -13,7 +13,7 @@ from placedsl import expressions as core
 from placedsl.cost.facts import Facts
 from placedsl.cost.loops import Elements, Env, Loop, Truth, loop_over, nested
 from placedsl.cost.properties import property_witness
-from placedsl.cost.quantities import Quantities
+from placedsl.cost.quantities import DEVICE_QUANTITIES, Quantities
 from placedsl.cost.tolerance import EXACT, TOLERANT, extreme, product, total
 from placedsl.diagnostics import Diagnostic, InputError, Span
 
@@ -171,8 +171,8 @@ class Compiler:
     def provided(self, node: core.Provided) -> Number:
         """A quantity of the vocabulary."""
         arguments = [self.position(argument) for argument in node.arguments]
-        if node.name in ("load", "memory"):
-            column = self.quantities.loads if node.name == "load" else self.quantities.memory
+        if node.name in DEVICE_QUANTITIES:
+            column = DEVICE_QUANTITIES[node.name](self.quantities)
             (device,) = arguments
             return lambda env: column[device(env)]
         if node.name == "traffic":

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from placedsl.cost.facts import Facts
 from placedsl.cost.tolerance import total
 
 PASSES = 2
+FORWARD, BACKWARD = range(PASSES)
 
 
 class Quantities:
@@ -100,3 +101,12 @@ class Quantities:
         if name == "peak_memory":
             return max((self.memory[d] for d in facts.sets["accelerators"]), default=0.0)
         raise KeyError(name)
+
+
+#: Quantities of one device, as a list with an entry a device.
+DEVICE_QUANTITIES: dict[str, Callable[[Quantities], list[float]]] = {
+    "load": lambda q: q.loads,
+    "memory": lambda q: q.memory,
+    "forward_load": lambda q: [parts[FORWARD] for parts in q.pass_loads()],
+    "backward_load": lambda q: [parts[BACKWARD] for parts in q.pass_loads()],
+}

@@ -115,7 +115,7 @@ def vocabulary(graph: Graph, machine: Machine, device_dimensions: Mapping[str, D
     }  # fmt: skip
     sets |= dict.fromkeys(families, ("device",))
     time = TIME if graph.time_in_seconds else NUMBER
-    sized = bool(len(graph.tensor_bytes)) and bool(np.isfinite(graph.tensor_bytes).all())
+    sized = bool(np.isfinite(graph.tensor_bytes).all()) and (graph.tensors > 0 or graph.time_in_seconds)
     size = DATA if sized else time
     node: dict[str, AttributeType] = {
         "name": AttributeType(TEXT),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from placedsl import expressions as core
+from placedsl.diagnostics import Diagnostic, InputError
 from placedsl.program.affine import Affine
 from placedsl.program.program import Booleans, Floats, GlobalConstraint, Integers, Origin, RowBlock
 
@@ -50,6 +51,9 @@ class Columns:
 
     def add_rows(self, origin: Origin, body: Affine, lower: Floats, upper: Floats) -> None:
         """``lower <= body <= upper``; rows without columns are decided here."""
+        if np.isnan(body.coefficient).any() or np.isnan(body.constant).any():
+            message = f"'{origin.name}' uses an attribute that some of the elements it ranges over do not have"
+            raise InputError([Diagnostic(message, origin.span, "narrow it with 'where', as in where layerId >= 0")])
         # A side that is infinite (a memory without limit) leaves a row that always or never holds.
         with np.errstate(invalid="ignore"):
             lower = np.where(np.isneginf(lower), lower, lower - body.constant)

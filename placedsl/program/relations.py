@@ -197,4 +197,4 @@ def compare(operator: str, left: Floats, right: Floats) -> Booleans:
             return left > right
         case "==":
             return np.asarray(left == right)
-    return np.asarray(left != right)
+    return np.asarray((left != right) & ~np.isnan(left) & ~np.isnan(right))

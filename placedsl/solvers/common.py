@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -47,6 +48,12 @@ def value(program: LinearProgram, point: Floats) -> float:
     return float(program.cost @ point) + program.offset
 
 
+def by_claim(program: LinearProgram, point: Floats, budget: Budget) -> float:
+    """The bound that a claim of optimality within the gap asked for amounts to, where a solver gives none."""
+    objective = value(program, rounded(program, point))
+    return objective - (budget.gap * abs(objective) if budget.gap > EXACT else 0.0)
+
+
 def without_objective(program: LinearProgram) -> LinearProgram:
     """The same program with nothing to minimise."""
     return replace(program, cost=np.zeros(program.columns), offset=0.0)
@@ -57,9 +64,54 @@ def row_of_entry(program: LinearProgram) -> Integers:
     return np.repeat(np.arange(program.rows), np.diff(program.start))
 
 
-def heard_by_nobody(point: Floats | None, objective: float, bound: float) -> bool:
+def heard_by_nobody(point: Floats | None, objective: float, bound: float) -> bool:  # noqa: ARG001
     """A progress function for runs whose progress is of no interest."""
     return False
+
+
+class Guarded:
+    """A progress function for use inside a solver's callbacks, whatever thread they come from.
+
+    Keeps the best bound, never raises (an exception stops the run and is raised by :meth:`check`), and once told to
+    stop goes on saying so.
+    """
+
+    def __init__(self, program: LinearProgram, progress: Progress) -> None:
+        self.program, self.progress = program, progress
+        self.bound = -np.inf
+        self.point: Floats | None = None
+        self.objective = np.inf
+        self.stop = False
+        self._lock = threading.Lock()
+        self._problem: BaseException | None = None
+
+    def found(self, point: Floats) -> bool:
+        """A new point, in the program's units; returns whether to stop."""
+        with self._lock:
+            point = rounded(self.program, point)
+            objective = value(self.program, point)
+            if objective < self.objective or self.point is None:
+                self.point, self.objective = point, objective
+            return self._say(point, objective)
+
+    def proved(self, bound: float = -np.inf) -> bool:
+        """A bound, or only the question whether to stop."""
+        with self._lock:
+            self.bound = max(self.bound, bound)
+            return self._say(None, np.inf)
+
+    def check(self) -> None:
+        """Raise what the progress function raised."""
+        if self._problem is not None:
+            raise self._problem
+
+    def _say(self, point: Floats | None, objective: float) -> bool:
+        if not self.stop:
+            try:
+                self.stop = self.progress(point, objective, self.bound)
+            except BaseException as problem:  # noqa: BLE001
+                self._problem, self.stop = problem, True
+        return self.stop
 
 
 @dataclass

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from placedsl.program.program import Floats, LinearProgram
+from placedsl.program.program import LinearProgram
 from placedsl.solvers.common import (
     Clock,
+    Guarded,
+    by_claim,
     infeasible_or_unbounded,
     installed_version,
     outcome,
     rounded,
-    value,
     without_columns,
 )
 from placedsl.solvers.conditioning import Conditioned, conditioned
@@ -52,11 +54,12 @@ class Highs:
             return outcome(program, budget, clock, "error", None, -np.inf, message, version)
         _pass_hint(model, scaled.program)
         mixed = bool(program.integer.any())
-        listener = _Listener(program, scaled, progress)
-        listener.attach(model, mixed)
+        heard = Guarded(program, progress)
+        _Listener(heard, scaled).attach(model, mixed)
         if clock.left is not None:
             model.setOptionValue("time_limit", clock.left)
         model.run()
+        heard.check()
         status, info, codes = model.getModelStatus(), model.getInfo(), highspy.HighsModelStatus
         ended: dict[Any, Termination] = {
             codes.kOptimal: "optimal",
@@ -70,11 +73,11 @@ class Highs:
         reason, message = ended.get(status, "error"), ""
         if reason == "error":
             message = f"HiGHS ended with status '{model.modelStatusToString(status)}'"
-        point, bound = listener.point, listener.bound
+        point, bound = heard.point, heard.bound
         if reason != "infeasible" and info.primal_solution_status == 2:
             point = scaled.point(np.asarray(model.getSolution().col_value))
         if reason == "optimal" and not mixed:
-            bound = np.inf if point is None else value(program, rounded(program, point))
+            bound = -np.inf if point is None else by_claim(program, point, replace(budget, gap=0.0))
         elif mixed and np.isfinite(info.mip_dual_bound):
             bound = max(bound, scaled.value(info.mip_dual_bound))
         details = {"nodes": float(info.mip_node_count)} if mixed else {}
@@ -116,11 +119,8 @@ def _pass_hint(model: Any, program: LinearProgram) -> None:
 class _Listener:
     """Passes incumbents and bounds on, and stops the run when told to."""
 
-    def __init__(self, program: LinearProgram, scaled: Conditioned, progress: Progress) -> None:
-        self.program, self.scaled, self.progress = program, scaled, progress
-        self.point: Floats | None = None
-        self.bound = -np.inf
-        self.stop = False
+    def __init__(self, heard: Guarded, scaled: Conditioned) -> None:
+        self.heard, self.scaled = heard, scaled
         self.last = time.monotonic()
 
     def attach(self, model: Any, mixed: bool) -> None:
@@ -130,34 +130,34 @@ class _Listener:
             model.cbMipLogging += self.asked
             model.cbMipInterrupt += self.asked
         else:
-            model.cbSimplexInterrupt += self.asked
-            model.cbIpmInterrupt += self.asked
+            model.cbSimplexInterrupt += self.asked_by_lp
+            model.cbIpmInterrupt += self.asked_by_lp
 
     def improved(self, event: Any) -> None:
         """A new incumbent."""
+        self.heard.bound = max(self.heard.bound, self.bound(event))
         values = np.array(event.data_out.mip_solution, dtype=float)
-        if len(values) != self.program.columns:
-            return
-        self.point = rounded(self.program, self.scaled.point(values))
-        self.hear(event.data_out.mip_dual_bound)
-        self.say(self.point)
+        if len(values) == len(self.scaled.unit):
+            self.heard.found(self.scaled.point(values))
 
     def asked(self, event: Any) -> None:
         """HiGHS asks whether to go on."""
+        self.ask(event, self.bound(event))
+
+    def asked_by_lp(self, event: Any) -> None:
+        """The same without a bound to tell."""
+        self.ask(event, -np.inf)
+
+    def ask(self, event: Any, bound: float) -> None:
+        """Pass the question on, now and then."""
         now = time.monotonic()
-        if not self.stop and now - self.last >= _PAUSE:
+        if not self.heard.stop and now - self.last >= _PAUSE:
             self.last = now
-            self.hear(event.data_out.mip_dual_bound)
-            self.say(None)
-        if self.stop:
+            self.heard.proved(bound)
+        if self.heard.stop:
             event.interrupt()
 
-    def hear(self, bound: float) -> None:
-        """Keep a bound if it is a better one."""
-        if np.isfinite(bound):
-            self.bound = max(self.bound, self.scaled.value(bound))
-
-    def say(self, point: Floats | None) -> None:
-        """Report, and remember the answer."""
-        objective = np.inf if point is None else value(self.program, point)
-        self.stop = self.progress(point, objective, self.bound) or self.stop
+    def bound(self, event: Any) -> float:
+        """The bound that comes with an event, in the program's units."""
+        bound = float(event.data_out.mip_dual_bound)
+        return self.scaled.value(bound) if np.isfinite(bound) else -np.inf

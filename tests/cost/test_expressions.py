@@ -265,6 +265,14 @@ def test_convex_in_a_formula():
     assert not whole.feasible
 
 
+def test_paths_of_convex_stay_among_the_nodes_it_speaks_of():
+    body = core.SetProperty("convex", (), bind("v", named("forward")), on(V, device(0)), SPAN)
+    edges, time = [(0, 1, 0), (1, 2, 1)], [[1, 1, 1]] * 3
+    for backward, feasible in (([False, True, False], True), ([False] * 3, False)):
+        problem = c.problem_of(edges, [0, 1], time, [0, 0], backward=backward, rules=[c.custom(body)])
+        assert evaluate(problem, [0, 1, 0]).feasible == feasible
+
+
 def pipeline(over, inner=None):
     return c.custom(core.SetProperty("pipeline", (bind("d", named(over, "device")),), inner or nodes(), v_on_d(), SPAN))
 

@@ -1,0 +1,122 @@
+"""Every placement of a small problem, by plain enumeration: the reference for everything that solves."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from placedsl.cost.evaluate import evaluate
+from placedsl.problem import Problem
+
+
+def placements(problem: Problem) -> np.ndarray:
+    """All of them, one a row."""
+    devices = range(len(problem.machine.devices))
+    return np.array(list(itertools.product(devices, repeat=problem.graph.nodes)), dtype=np.int64)
+
+
+def passes(problem: Problem, every: np.ndarray, which: np.ndarray) -> np.ndarray:
+    """Time of the nodes ``which`` on each device, with what accelerators move in those passes."""
+    graph = problem.graph
+    count = len(problem.machine.devices)
+    out = np.zeros((len(every), count))
+    for v in np.flatnonzero(which):
+        for d in range(count):
+            out[:, d] += np.where(every[:, v] == d, problem.time[v, d] if np.isfinite(problem.time[v, d]) else 0.0, 0.0)
+    for t in range(graph.tensors):
+        producer = graph.tensor_producer[t]
+        readers = graph.edge_target[graph.edge_tensor == t]
+        for d in range(count):
+            if problem.machine.devices[d].kind == "host":
+                continue
+            made = every[:, producer] == d
+            read = np.zeros(len(every), dtype=bool)
+            outside = np.zeros(len(every), dtype=bool)
+            for v in readers:
+                read |= (every[:, v] == d) & which[v]
+                outside |= every[:, v] != d
+            paid = (~made & read) | (made & outside & which[producer])
+            out[:, d] += np.where(paid, problem.transfer[t, d], 0.0)
+    return out
+
+
+def loads(problem: Problem, every: np.ndarray) -> np.ndarray:
+    """The load of each device in each placement."""
+    return passes(problem, every, np.ones(problem.graph.nodes, dtype=bool))
+
+
+def time_per_sample(problem: Problem, every: np.ndarray) -> np.ndarray:
+    """The first objective in each placement."""
+    if problem.schedule == "pipedream":
+        return loads(problem, every).max(axis=1)
+    forward = passes(problem, every, ~problem.graph.backward)
+    backward = passes(problem, every, problem.graph.backward)
+    return forward.max(axis=1) + backward.max(axis=1)
+
+
+def allowed(problem: Problem, every: np.ndarray) -> np.ndarray:
+    """Which placements satisfy support and the built-in constraints."""
+    graph = problem.graph
+    count = len(problem.machine.devices)
+    supported = np.isfinite(problem.time)
+    good = np.ones(len(every), dtype=bool)
+    for v in range(graph.nodes):
+        good &= supported[v][every[:, v]]
+    for rule in problem.rules:
+        if rule.built_in == "memory":
+            for d in range(count):
+                good &= ((every == d) * graph.memory).sum(axis=1) <= problem.machine.devices[d].memory * (1 + 1e-12)
+        elif rule.built_in == "colocated":
+            labels = problem.groups[rule.by]
+            for group in np.unique(labels):
+                members = every[:, labels == group]
+                good &= (members == members[:, :1]).all(axis=1)
+        elif rule.built_in == "contiguous":
+            good &= _ordered(every, problem.before, problem.after, count)
+        elif rule.built_in == "convex":
+            for part in (False, True):
+                inside = graph.backward == part
+                good &= _convex(every, inside, graph.edge_source, graph.edge_target, count)
+    return good
+
+
+def _ordered(every: np.ndarray, before: np.ndarray, after: np.ndarray, count: int) -> np.ndarray:
+    """No device reaches itself over pairs that change device."""
+    reach = np.zeros((len(every), count, count), dtype=bool)
+    rows = np.arange(len(every))
+    for u, v in zip(before, after, strict=True):
+        a, b = every[:, u], every[:, v]
+        reach[rows, a, b] |= a != b
+    for _ in range(count):
+        reach |= (reach[:, :, :, None] & reach[:, None, :, :]).any(axis=2)
+    return ~reach[:, np.arange(count), np.arange(count)].any(axis=1)
+
+
+def _convex(every: np.ndarray, inside: np.ndarray, source: np.ndarray, target: np.ndarray, count: int) -> np.ndarray:
+    """For each device, no path among the ``inside`` nodes leaves it and comes back."""
+    n = every.shape[1]
+    path = np.zeros((n, n), dtype=bool)
+    for u, v in zip(source, target, strict=True):
+        path[u, v] = inside[u] and inside[v]
+    for _ in range(n):
+        path |= (path[:, :, None] & path[None, :, :]).any(axis=1)
+    good = np.ones(len(every), dtype=bool)
+    for u, w, v in itertools.product(range(n), repeat=3):
+        if path[u, w] and path[w, v]:
+            good &= ~((every[:, u] == every[:, v]) & (every[:, u] != every[:, w]))
+    return good
+
+
+def best(problem: Problem) -> tuple[float, np.ndarray] | None:
+    """The least first objective over all feasible placements, and one placement that has it."""
+    every = placements(problem)
+    every = every[allowed(problem, every)]
+    if not len(every):
+        return None
+    values = time_per_sample(problem, every)
+    custom = [r for r in problem.rules if not r.built_in]
+    for i in np.argsort(values, kind="stable"):
+        if not custom or not evaluate(problem, every[i].tolist()).violations:
+            return float(values[i]), every[i]
+    return None

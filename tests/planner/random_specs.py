@@ -1,0 +1,98 @@
+"""Random small specs as texts: training and inference, tight memory, unsupported nodes, odd machines, rules."""
+
+from __future__ import annotations
+
+import random
+
+_CUSTOM = (
+    "count(v in nodes: v on {a}) <= {k}",
+    "load({a}) <= {f} * load({b}) + {t} ms",
+    "({v} on {a}) => ({w} on {b})",
+    "({v} on {a}) => not ({w} on {a})",
+    "({v} on {a}) or ({w} on {b}) or ({v} on {b})",
+    "not ({v} on {a} and {w} on {b})",
+    "memory({a}) <= {m} MiB",
+    "traffic({a}, {b}) + traffic({b}, {a}) <= {m} MiB",
+    "sum(d in accelerators: load(d)) <= {s} ms",
+    "devices_used <= {k}",
+    "forall v in nodes where memory > {m} MiB: v on {a} or v on {b}",
+    "({v} on {a}) => load({a}) <= {s} ms",
+    "({v} on {a}) == ({w} on {a})",
+    "communication <= {s} ms",
+    "max(d in devices: memory(d)) <= {m2} MiB",
+    "min(load({a}), load({b})) <= {s} ms",
+    "load({a}) <= {t} ms => load({b}) <= {s} ms",
+    "count(d in devices: count(v in nodes: v on d) >= 2) <= 1",
+)
+
+
+def random_spec(seed: int) -> str:
+    """A spec with at most about 20,000 placements."""
+    rng = random.Random(seed)
+    accelerators, hosts = rng.choice([(1, 1), (2, 0), (2, 1), (2, 2), (3, 0), (3, 1), (1, 2)])
+    second = rng.random() < 0.2 and accelerators > 1
+    total = accelerators + hosts
+    most = {2: 11, 3: 8, 4: 7}[min(4, total)]
+    training = rng.random() < 0.45
+    nodes = rng.randint(2, most // 2 if training else most)
+    lines = ["graph {"]
+    orphans = [v for v in range(nodes) if training and rng.random() < 0.15]
+    backward = [v for v in range(nodes) if training and rng.random() < 0.85]
+
+    def node(name: str, back: bool, color: int | None) -> str:
+        accelerator, host = rng.choice([1, 2, 3, 5, 8]) / rng.choice([1, 2, 3]), rng.choice([2, 5, 9, 20])
+        times = [f"accelerator: {accelerator:.4g} ms"] if rng.random() > 0.08 else []
+        times += [f"host: {host} ms"] if rng.random() > 0.15 or not times else []
+        if second and rng.random() < 0.5:
+            times.append(f"tpu: {rng.choice([1, 2, 4])} ms")
+        extra = ", backward = true" if back else ""
+        extra += f", color = {color}" if color is not None else ""
+        memory, output = rng.choice([0, 1, 2, 3, 5]), rng.choice([0, 1, 4, 8, 16])
+        return f"    node {name} {{ time = {{{', '.join(times)}}}, memory = {memory} MiB, output = {output} MiB{extra} }}"
+
+    grouped = rng.random() < 0.7
+    for v in range(nodes):
+        paired = training and v in backward and v not in orphans
+        lines.append(node(f"n{v}", False, v if paired and grouped else rng.choice([None, 100 + v // 2]) if grouped else None))
+    for v in backward:
+        lines.append(node(f"b{v}", True, v if grouped and v not in orphans else None))
+    edges = [(u, v) for u in range(nodes) for v in range(u + 1, nodes) if rng.random() < 1.6 / nodes]
+    for u, v in edges:
+        own = f" {{ output = {rng.choice([1, 2, 8])} MiB }}" if rng.random() < 0.15 else ""
+        lines.append(f"    n{u} -> n{v}{own}")
+        if u in backward and v in backward:
+            lines.append(f"    b{v} -> b{u}")
+    if backward:
+        lines.append(f"    n{backward[-1]} -> b{backward[-1]}")
+    lines.append("}")
+    limit = rng.choice([3, 5, 8, 12, 40])
+    first = accelerators - 1 if second else accelerators
+    lines.append(f"device gpu[{first}]: accelerator {{ memory = {limit} MiB }}")
+    if second:
+        lines.append(f"device tpu[1]: accelerator {{ memory = {rng.choice([4, 9])} MiB }}")
+    lines.append(f"device cpu[{hosts}]: host" + (" { memory = 20 MiB }" if rng.random() < 0.2 else ""))
+    lines.append(f"interconnect {{ bandwidth = {rng.choice([1, 2, 8])} GiB/s }}")
+    if training and rng.random() < 0.2:
+        lines.append("schedule gpipe")
+    lines += ["minimize time_per_sample", "subject to"]
+    rules = ["memory"] if rng.random() < 0.8 else []
+    rules += rng.choice([["contiguous"], ["contiguous"], ["convex"], []])
+    if any("color" in line for line in lines):
+        rules.append("colocated by color")
+    devices = [f"gpu[{i + 1}]" for i in range(first)] + (["tpu[1]"] if second else [])
+    devices += [f"cpu[{i + 1}]" for i in range(hosts)]
+    names = [f"n{v}" for v in range(nodes)] + [f"b{v}" for v in backward]
+    gpipe = "schedule gpipe" in lines
+    if rng.random() < 0.5:
+        for i in range(rng.randint(1, 2)):
+            template = rng.choice([t for t in _CUSTOM if not (gpipe and "communication" in t)])
+            a, b = rng.choice(devices), rng.choice(devices)
+            v, w = rng.choice(names), rng.choice(names)
+            values = {"a": a, "b": b, "v": v, "w": w, "k": rng.randint(1, 4), "f": rng.choice([1, 1.5, 3]),
+                      "t": rng.choice([0, 1, 5]), "m": rng.choice([0, 2, 4, 9]), "s": rng.choice([2, 6, 15]),
+                      "m2": rng.choice([6, 12])}  # fmt: skip
+            rules.append(f"custom{i}: " + template.format(**values))
+    lines += [f"    {r}" for r in rules]
+    if not rules:
+        lines.pop()
+    return "\n".join(lines) + "\n"
