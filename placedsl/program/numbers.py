@@ -272,7 +272,8 @@ class Numbers(Relations):
         whole_numbered = integer[body.column].all() and whole(body.coefficient) and whole(body.constant)
         if not whole_numbered:
             message = "a comparison of real numbers can only be required, or implied by a condition"
-            raise InputError([Diagnostic(message, node.span, "write condition => comparison")])
+            hint = "write condition => comparison, or with 'or' and both sides closed: load(d) >= 5 ms or load(e) <= 2 ms"
+            raise InputError([Diagnostic(message, node.span, hint)])
         if node.operator in (">=", ">"):
             body = -body
         strict = 1.0 if node.operator in ("<", ">") else 0.0

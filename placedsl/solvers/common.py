@@ -40,7 +40,7 @@ def gap(objective: float, bound: float) -> float:
 
 def rounded(program: LinearProgram, point: Floats) -> Floats:
     """The point with integer columns at the nearest integer; others as they are."""
-    return np.where(program.integer, np.round(point), point)
+    return np.where(program.integer, np.round(point), point) + 0.0
 
 
 def value(program: LinearProgram, point: Floats) -> float:
@@ -147,12 +147,14 @@ def outcome(
     message: str = "",
     version: str = "",
     details: dict[str, float] | None = None,
+    slack: float = 0.0,
 ) -> Outcome:
     """An outcome; ``reason`` is why the solver says that it stopped.
 
-    The point is rounded and its objective computed here.  "optimal" becomes "gap_reached" when the
-    gap asked for was larger than what counts as exact and the gap left is as well; a run that was stopped with no
-    gap left is called "optimal" or "gap_reached".
+    The point is rounded and its objective computed here, and what is left between it and the bound decides:
+    "optimal" may become "gap_reached", or "error" when the bound does not bear it out; a run that was stopped with
+    no more than the gap asked for left is called "optimal" or "gap_reached".  ``slack`` is an absolute difference
+    that says nothing, for solvers that know theirs.
     """
     objective = float("inf")
     if point is not None:
@@ -160,22 +162,39 @@ def outcome(
         objective = value(program, point)
         bound = min(bound, objective)
     left = gap(objective, bound)
-    if reason == "optimal" and budget.gap > EXACT and left > EXACT:
-        reason = "gap_reached"
-    elif reason in ("time_limit", "interrupted") and left <= max(EXACT, budget.gap):
+    if point is not None and objective - bound <= max(slack, 1e-9):
+        left = 0.0
+    if reason in ("optimal", "time_limit", "interrupted") and left <= max(EXACT, budget.gap):
         reason = "optimal" if left <= EXACT else "gap_reached"
+    elif reason == "optimal":
+        reason = "error"
+        message = "the solver reports an optimal point and " + (
+            "does not give it" if point is None else f"a bound that is {left:.3g} away from it, relatively"
+        )
     return Outcome(reason, point, objective, bound, message, clock.seconds, version, details or {})
 
 
-def without_columns(program: LinearProgram, budget: Budget, version: str) -> Outcome | None:
-    """The outcome of a program that has no columns; None when it has some."""
-    if program.columns:
+def without_terms(program: LinearProgram, budget: Budget, version: str) -> Outcome | None:
+    """The outcome of a program whose rows have no terms (or that has no rows, or no columns); None for any other."""
+    if len(program.column) or program.native:
         return None
     clock = Clock.start(budget)
-    slack = 1e-9 * np.maximum(1.0, np.where(np.isfinite(program.row_lower), abs(program.row_lower), 0.0))
-    if (program.row_lower > slack).any() or (program.row_upper < -slack).any():
+    lower, upper = program.lower, program.upper
+    if program.integer.any():
+        lower = np.where(program.integer, np.ceil(lower - 1e-9), lower)
+        upper = np.where(program.integer, np.floor(upper + 1e-9), upper)
+    if (program.row_lower > 1e-9).any() or (program.row_upper < -1e-9).any() or (lower > upper + 1e-9).any():
         return outcome(program, budget, clock, "infeasible", None, -np.inf, version=version)
-    return outcome(program, budget, clock, "optimal", np.zeros(0), program.offset, version=version)
+    point = np.where(program.cost > 0, lower, np.where(program.cost < 0, upper, np.clip(0.0, lower, upper)))
+    if np.isinf(point).any():
+        return _unbounded(clock, version)
+    return outcome(program, budget, clock, "optimal", point, value(program, point), version=version)
+
+
+def not_loaded(program: LinearProgram, budget: Budget, clock: Clock, problem: ImportError, version: str) -> Outcome:
+    """A solver whose library this process cannot load."""
+    message = f"its library cannot be loaded: {problem}; highspy and ortools, for one, do not go into one process"
+    return outcome(program, budget, clock, "error", None, -np.inf, message, version)
 
 
 def infeasible_or_unbounded(
@@ -188,8 +207,11 @@ def infeasible_or_unbounded(
     """Tell the two apart: a program with a feasible point is unbounded."""
     found = run(without_objective(program), replace(budget, time_limit=clock.left), heard_by_nobody)
     if found.incumbent is not None:
-        message = "the objective has no lower bound"
-        return Outcome("unbounded", None, np.inf, -np.inf, message, clock.seconds, version)
+        return _unbounded(clock, version)
     if found.termination == "infeasible":
         return outcome(program, budget, clock, "infeasible", None, -np.inf, version=version)
     return outcome(program, budget, clock, found.termination, None, -np.inf, found.message, version)
+
+
+def _unbounded(clock: Clock, version: str) -> Outcome:
+    return Outcome("unbounded", None, np.inf, -np.inf, "the objective has no lower bound", clock.seconds, version)

@@ -17,7 +17,7 @@ import numpy as np
 from placedsl.lowering.bounds import merged
 from placedsl.program.program import Booleans, Floats, Implication, Integers, LinearProgram, Maximum, Product
 from placedsl.solvers.bounding import finite_bounds
-from placedsl.solvers.common import Clock, Guarded, installed_version, outcome, row_of_entry, without_columns
+from placedsl.solvers.common import Clock, Guarded, installed_version, not_loaded, outcome, row_of_entry, without_terms
 from placedsl.solvers.interface import Budget, Features, Outcome, Progress, Termination
 from placedsl.solvers.scaling import GREATEST, LEAST, Grid, IntegerRows, grid, integer_objective, integer_rows
 
@@ -40,7 +40,7 @@ class CpSat:
     def run(self, program: LinearProgram, budget: Budget, progress: Progress) -> Outcome:
         """Solve with CP-SAT."""
         clock, version = Clock.start(budget), self.available() or ""
-        trivial = without_columns(program, budget, version)
+        trivial = without_terms(program, budget, version)
         if trivial is not None:
             return trivial
         lower, upper = finite_bounds(program)
@@ -51,7 +51,10 @@ class CpSat:
             return outcome(
                 program, budget, clock, "error", None, -np.inf, _no_bounds(program, int(loose[0])), version
             )
-        from ortools.sat.python import cp_model
+        try:
+            from ortools.sat.python import cp_model
+        except ImportError as problem:
+            return not_loaded(program, budget, clock, problem, version)
 
         whole = program.integer | _binary(program)
         unknowns = grid(lower, np.maximum(lower, upper), whole)
@@ -93,7 +96,7 @@ class CpSat:
             elif len(goal.column) and np.isfinite(solver.best_objective_bound):
                 bound = max(bound, real(solver.best_objective_bound))
         details = {"branches": float(solver.num_branches), "conflicts": float(solver.num_conflicts)}
-        return outcome(program, budget, clock, reason, point, bound, message, version, details)
+        return outcome(program, budget, clock, reason, point, bound, message, version, details, 2 * goal.error)
 
 
 def _set_parameters(parameters: Any, budget: Budget, clock: Clock) -> None:
@@ -209,8 +212,9 @@ class _Builder:
                 continue
             terms, made = slice(begins[i], begins[i + 1]), add()
             if kind:
-                listed = (made.exactly_one, made.at_most_one, made.bool_or)[kind - 1].literals
-                listed.extend(columns[terms])
+                # Only the one that is wanted may be touched: each access makes the others void.
+                listed = getattr(made, ("exactly_one", "at_most_one", "bool_or")[kind - 1])
+                listed.literals.extend(columns[terms])
                 continue
             if literals is not None:
                 made.enforcement_literal.extend(literals[i])

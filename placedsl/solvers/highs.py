@@ -15,9 +15,10 @@ from placedsl.solvers.common import (
     by_claim,
     infeasible_or_unbounded,
     installed_version,
+    not_loaded,
     outcome,
     rounded,
-    without_columns,
+    without_terms,
 )
 from placedsl.solvers.conditioning import Conditioned, conditioned
 from placedsl.solvers.interface import Budget, Features, Outcome, Progress, Termination
@@ -41,11 +42,13 @@ class Highs:
         """Solve with HiGHS."""
         clock = Clock.start(budget)
         version = self.available() or ""
-        trivial = without_columns(program, budget, version)
+        trivial = without_terms(program, budget, version)
         if trivial is not None:
             return trivial
-        import highspy
-
+        try:
+            import highspy
+        except ImportError as problem:
+            return not_loaded(program, budget, clock, problem, version)
         scaled = conditioned(program)
         model: Any = highspy.Highs()
         _set_options(model, budget, highspy)

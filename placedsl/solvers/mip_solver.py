@@ -19,7 +19,7 @@ from placedsl.solvers.common import (
     infeasible_or_unbounded,
     installed_version,
     outcome,
-    without_columns,
+    without_terms,
 )
 from placedsl.solvers.conditioning import conditioned
 from placedsl.solvers.interface import Budget, Features, Outcome, Progress, Termination
@@ -43,7 +43,7 @@ class Mip:
     def run(self, program: LinearProgram, budget: Budget, progress: Progress) -> Outcome:  # noqa: ARG002
         """Solve with CBC or HiGHS."""
         clock, version = Clock.start(budget), self.available() or ""
-        trivial = without_columns(program, budget, version)
+        trivial = without_terms(program, budget, version)
         if trivial is not None:
             return trivial
         scaled = conditioned(program)
@@ -81,7 +81,7 @@ class Mip:
         point = None if values is None or reason == "infeasible" else scaled.point(values)
         bound = -np.inf
         if program.integer.any() and claimed is not None and abs(claimed) < 1e30:
-            bound = scaled.value(float(claimed))
+            bound = scaled.value(float(claimed)) + program.offset
         if reason == "optimal" and point is not None and bound == -np.inf:
             bound = by_claim(program, point, budget)
         return outcome(program, budget, clock, reason, point, bound, message, version)
@@ -98,7 +98,6 @@ def _model(mip: Any, backend: str, program: LinearProgram) -> tuple[Any, list[An
             program.lower.tolist(), program.upper.tolist(), program.cost.tolist(), kinds, strict=True
         )
     ]
-    model.objective_const = program.offset
     start, column, coefficient = program.start.tolist(), program.column.tolist(), program.coefficient.tolist()
     for i, (low, high) in enumerate(zip(program.row_lower.tolist(), program.row_upper.tolist(), strict=True)):
         terms = slice(start[i], start[i + 1])

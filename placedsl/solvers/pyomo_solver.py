@@ -17,7 +17,7 @@ from placedsl.solvers.common import (
     infeasible_or_unbounded,
     installed_version,
     outcome,
-    without_columns,
+    without_terms,
 )
 from placedsl.solvers.conditioning import conditioned
 from placedsl.solvers.interface import Budget, Features, Outcome, Progress, Termination
@@ -57,7 +57,7 @@ class Pyomo:
     def run(self, program: LinearProgram, budget: Budget, progress: Progress) -> Outcome:  # noqa: ARG002
         """Solve with the backend."""
         clock, version = Clock.start(budget), self.available() or ""
-        trivial = without_columns(program, budget, version)
+        trivial = without_terms(program, budget, version)
         if trivial is not None:
             return trivial
         scaled = conditioned(program)

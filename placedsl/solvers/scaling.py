@@ -115,9 +115,8 @@ def integer_rows(
     exact = multiplier > 0
     # Only what is not exact has to be made accurate: half a unit for each unknown.
     doubt = np.maximum(np.bincount(row, 0.5 * largest, rows), 0.5)
-    with np.errstate(divide="ignore"):
-        wanted = np.ceil(np.log2(doubt / (_ROW_ERROR * np.maximum(reach, 1e-300))))
-        most = np.floor(np.log2(0.5 * _LARGEST / np.maximum(np.maximum(reach, doubt), 1e-300)))
+    wanted = np.ceil(np.log2(doubt / (_ROW_ERROR * np.maximum(reach, 1e-200))))
+    most = np.floor(np.log2(0.5 * _LARGEST / np.maximum(reach, doubt)))
     wanted = np.maximum(wanted, np.log2(finest))
     multiplier = np.where(exact, multiplier, np.exp2(np.minimum(wanted, most)))
     scaled = per_unit * multiplier[row]
@@ -145,7 +144,7 @@ def integer_objective(cost: Floats, unknowns: Grid) -> IntegerObjective:
     if not len(column):
         return IntegerObjective(column, np.zeros(0, dtype=np.int64), 1.0, 0.0)
     per_unit, largest = cost[column] / unknowns.scale[column], unknowns.largest[column]
-    reach = max(float((np.abs(per_unit) * largest).sum()), 1e-300)
+    reach = max(float((np.abs(per_unit) * largest).sum()), 1e-200)
     doubt = max(float(0.5 * largest.sum()), 0.5)
     most = np.floor(np.log2(0.5 * _LARGEST / max(reach, doubt)))
     multiplier = float(np.exp2(min(np.ceil(np.log2(doubt / (0.1 * _ROW_ERROR * reach))), most)))

@@ -21,7 +21,7 @@ _CUSTOM = (
     "communication <= {s} ms",
     "max(d in devices: memory(d)) <= {m2} MiB",
     "min(load({a}), load({b})) <= {s} ms",
-    "load({a}) <= {t} ms => load({b}) <= {s} ms",
+    "load({a}) >= {t} ms or load({b}) <= {s} ms",
     "count(d in devices: count(v in nodes: v on d) >= 2) <= 1",
 )
 
