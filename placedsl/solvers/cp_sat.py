@@ -108,6 +108,9 @@ def _set_parameters(parameters: Any, budget: Budget, clock: Clock) -> None:
     # Its default, 1e-4, would be in whatever unit the objective has.
     parameters.absolute_gap_limit = 0.0
     parameters.log_search_progress = False
+    # One presolve step of 9.15 (merging at-most-one with linear rows) cuts off optimal points and then "proves" a
+    # worse one; this switches it off: github.com/google/or-tools/issues/5293.
+    parameters.presolve_inclusion_work_limit = 0
 
 
 def _solve(cp_model: Any, solver: Any, model: Any, heard: Guarded, unknowns: Grid, real: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from placedsl.program.program import LinearProgram
+from placedsl.program.program import Floats, LinearProgram
 from placedsl.solvers.common import (
     Clock,
     Guarded,
@@ -25,6 +25,8 @@ from placedsl.solvers.interface import Budget, Features, Outcome, Progress, Term
 
 #: Seconds between two questions whether to stop when nothing new was found.
 _PAUSE = 0.2
+#: Most seconds for making a full starting point from a partial one.
+_HINT_SECONDS = 20.0
 
 
 class Highs:
@@ -55,7 +57,9 @@ class Highs:
         if _pass_model(model, scaled.program) == highspy.HighsStatus.kError:
             message = "HiGHS refuses the model: a number in it is not finite or too large"
             return outcome(program, budget, clock, "error", None, -np.inf, message, version)
-        _pass_hint(model, scaled.program)
+        start = _start(scaled.program, budget, clock, highspy)
+        if start is not None:
+            model.setSolution(program.columns, np.arange(program.columns, dtype=np.int32), start)
         mixed = bool(program.integer.any())
         heard = Guarded(program, progress)
         _Listener(heard, scaled).attach(model, mixed)
@@ -77,7 +81,7 @@ class Highs:
         if reason == "error":
             message = f"HiGHS ended with status '{model.modelStatusToString(status)}'"
         point, bound = heard.point, heard.bound
-        if reason != "infeasible" and info.primal_solution_status == 2:
+        if reason != "infeasible" and info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
             point = scaled.point(np.asarray(model.getSolution().col_value))
         if reason == "optimal" and not mixed:
             bound = -np.inf if point is None else by_claim(program, point, replace(budget, gap=0.0))
@@ -110,13 +114,27 @@ def _pass_model(model: Any, program: LinearProgram) -> Any:
     )  # fmt: skip
 
 
-def _pass_hint(model: Any, program: LinearProgram) -> None:
+def _start(program: LinearProgram, budget: Budget, clock: Clock, highspy: Any) -> Floats | None:
+    """The hint completed to a feasible point by a run of its own, or None.
+
+    Given a partial point, HiGHS would complete it within the main run and report that smaller problem's bound through
+    the main run's callbacks, as if it were proven of the whole.
+    """
     if program.hint is None or not program.integer.any():
-        return
-    known = np.flatnonzero(~np.isnan(program.hint))
-    if len(known):
-        values = np.clip(rounded(program, program.hint), program.lower, program.upper)
-        model.setSolution(len(known), known.astype(np.int32), values[known])
+        return None
+    known = ~np.isnan(program.hint)
+    values = np.clip(rounded(program, program.hint), program.lower, program.upper)
+    model: Any = highspy.Highs()
+    _set_options(model, budget, highspy)
+    fixed = replace(
+        program, lower=np.where(known, values, program.lower), upper=np.where(known, values, program.upper)
+    )
+    _pass_model(model, fixed)
+    model.setOptionValue("time_limit", _HINT_SECONDS if clock.left is None else min(_HINT_SECONDS, clock.left / 4))
+    model.run()
+    if model.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+        return None
+    return np.asarray(model.getSolution().col_value)
 
 
 class _Listener:

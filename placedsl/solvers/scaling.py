@@ -1,7 +1,7 @@
 """Real data to integers for CP-SAT, so that a proof over the integers is one over the reals.
 
 **Columns.**  An integer column stays.  A continuous column gets a grid: it becomes ``X / s`` with integer ``X``,
-``s`` a power of two such that ``max|x| * s`` is about 2**32.
+``s`` a power of two such that ``max|x| * s`` is about 2**30.
 
 **Rows.**  Every point that satisfies the real rows, with its continuous columns moved to the nearest grid value
 (by at most ``1/(2s)``), satisfies the integer rows: nothing feasible is cut off, and what is infeasible over the
@@ -12,7 +12,7 @@ a power of ten times a power of two when that makes all coefficients integers (`
 total error below 1e-9 of the row's largest activity, and small enough that no sum leaves 2**60.
 
 **Objective.**  The same with ``m``; the solver's bound less ``max of sum |e_j X_j| / m + sum |c_j| / (2 s_j)`` is a
-bound of the real program.  That is about 1e-10 of the objective's largest value, in any case below 1e-7 of it.
+bound of the real program.  That is about 1e-9 of the objective's largest value for each continuous column in it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from placedsl.program.program import Booleans, Floats, Integers
 
 #: A grid has about this many steps.
-_STEPS = 2.0**32
+_STEPS = 2.0**30
 #: No sum over a row may become larger.
 _LARGEST = 2.0**59
 #: Error allowed in a row, of its largest activity.
@@ -99,8 +99,9 @@ def integer_rows(
     """The relaxation of ``lower <= A x <= upper`` over the unknowns."""
     rows = len(lower)
     row = np.repeat(np.arange(rows), np.diff(start))
-    per_unit = coefficient / unknowns.scale[column]
     largest = unknowns.largest[column]
+    # An unknown that is fixed to zero adds nothing, however large its coefficient would be.
+    per_unit = np.where(largest > 0, coefficient / unknowns.scale[column], 0.0)
     reach = np.bincount(row, np.abs(per_unit) * largest, rows)
     slack = np.bincount(row, np.abs(coefficient) * unknowns.half_step[column], rows)
     finest = np.ones(rows)
@@ -116,7 +117,8 @@ def integer_rows(
     # Only what is not exact has to be made accurate: half a unit for each unknown.
     doubt = np.maximum(np.bincount(row, 0.5 * largest, rows), 0.5)
     wanted = np.ceil(np.log2(doubt / (_ROW_ERROR * np.maximum(reach, 1e-200))))
-    most = np.floor(np.log2(0.5 * _LARGEST / np.maximum(reach, doubt)))
+    # The sum stays below m * reach + doubt.
+    most = np.floor(np.log2(0.5 * _LARGEST / np.maximum(reach, 1e-200)))
     wanted = np.maximum(wanted, np.log2(finest))
     multiplier = np.where(exact, multiplier, np.exp2(np.minimum(wanted, most)))
     scaled = per_unit * multiplier[row]
@@ -143,10 +145,11 @@ def integer_objective(cost: Floats, unknowns: Grid) -> IntegerObjective:
     moved = float((np.abs(cost) * unknowns.half_step).sum())
     if not len(column):
         return IntegerObjective(column, np.zeros(0, dtype=np.int64), 1.0, 0.0)
-    per_unit, largest = cost[column] / unknowns.scale[column], unknowns.largest[column]
+    largest = unknowns.largest[column]
+    per_unit = np.where(largest > 0, cost[column] / unknowns.scale[column], 0.0)
     reach = max(float((np.abs(per_unit) * largest).sum()), 1e-200)
     doubt = max(float(0.5 * largest.sum()), 0.5)
-    most = np.floor(np.log2(0.5 * _LARGEST / max(reach, doubt)))
+    most = np.floor(np.log2(0.5 * _LARGEST / reach))
     multiplier = float(np.exp2(min(np.ceil(np.log2(doubt / (0.1 * _ROW_ERROR * reach))), most)))
     finest = float(unknowns.scale[column].max())
     for ten in _TENS:
