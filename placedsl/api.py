@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from placedsl.answer import Answer
     from placedsl.cost.evaluate import Evaluation
-    from placedsl.planner import Progress
+    from placedsl.incumbent import Progress
 
 
 class Spec:

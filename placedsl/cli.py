@@ -190,7 +190,9 @@ def solvers() -> int:
         table.add_column(heading)
     for features, version in installed():
         native = ", ".join(sorted(features.native)) or "linear rows"
-        table.add_row(features.name, version or "not installed", native, "yes" if features.warm_start else "no", features.note)
+        table.add_row(
+            features.name, version or "not installed", native, "yes" if features.warm_start else "no", features.note
+        )
     _console().print(table)
     return 0
 
@@ -237,7 +239,9 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         return _EXIT_FAULT
     except MemoryError:
-        click.echo("error: the memory of this machine was not enough; contract the graph, or ask for fewer devices", err=True)
+        click.echo(
+            "error: the memory of this machine was not enough; contract the graph, or ask for fewer devices", err=True
+        )
         return 5
     except Exception as problem:  # noqa: BLE001 - the last line of defence: our own fault, told without a traceback
         _fault(problem)
@@ -256,7 +260,8 @@ def _fault(problem: Exception) -> None:
     where = traceback.extract_tb(problem.__traceback__)[-1]
     place = f"{Path(where.filename).name}:{where.lineno}"
     click.echo(
-        f"error: a fault of placedsl itself: {type(problem).__name__}: {problem} ({place}). Please report it with the spec.",
+        f"error: a fault of placedsl itself: {type(problem).__name__}: {problem} ({place}). "
+        "Please report it with the spec.",
         err=True,
     )
 
@@ -264,5 +269,3 @@ def _fault(problem: Exception) -> None:
 def run() -> None:
     """The entry point."""
     sys.exit(main())
-
-

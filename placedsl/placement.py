@@ -22,7 +22,9 @@ def positions(problem: Problem, placement: Mapping[str, str], source: Source | N
     found: list[Diagnostic] = []
     for node, device in placement.items():
         if str(node) not in nodes:
-            found.append(Diagnostic(f"the graph has no node '{node}'", _span(source, str(node)), nearest(str(node), nodes)))
+            found.append(
+                Diagnostic(f"the graph has no node '{node}'", _span(source, str(node)), nearest(str(node), nodes))
+            )
         if device not in devices:
             place = _span(source, str(node))
             found.append(Diagnostic(f"there is no device '{device}'", place, nearest(str(device), devices)))
@@ -56,7 +58,9 @@ def _split(problem: Problem, root: Mapping[str, object], source: Source) -> list
     for key, kind in (("fpgas", "accelerator"), ("cpus", "host")):
         devices = [d.name for d in problem.machine.devices if d.kind == kind]
         pieces = root.get(key, [])
-        if not isinstance(pieces, list) or not all(isinstance(p, dict) and isinstance(p.get("nodes"), list) for p in pieces):
+        if not isinstance(pieces, list) or not all(
+            isinstance(p, dict) and isinstance(p.get("nodes"), list) for p in pieces
+        ):
             raise InputError([Diagnostic(f"'{key}' is a list of objects with 'nodes'", _span(source, key))])
         filled = [p["nodes"] for p in pieces if p["nodes"]]
         if len(filled) > len(devices):

@@ -16,27 +16,23 @@ import numpy as np
 from placedsl.algorithms import contiguous, local_search
 from placedsl.algorithms.simple_bound import simple_bound
 from placedsl.answer import Answer, gap
-from placedsl.cost.evaluate import Evaluation, evaluate
 from placedsl.diagnostics import PlacedslError, UsageError, nearest
 from placedsl.expressions import Provided
 from placedsl.formulation import Formulation, choose
 from placedsl.graph.graph import Floats, Integers
+from placedsl.incumbent import SAME, Incumbent, Progress
 from placedsl.lowering.lower import lower
-from placedsl.program.program import LinearProgram
 from placedsl.problem import Problem
 from placedsl.program.build import Grounded, build
+from placedsl.program.program import LinearProgram
 from placedsl.solvers.interface import Budget, Outcome
 from placedsl.solvers.isolated import run_isolated
 from placedsl.solvers.registry import get
+from placedsl.units import show
 from placedsl.versions import versions
 
 METHODS = ("auto", "dp", "program")
 DEFAULT_SOLVER = "highs"
-#: Two values closer than this, relatively, are the same: what solvers' tolerances leave open.
-SAME = 1e-6
-
-#: Told of (value of the best placement or inf, bound, seconds since the start).
-Progress = Callable[[float, float, float], None]
 
 
 @dataclass(frozen=True)
@@ -73,53 +69,6 @@ def settled(problem: Problem, request: Request) -> Request:
     )  # fmt: skip
 
 
-class _Best:
-    """The best placement that the evaluator accepts, the best bound, and the clock."""
-
-    def __init__(self, problem: Problem, progress: Progress | None, began: float) -> None:
-        self.problem, self.progress, self.began = problem, progress, began
-        self.placement: Integers | None = None
-        self.evaluation: Evaluation | None = None
-        self.bounds = [-np.inf] * len(problem.objectives)
-        self.verifying = 0.0
-        self.refused: Evaluation | None = None
-
-    @property
-    def value(self) -> float:
-        return self.evaluation.objectives[0] if self.evaluation else np.inf
-
-    def offer(self, placement: Integers) -> bool:
-        """Take a placement if it is feasible and better; whether it is feasible."""
-        start = time.monotonic()
-        evaluation = evaluate(self.problem, [int(d) for d in placement])
-        self.verifying += time.monotonic() - start
-        if evaluation.violations:
-            self.refused = evaluation
-            return False
-        if self.evaluation is None or _better(evaluation.objectives, self.evaluation.objectives):
-            self.placement, self.evaluation = np.asarray(placement), evaluation
-            self.tell()
-        return True
-
-    def bound(self, value: float, objective: int = 0) -> None:
-        """Take a proven bound."""
-        if value > self.bounds[objective]:
-            self.bounds[objective] = value
-            self.tell()
-
-    def tell(self) -> None:
-        if self.progress is not None:
-            self.progress(self.value, self.bounds[0], time.monotonic() - self.began)
-
-
-def _better(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
-    """Lexicographically, with values that are the same within rounding counted as equal."""
-    for x, y in zip(a, b, strict=True):
-        if abs(x - y) > 1e-9 * max(abs(x), abs(y)):
-            return x < y
-    return False
-
-
 def solve(
     problem: Problem,
     formulations: Callable[[], Iterable[Formulation]],
@@ -148,7 +97,7 @@ class _Run:
         self.problem, self.formulations, self.request = problem, formulations, request
         self.isolated = isolated
         self.began = time.monotonic()
-        self.best = _Best(problem, progress, self.began)
+        self.best = Incumbent(problem, progress, self.began)
         self.read_seconds, self.build_seconds = read_seconds, 0.0
         self.notes: list[str] = []
         self.method, self.solver = "none", ""
@@ -167,20 +116,27 @@ class _Run:
         except KeyboardInterrupt:
             termination, message = "interrupted", "stopped by the user"
         best = self.best
-        bounds = [b if b > -np.inf else -np.inf for b in best.bounds]
+        if best.refuted():
+            termination = "error"
+            message = f"{self.solver} claims a bound that a verified placement refutes; try another solver"
+        bounds = best.bounds
         if best.evaluation is not None:
-            for k, value in enumerate(best.evaluation.objectives):
-                if bounds[k] > value:
-                    if k == 0 and bounds[k] > value + SAME * max(1e-9, abs(value)):
-                        raise PlacedslError(
-                            f"internal error: the bound {bounds[k]!r} exceeds the verified value {value!r} of a placement; "
-                            "please report this with the spec"
-                        )
-                    bounds[k] = value
+            if bounds[0] > best.value + SAME * abs(best.value):
+                raise PlacedslError(
+                    f"internal error: the bound {bounds[0]!r} exceeds the verified value {best.value!r}; "
+                    "please report this with the spec"
+                )
+            bounds = [min(b, v) for b, v in zip(bounds, best.evaluation.objectives, strict=True)]
         total = self.read_seconds + time.monotonic() - self.began
         verify = best.verifying
         solving = max(0.0, total - self.read_seconds - self.build_seconds - verify)
-        seconds = {"read": self.read_seconds, "build": self.build_seconds, "solve": solving, "verify": verify, "total": total}
+        seconds = {
+            "read": self.read_seconds,
+            "build": self.build_seconds,
+            "solve": solving,
+            "verify": verify,
+            "total": total,
+        }
         placement = None if best.placement is None else tuple(int(d) for d in best.placement)
         return Answer(
             self.problem, termination, message, placement, best.evaluation, tuple(bounds), self.method, self.solver,
@@ -195,8 +151,8 @@ class _Run:
             raise UsageError("method dp does not fit: " + "; ".join(against) + ". Use --method program, or auto")
         if any(isinstance(o.body, Provided) and o.body.name == "time_per_sample" for o in self.problem.objectives[:1]):
             self.best.bound(simple_bound(self.problem))
-        if self.best.bounds[0] == np.inf:
-            self.best.bounds[0] = -np.inf
+        if self.best.own[0] == np.inf:
+            self.best.own[0] = -np.inf
             return "infeasible", "some node, or group of nodes that must share a device, is supported by no device"
         if method != "program" and not against:
             ended = self.by_dp()
@@ -219,7 +175,7 @@ class _Run:
         )
         accepted = found.placement is not None and self.best.offer(found.placement)
         self.best.bound(found.bound if found.bound < np.inf else -np.inf)
-        beyond = contiguous.left_out(self.problem)
+        beyond, goal = contiguous.left_out(self.problem), self.problem.objectives[0]
         if found.complete and found.placement is None:
             return "infeasible", "no contiguous split satisfies the memory limits and what the devices support"
         if found.complete and accepted and not any(b.startswith("then ") for b in beyond):
@@ -228,7 +184,8 @@ class _Run:
             return "optimal", "proven by dynamic programming over ideals"
         if found.complete and beyond:
             self.notes.append(
-                f"dynamic programming bounds the objective by {found.bound:.6g}; it does not know: {', '.join(beyond)}"
+                f"dynamic programming bounds {goal.name} by {show(found.bound, goal.dimension)}; "
+                f"it does not know: {', '.join(beyond)}"
             )
         if found.complete and not beyond:
             violated = "; ".join(v.message for v in self.best.refused.violations) if self.best.refused else "nothing"
@@ -267,7 +224,10 @@ class _Run:
                 found=lambda placement: self._heard(placement, -np.inf),
             )  # fmt: skip
         if accepted:
-            self.notes.append(f"the solver started from a placement of {self.best.value:.6g}")
+            goal = self.problem.objectives[0]
+            self.notes.append(
+                f"the solver started from a placement with {goal.name} = {show(self.best.value, goal.dimension)}"
+            )
 
     # a program
 
@@ -296,7 +256,9 @@ class _Run:
             left = self.left
             if left is not None and left <= 0:
                 return "time_limit", "the time limit was reached before the solver could start"
-            budget = Budget(left, self.request.gap or SAME, self.request.workers or 0, self.request.seed or 0)
+            # Half of what counts as the same, so that what the solver calls optimal still is after evaluation.
+            near = max(self.request.gap or 0.0, 0.5 * SAME)
+            budget = Budget(left, near, self.request.workers or 0, self.request.seed or 0)
             outcome = self._run(name, grounded, lowered.program, budget, position)
             termination, message = self._judge(outcome, grounded, position)
             if termination not in ("optimal", "gap_reached") or self.best.evaluation is None:
@@ -320,7 +282,7 @@ class _Run:
             if point is not None:
                 self.best.offer(grounded.placement(point))
             if bound > -np.inf:
-                self.best.bound(bound, position)
+                self.best.bound(bound, position, claimed=True)
             done = self.best.evaluation
             if done is None:
                 return False
@@ -336,7 +298,7 @@ class _Run:
             self.used_versions[self.solver] = outcome.version
         accepted = outcome.incumbent is None or self.best.offer(grounded.placement(outcome.incumbent))
         if outcome.bound > -np.inf:
-            self.best.bound(outcome.bound, position)
+            self.best.bound(outcome.bound, position, claimed=True)
         if self.best.evaluation is None:
             if outcome.termination == "infeasible":
                 return "infeasible", outcome.message or "the solver proved that no placement satisfies the constraints"
@@ -346,9 +308,7 @@ class _Run:
             return outcome.termination, outcome.message
         distance = gap(self.best.evaluation.objectives[position], self.best.bounds[position])
         if outcome.termination == "infeasible":
-            raise PlacedslError(
-                f"internal error: {self.solver} calls infeasible what the evaluator accepts; please report this with the spec"
-            )
+            return "error", f"{self.solver} calls infeasible what a verified placement satisfies; try another solver"
         if distance <= SAME:
             return "optimal", f"proven by {self.solver}"
         if distance <= (self.request.gap or SAME):
@@ -358,5 +318,3 @@ class _Run:
                 f"{self.solver} reports {outcome.termination}, but the verified value is {distance:.2g} from the bound"
             )
         return outcome.termination, outcome.message
-
-

@@ -89,7 +89,7 @@ def fits(problem: Problem, most: int = MOST_IDEALS) -> Fit:
         lattice = ideals(quotient.units, quotient.before, quotient.after, most_ideals(classes, most))
         if lattice is None:
             against.append(
-                f"the graph has more than {most_ideals(classes, most):,} ideals (contiguous splits are enumerated by them)"
+                f"the graph has more than {most_ideals(classes, most):,} ideals, the sets that the search is over"
             )
     return Fit(tuple(against), tuple(beyond), None if lattice is None else lattice.count, quotient.units)
 
@@ -175,5 +175,3 @@ def _found(
     placement = None if result.device is None else result.device[quotient.unit_of_node]
     bound = result.value if proven else simple_bound(problem)
     return Found(placement, result.value, bound, result.complete)
-
-

@@ -160,6 +160,4 @@ class _Members:
 def device_classes(kinds: Integers, memory: Floats) -> DeviceClasses:
     """Device classes from a class number and a memory limit a device."""
     members = tuple(np.flatnonzero(kinds == k) for k in range(int(kinds.max(initial=-1)) + 1))
-    return DeviceClasses(
-        tuple(len(m) for m in members), tuple(float(memory[m[0]]) for m in members), members
-    )
+    return DeviceClasses(tuple(len(m) for m in members), tuple(float(memory[m[0]]) for m in members), members)

@@ -61,7 +61,9 @@ def anneal(  # type: ignore[no-untyped-def]
         change -= (old_a / reference) ** POWER + (old_b / reference) ** POWER
         if not possible or (change > 0.0 and np.random.random() >= np.exp(-change / temperature)):
             for i in range(count):
-                shift_unit(moved[i], b, a, device, work, memory, touch_start, touched, pins, transfer, inside, load, held)
+                shift_unit(
+                    moved[i], b, a, device, work, memory, touch_start, touched, pins, transfer, inside, load, held
+                )
             load[a], load[b], held[a], held[b] = old_a, old_b, old_held_a, old_held_b
             continue
         if change < 0.0 and max(load[a], load[b]) < best_value:

@@ -156,6 +156,9 @@ def _ends(
     _, first = np.unique(key, return_index=True)
     twice = np.ones(len(edges), dtype=bool)
     twice[first] = False
-    _report(found, twice, lambda i: (f"the edge from '{edges[i][0]}' to '{edges[i][1]}' is there twice", "one is enough"),
-            locate, "edge", "source")  # fmt: skip
+
+    def repeated(i: int) -> tuple[str, str]:
+        return f"the edge from '{edges[i][0]}' to '{edges[i][1]}' is there twice", "one is enough"
+
+    _report(found, twice, repeated, locate, "edge", "source")
     return ends[0], ends[1]

@@ -70,9 +70,7 @@ class Graph:
         return len(self.tensor_producer)
 
 
-def tensors_of_edges(
-    source: Integers, edge_costs: Floats, node_count: int
-) -> tuple[Integers, Integers, Integers]:
+def tensors_of_edges(source: Integers, edge_costs: Floats, node_count: int) -> tuple[Integers, Integers, Integers]:
     """Group edges into tensors: one a node, or one an edge where a node's edges differ in cost.
 
     ``source`` and ``edge_costs`` have one entry an edge.  Returns ``edge_tensor`` (a tensor

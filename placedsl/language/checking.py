@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from placedsl import expressions as core
-from placedsl.diagnostics import Span, nearest
+from placedsl.diagnostics import nearest
 from placedsl.expressions import Sort
 from placedsl.language import syntax
+from placedsl.language.constants import fold, is_zero, same_dimension
 from placedsl.language.sets import Bound, Checked, SetChecker
 from placedsl.language.vocabulary import ERROR, PLAIN, TEXT, TRUTH, Type, element, number
 from placedsl.units import NUMBER
@@ -65,7 +66,7 @@ class Checker(SetChecker):
                     return core.Not(self.truth(operand), self.span(node)), TRUTH
                 out, kind = self.number(operand)
                 zero = core.Constant(0.0, self.span(node))
-                return self._fold("-", zero, out, self.span(node)), kind
+                return fold("-", zero, out, self.span(node)), kind
             case syntax.Binary():
                 return self._binary(node)
             case syntax.Compare(operators=operators, operands=operands):
@@ -197,7 +198,9 @@ class Checker(SetChecker):
         if name == "nodes" and isinstance(node.arguments[0], syntax.Text):
             key = node.arguments[0].value
             if key not in words.node_positions:
-                return self.error(node.arguments[0], f"the graph has no node '{key}'", nearest(key, words.node_positions))
+                return self.error(
+                    node.arguments[0], f"the graph has no node '{key}'", nearest(key, words.node_positions)
+                )
             return core.Element("node", words.node_positions[key], span), element("node")
         if name in words.sets:
             sorts = words.sets[name]
@@ -292,24 +295,16 @@ class Checker(SetChecker):
         if "error" in (a.kind, b.kind):
             return core.Constant(0.0, span), ERROR
         if op in "+-":
-            if not _same_dimension(left, a, right, b):
+            if not same_dimension(left, a, right, b):
                 verb = "added to" if op == "+" else "taken from"
                 x, y = (a, b) if op == "+" else (b, a)
                 return self.error(node, f"{x} cannot be {verb} {y}", "both sides of + and - need one dimension")
-            dimension = b.dimension if _is_zero(left) else a.dimension
+            dimension = b.dimension if is_zero(left) else a.dimension
         else:
             dimension = a.dimension * b.dimension if op == "*" else a.dimension / b.dimension
-        if op == "/" and _is_zero(right):
+        if op == "/" and is_zero(right):
             return self.error(node.right, "division by zero")
-        return self._fold(op, left, right, span), number(dimension)
-
-    @staticmethod
-    def _fold(op: str, left: core.Expression, right: core.Expression, span: Span) -> core.Expression:
-        if isinstance(left, core.Constant) and isinstance(right, core.Constant):
-            a, b = float(left.value), float(right.value)
-            value = a + b if op == "+" else a - b if op == "-" else a * b if op == "*" else a / b
-            return core.Constant(value, span)
-        return core.Arithmetic(op, left, right, span)
+        return fold(op, left, right, span), number(dimension)
 
     def _on(self, node: syntax.Binary) -> Checked:
         v, kind = self.check(node.left)
@@ -346,7 +341,7 @@ class Checker(SetChecker):
         numbers = [t if t.kind == "number" else PLAIN if t.kind == "truth" else None for t in (a, b)]
         if numbers[0] is None or numbers[1] is None:
             self.error(node, f"{a} cannot be compared with {b}")
-        elif not _same_dimension(x, numbers[0], y, numbers[1]):
+        elif not same_dimension(x, numbers[0], y, numbers[1]):
             self.error(node, f"{numbers[0]} cannot be compared with {numbers[1]}", self._unit_hint(a, b))
         return core.Comparison(op, x, y, span)
 
@@ -354,7 +349,7 @@ class Checker(SetChecker):
         if not self.vocabulary.graph.time_in_seconds and "time" in (str(a.dimension), str(b.dimension)):
             return (
                 "this graph's times are plain numbers in a unit of its own: compare with a plain number, "
-                "or say the unit: graph from \"…\" { time_unit = 1 ms }"
+                'or say the unit: graph from "…" { time_unit = 1 ms }'
             )
         return "both sides need one dimension"
 
@@ -362,7 +357,7 @@ class Checker(SetChecker):
         condition = self.truth(node.condition)
         then, a = self.number(node.then)
         otherwise, b = self.number(node.otherwise)
-        if "error" not in (a.kind, b.kind) and not _same_dimension(then, a, otherwise, b):
+        if "error" not in (a.kind, b.kind) and not same_dimension(then, a, otherwise, b):
             return self.error(node, f"the two branches differ: {a} and {b}")
         return core.Conditional(condition, then, otherwise, self.span(node)), a
 
@@ -373,13 +368,15 @@ class Checker(SetChecker):
             kinds = [k for _, k in checked]
             if any(k.kind == "error" for k in kinds):
                 return core.Constant(0.0, span), ERROR
-            if any(not _same_dimension(checked[0][0], kinds[0], x, k) for x, k in checked[1:]):
+            if any(not same_dimension(checked[0][0], kinds[0], x, k) for x, k in checked[1:]):
                 return self.error(node, f"the arguments of '{node.operator}' differ in dimension")
             return core.Largest(node.operator, tuple(x for x, _ in checked), span), kinds[0]
         if node.body is None and node.operator == "count" and len(node.items) == 1:
             inner = node.items[0].item if isinstance(node.items[0], syntax.Where) else node.items[0]
             if isinstance(inner, syntax.Binary) and inner.operator == "in":
-                return self.error(node, "'count' needs a condition here", "as in count(v in nodes: v on cpu), or count(nodes)")
+                return self.error(
+                    node, "'count' needs a condition here", "as in count(v in nodes: v on cpu), or count(nodes)"
+                )
             with Bound(self):
                 binder = self.binder_of_set(node.items[0])
             if binder is None:
@@ -394,12 +391,3 @@ class Checker(SetChecker):
                 return core.Aggregate("count", binders, self.truth(node.body), span), PLAIN
             body, kind = self.number(node.body)
         return core.Aggregate(node.operator, binders, body, span), kind
-
-
-def _is_zero(node: core.Expression) -> bool:
-    return isinstance(node, core.Constant) and not isinstance(node.value, str) and float(node.value) == 0.0
-
-
-def _same_dimension(left: core.Expression, a: Type, right: core.Expression, b: Type) -> bool:
-    """Zero may stand for zero of any dimension."""
-    return a.dimension == b.dimension or _is_zero(left) or _is_zero(right)

@@ -10,18 +10,25 @@ from typing import Any, TypeVar
 import numpy as np
 
 from placedsl import expressions as core
-from placedsl.diagnostics import Diagnostic, InputError, Source, UsageError, nearest
+from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
 from placedsl.formulation import Formulation
 from placedsl.graph.graph import Graph
 from placedsl.graph.readers import read as read_graph
-from placedsl.language import deployment, library, syntax
+from placedsl.language import deployment, library, parameters, syntax
 from placedsl.language.assemble import graph_in_seconds, labels_of, oriented, transfers
 from placedsl.language.checking import Checker
 from placedsl.language.inline_graph import read_inline
-from placedsl.language.vocabulary import DEVICE_ATTRIBUTES, PLAIN, TEXT, TRUTH, Type, Vocabulary, number, vocabulary
+from placedsl.language.parameters import bare_names
+from placedsl.language.vocabulary import (
+    DEVICE_ATTRIBUTES,
+    Value,
+    Vocabulary,
+    number,
+    vocabulary,
+)
 from placedsl.machine.machine import Machine
 from placedsl.problem import BUILT_IN, Objective, Problem, Rule, Settings
-from placedsl.units import DATA, NUMBER, TIME, UnitError, parse_quantity
+from placedsl.units import NUMBER, TIME
 
 S = TypeVar("S", bound=syntax.Statement)
 
@@ -33,7 +40,7 @@ class Elaborated:
     problem: Problem
     module: syntax.Module
     vocabulary: Vocabulary
-    parameters: Mapping[str, tuple[float | bool | str, Type]]
+    parameters: Mapping[str, Value]
     checked_formulations: Callable[[], list[Formulation]]
 
 
@@ -51,7 +58,7 @@ class _Elaboration:
         self.module, self.base, self.overrides = module, base, overrides
         self.source: Source = module.source
         self.found: list[Diagnostic] = []
-        self.parameters: dict[str, tuple[float | bool | str, Type]] = {}
+        self.parameters: dict[str, Value] = {}
 
     def all(self, kind: type[S]) -> list[S]:
         return [s for s in self.module.statements if isinstance(s, kind)]
@@ -73,7 +80,7 @@ class _Elaboration:
 
     def run(self) -> Elaborated:
         self.constants = self.checker(_no_words())
-        self.read_parameters()
+        parameters.read(self.constants, self.all(syntax.Param), self.overrides)
         all_devices, families = deployment.devices(self.constants, self.all(syntax.DeviceFamily))
         if not self.all(syntax.DeviceFamily):
             self.one(syntax.DeviceFamily, "device", "device gpu[2]: accelerator { memory = 16 GiB }")
@@ -123,86 +130,6 @@ class _Elaboration:
 
     def checker(self, words: Vocabulary) -> Checker:
         return Checker(self.source, words, self.parameters, self.found)
-
-    # parameters
-
-    def read_parameters(self) -> None:
-        statements: dict[str, syntax.Param] = {}
-        for statement in self.all(syntax.Param):
-            if statement.name.text in statements:
-                self.error(statement.name.at, f"parameter '{statement.name.text}' is declared twice")
-            statements.setdefault(statement.name.text, statement)
-        for name in self.overrides:
-            if name not in statements:
-                hint = nearest(name, statements) or "the spec declares no parameters"
-                raise UsageError(f"--set {name}: the spec has no parameter '{name}' ({hint})")
-        open_names: list[str] = []
-
-        def resolve(name: str) -> None:
-            if name in self.parameters:
-                return
-            statement = statements[name]
-            if name in open_names:
-                self.error(statement.name.at, f"parameter '{name}' is defined by itself")
-                self.parameters[name] = (0.0, Type("error"))
-                return
-            open_names.append(name)
-            for other in _names(statement.value):
-                if other in statements:
-                    resolve(other)
-            open_names.pop()
-            if name not in self.parameters:
-                self.parameters[name] = self.parameter(statement)
-
-        for name in statements:
-            resolve(name)
-
-    def parameter(self, statement: syntax.Param) -> tuple[float | bool | str, Type]:
-        name = statement.name.text
-        declared = statement.type.text if statement.type else None
-        kinds = {"int": PLAIN, "number": PLAIN, "real": PLAIN, "time": number(TIME), "data": number(DATA),
-                 "text": TEXT, "bool": TRUTH}  # fmt: skip
-        if statement.type and declared not in kinds:
-            self.error(statement.type.at, f"'{declared}' is no type", nearest(str(declared), kinds))
-            declared = None
-        default: tuple[float | bool | str, Type] | None = None
-        if statement.value is not None:
-            out, kind = self.constants.check(statement.value)
-            if kind.kind == "error":
-                return 0.0, kind
-            if not isinstance(out, core.Constant):
-                self.constants.error(statement.value, "a parameter's value must be known beforehand")
-                return 0.0, Type("error")
-            default = (out.value, kind)
-        wanted = kinds[declared] if declared else default[1] if default else None
-        given = default
-        if name in self.overrides:
-            given = self.override(name, self.overrides[name], wanted)
-        elif default is not None and wanted is not None and default[1] != wanted:
-            self.error(statement.value.at if statement.value else statement.at,
-                       f"parameter '{name}' is declared {wanted}, its value is {default[1]}")  # fmt: skip
-        if given is None:
-            self.error(statement.name.at, f"parameter '{name}' has no value", f"give one with --set {name}=…")
-            return 0.0, Type("error")
-        if declared == "int" and not float(given[0]).is_integer():
-            self.error(statement.at, f"parameter '{name}' is declared int, its value is {given[0]}")
-        return given
-
-    def override(self, name: str, text: str, wanted: Type | None) -> tuple[float | bool | str, Type]:
-        if wanted is not None and wanted.kind == "text":
-            return text, TEXT
-        if wanted is not None and wanted.kind == "truth":
-            if text not in ("true", "false"):
-                raise UsageError(f"--set {name}={text}: true or false is expected")
-            return text == "true", TRUTH
-        try:
-            quantity = parse_quantity(text)
-        except UnitError as problem:
-            raise UsageError(f"--set {name}={text}: {problem}") from None
-        given = number(quantity.dimension)
-        if wanted is not None and given != wanted:
-            raise UsageError(f"--set {name}={text}: parameter '{name}' is {wanted}, this is {given}")
-        return quantity.value, given
 
     # data
 
@@ -307,7 +234,7 @@ class _Elaboration:
                 self.error(statement.name.at, f"'{name}' is the name of another set already")
         waiting = dict(statements)
         while waiting:
-            ready = [n for n, s in waiting.items() if not (_names(s.value) & waiting.keys())]
+            ready = [n for n, s in waiting.items() if not (bare_names(s.value) & waiting.keys())]
             if not ready:
                 for statement in waiting.values():
                     self.error(statement.name.at, f"set '{statement.name.text}' is defined by itself")
@@ -409,22 +336,9 @@ def _no_words() -> Vocabulary:
     return Vocabulary({}, {}, {}, {}, graph, Machine(()), {})
 
 
-def _names(node: object) -> set[str]:
-    """Every bare name in a piece of syntax."""
-    out: set[str] = set()
-    stack = [node]
-    while stack:
-        part = stack.pop()
-        if isinstance(part, syntax.Name):
-            out.add(part.name)
-        elif isinstance(part, tuple):
-            stack.extend(part)
-        elif hasattr(part, "__slots__") and not isinstance(part, syntax.Word):
-            stack.extend(getattr(part, s) for s in part.__slots__)
-    return out
-
-
-def _partitioned(rules: tuple[Rule, ...], objectives: tuple[Objective, ...], sets: Mapping[str, core.Binder]) -> set[str]:
+def _partitioned(
+    rules: tuple[Rule, ...], objectives: tuple[Objective, ...], sets: Mapping[str, core.Binder]
+) -> set[str]:
     """The attributes that some expression partitions the nodes by."""
     out = {r.by for r in rules if r.by}
     stack: list[Any] = [*(r.body for r in rules), *(o.body for o in objectives), *sets.values()]

@@ -145,7 +145,9 @@ def read_inline(statement: syntax.GraphInline, checker: Checker, families: list[
                 if entry.name.text == "output":
                     override[len(edges)] = reader.value(entry.value, DATA, "output", "8 MiB")
                 else:
-                    checker.error(entry.name, f"an edge has no '{entry.name.text}'", nearest(entry.name.text, ["output"]))
+                    checker.error(
+                        entry.name, f"an edge has no '{entry.name.text}'", nearest(entry.name.text, ["output"])
+                    )
             edges.append((a.text, b.text))
             edge_words.append(b if edges and len(edges) > 1 and edges[-2][1] == a.text else a)
     if len(checker.found) > before:

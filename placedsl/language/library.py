@@ -94,7 +94,9 @@ def _variable(checker: Checker, clause: syntax.Variable) -> Variable:
         elif kind == "integer":
             integer = True
         elif kind != "real":
-            checker.error(clause.type, f"'{kind}' is no type of a variable", nearest(kind, ["binary", "integer", "real"]))
+            checker.error(
+                clause.type, f"'{kind}' is no type of a variable", nearest(kind, ["binary", "integer", "real"])
+            )
     for bound, which in ((clause.low, "low"), (clause.high, "high")):
         if bound is not None:
             out, _ = checker.number(bound)

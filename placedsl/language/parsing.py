@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -266,14 +267,12 @@ def _chunks(source: Source, found: list[Diagnostic]) -> list[tuple[int, int]]:
         found.append(Diagnostic(f"'{opener}' is never closed", source.span(at)))
         cuts = [c for c in cuts if c <= stack[0][1]]
         end = max((c for c in cuts), default=0)
-        return list(zip(cuts, cuts[1:], strict=False)) if end else []
+        return list(itertools.pairwise(cuts)) if end else []
     cuts.append(len(text))
-    return list(zip(cuts, cuts[1:], strict=False))
+    return list(itertools.pairwise(cuts))
 
 
-def _parse_chunk(
-    source: Source, start: int, end: int, found: list[Diagnostic], out: list[syntax.Statement]
-) -> None:
+def _parse_chunk(source: Source, start: int, end: int, found: list[Diagnostic], out: list[syntax.Statement]) -> None:
     """Parse one chunk; after an error, blank its line and try again for the next error."""
     text = source.text
     body = text[start:end]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 
 from placedsl import expressions as core
 from placedsl.diagnostics import Diagnostic, Source, Span, nearest
 from placedsl.expressions import Sort
 from placedsl.language import syntax
-from placedsl.language.vocabulary import ERROR, Type, Vocabulary
+from placedsl.language.vocabulary import ERROR, Type, Value, Vocabulary
 
 Checked = tuple[core.Expression, Type]
 
@@ -21,7 +20,7 @@ class SetChecker(ABC):
         self,
         source: Source,
         vocabulary: Vocabulary,
-        parameters: Mapping[str, tuple[float | bool | str, Type]],
+        parameters: dict[str, Value],
         found: list[Diagnostic],
     ) -> None:
         self.source = source
@@ -84,7 +83,7 @@ class SetChecker(ABC):
                 continue
             if len(names) != len(targets) or len(names) != len(of.sorts):
                 shape = "one name" if len(of.sorts) == 1 else "a pair of names like (u, v)"
-                self.slots |= {n: "error" for n in names}
+                self.slots |= dict.fromkeys(names, "error")
                 self.error(inner.left, f"{shape} is expected before 'in' here")
                 continue
             out.append(self.filtered(tuple(names), of, condition, self.span(item)))

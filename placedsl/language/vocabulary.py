@@ -35,6 +35,10 @@ class Type:
         return {"truth": "a condition", "text": "a text"}.get(self.kind, self.kind)
 
 
+#: A value that is known beforehand, and its type.
+Value = tuple[float | bool | str, Type]
+
+
 TRUTH = Type("truth")
 TEXT = Type("text")
 ERROR = Type("error")

@@ -45,9 +45,7 @@ def tighten(lower: Floats, upper: Floats, integer: np.ndarray, blocks: list[RowB
         if not len(entries):
             continue
         rest = ~open_column
-        least, most = activity(
-            block.row[rest], block.column[rest], block.coefficient[rest], block.rows, lower, upper
-        )
+        least, most = activity(block.row[rest], block.column[rest], block.coefficient[rest], block.rows, lower, upper)
         for low_side in (True, False):
             row, column, a = block.row[entries], block.column[entries], block.coefficient[entries]
             with np.errstate(invalid="ignore"):

@@ -66,6 +66,7 @@ def lower(
         blocks.append(RowBlock(Origin(goal.name), zero, goal.column, goal.coefficient, none, most))
     lower_bound, upper_bound = tighten(program.lower, program.upper, program.integer, blocks)
     state = State(lower_bound, upper_bound, program.integer.copy(), integral, blocks)
+    _settle_bounds(program, state)
     kept: list[GlobalConstraint] = []
     for kind, rewrite in _REWRITES:
         for constraint in program.constraints:
@@ -89,9 +90,20 @@ def lower(
     return Lowered(linear, tuple(state.notes))
 
 
-def assembled(
-    blocks: list[RowBlock], columns: int
-) -> tuple[Integers, Integers, Floats, Floats, Floats, Integers]:
+def _settle_bounds(program: Program, state: State) -> None:
+    """Bounds of maxima and products from those of what they are made of, which may be maxima and products."""
+    for _ in range(len(program.constraints)):
+        before = state.lower.copy(), state.upper.copy()
+        for constraint in program.constraints:
+            if isinstance(constraint, Maximum):
+                maximum.bound(constraint, state)
+            elif isinstance(constraint, Product):
+                product.bound(constraint, state)
+        if np.array_equal(before[0], state.lower) and np.array_equal(before[1], state.upper):
+            return
+
+
+def assembled(blocks: list[RowBlock], columns: int) -> tuple[Integers, Integers, Floats, Floats, Floats, Integers]:
     """All rows as one matrix by rows: start, column, coefficient, bounds, and where each block begins."""
     counts = np.array([b.rows for b in blocks], dtype=np.int64)
     origin_start = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts)))

@@ -7,22 +7,27 @@ import numpy as np
 from placedsl.diagnostics import Diagnostic, InputError
 from placedsl.lowering.bounds import activity
 from placedsl.lowering.state import Note, State
-from placedsl.program.program import Maximum, RowBlock
+from placedsl.program.program import Floats, Maximum, RowBlock
 
 
-def lower(constraint: Maximum, state: State) -> None:
-    """Add the rows; bounds of the result follow from those of the terms."""
+def bound(constraint: Maximum, state: State) -> tuple[Floats, Floats]:
+    """Bound the results by the terms; returns the least value of each term and the greatest of each group."""
     terms, groups = len(constraint.group), len(constraint.result)
-    result = constraint.result[constraint.group]
-    least, most = activity(
-        constraint.term, constraint.column, constraint.coefficient, terms, state.lower, state.upper
-    )
+    least, most = activity(constraint.term, constraint.column, constraint.coefficient, terms, state.lower, state.upper)
     least, most = least + constraint.constant, most + constraint.constant
     low, high = np.full(groups, -np.inf), np.full(groups, -np.inf)
     np.maximum.at(low, constraint.group, least)
     np.maximum.at(high, constraint.group, most)
     state.lower[constraint.result] = np.maximum(state.lower[constraint.result], low)
     state.upper[constraint.result] = np.minimum(state.upper[constraint.result], high)
+    return least, high
+
+
+def lower(constraint: Maximum, state: State) -> None:
+    """Add the rows."""
+    least, high = bound(constraint, state)
+    terms, groups = len(constraint.group), len(constraint.result)
+    result = constraint.result[constraint.group]
     every = np.arange(terms)
     row = np.concatenate((every, constraint.term))
     column = np.concatenate((result, constraint.column))

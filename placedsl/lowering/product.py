@@ -9,6 +9,14 @@ from placedsl.lowering.state import Note, State
 from placedsl.program.program import Product
 
 
+def bound(constraint: Product, state: State) -> None:
+    """Bound the results by the factors."""
+    low, high = state.lower[constraint.factor], state.upper[constraint.factor]
+    y = constraint.result
+    state.lower[y] = np.maximum(state.lower[y], np.minimum(low, 0.0))
+    state.upper[y] = np.minimum(state.upper[y], np.maximum(high, 0.0))
+
+
 def lower(constraint: Product, state: State) -> None:
     """``result`` equals ``binary * factor``."""
     low, high = state.lower[constraint.factor], state.upper[constraint.factor]
@@ -16,8 +24,6 @@ def lower(constraint: Product, state: State) -> None:
         message = "a product with a decision needs a factor with bounds"
         raise InputError([Diagnostic(message, constraint.origin.span, "bound the variables it uses")])
     y, b, f = constraint.result, constraint.binary, constraint.factor
-    state.lower[y] = np.maximum(state.lower[y], np.minimum(low, 0.0))
-    state.upper[y] = np.minimum(state.upper[y], np.maximum(high, 0.0))
     state.add_rows(constraint.origin, [(y, 1.0), (b, -high)], -np.inf, 0.0)
     state.add_rows(constraint.origin, [(y, 1.0), (b, -low)], 0.0, np.inf)
     state.add_rows(constraint.origin, [(y, 1.0), (f, -1.0), (b, -low)], -np.inf, -low)

@@ -61,7 +61,9 @@ class Columns:
         filled = np.zeros(body.size, dtype=bool)
         filled[body.row[body.coefficient != 0.0]] = True
         slack = 1e-9
-        false = ~filled & ((lower > slack * np.maximum(1.0, abs(lower))) | (upper < -slack * np.maximum(1.0, abs(upper))))
+        false = ~filled & (
+            (lower > slack * np.maximum(1.0, abs(lower))) | (upper < -slack * np.maximum(1.0, abs(upper)))
+        )
         self.impossible += [(origin, int(i)) for i in np.flatnonzero(false)]
         kept = filled & ((lower > -np.inf) | (upper < np.inf))
         position = np.cumsum(kept) - 1

@@ -118,9 +118,7 @@ class Grounder(Numbers):
             return affine.of_columns(column)
         return self.indicator(part, frame)
 
-    def _imply(
-        self, left: core.Expression, right: core.Expression, frame: Frame, name: str, span: Span
-    ) -> None:
+    def _imply(self, left: core.Expression, right: core.Expression, frame: Frame, name: str, span: Span) -> None:
         known = self.truth_of_data(left, frame)
         if known is not None:
             rows = np.flatnonzero(known)
@@ -145,7 +143,9 @@ class Grounder(Numbers):
         inner, parent = self.expand(outer, (node.inner,))
         column = membership_columns(self.indicator(node.membership, inner))
         if column is None:
-            raise InputError([Diagnostic("the condition must be a single decision such as v on d", node.membership.span)])
+            raise InputError(
+                [Diagnostic("the condition must be a single decision such as v on d", node.membership.span)]
+            )
         nodes = self.universe.sizes["node"]
         positions = inner.slots[node.inner.slots[0]]
         members = np.full((outer.size, nodes), -1, dtype=np.int64)

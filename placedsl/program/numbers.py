@@ -89,7 +89,9 @@ class Numbers(Relations):
         owner = self.formulation_side or self
         sorts = owner.provided_sorts(node)
         if self.formulation_side is not None:
-            arguments = [self.crossing[s][a] if s in self.crossing else a for s, a in zip(sorts, arguments, strict=True)]
+            arguments = [
+                self.crossing[s][a] if s in self.crossing else a for s, a in zip(sorts, arguments, strict=True)
+            ]
         if not arguments:
             out = owner.scalar(node.name)
             return out.take(np.zeros(frame.size, dtype=np.int64))
@@ -106,7 +108,9 @@ class Numbers(Relations):
             word = "v on d" if node.name == "on" else node.name
             provided = ", ".join(n for n in self.formulation.provides if n != "on")
             message = f"'{word}' is not provided under this objective and schedule"
-            raise InputError([Diagnostic(message, node.span, f"formulation '{self.formulation.name}' provides {provided}")])
+            raise InputError(
+                [Diagnostic(message, node.span, f"formulation '{self.formulation.name}' provides {provided}")]
+            )
         return self.formulation.provides[node.name].sorts
 
     def scalar(self, name: str) -> Affine:
@@ -133,7 +137,9 @@ class Numbers(Relations):
             return left - right
         if node.operator == "/":
             if not right.is_data:
-                raise InputError([Diagnostic("division by what depends on the placement is not linear", node.right.span)])
+                raise InputError(
+                    [Diagnostic("division by what depends on the placement is not linear", node.right.span)]
+                )
             if not right.constant.all():
                 raise InputError([Diagnostic("division by zero", node.right.span)])
             return left.scaled(1.0 / right.constant)
@@ -203,7 +209,9 @@ class Numbers(Relations):
             return affine.data(out)
         result = self.columns.add(groups, -np.inf, np.inf, False)
         self.columns.constraints.append(
-            Maximum(Origin(operator, span), result, group, body.constant, body.row, body.column, body.coefficient, False)
+            Maximum(
+                Origin(operator, span), result, group, body.constant, body.row, body.column, body.coefficient, False
+            )
         )
         return affine.of_columns(result)
 
@@ -272,7 +280,9 @@ class Numbers(Relations):
         whole_numbered = integer[body.column].all() and whole(body.coefficient) and whole(body.constant)
         if not whole_numbered:
             message = "a comparison of real numbers can only be required, or implied by a condition"
-            hint = "write condition => comparison, or with 'or' and both sides closed: load(d) >= 5 ms or load(e) <= 2 ms"
+            hint = (
+                "write condition => comparison, or with 'or' and both sides closed: load(d) >= 5 ms or load(e) <= 2 ms"
+            )
             raise InputError([Diagnostic(message, node.span, hint)])
         if node.operator in (">=", ">"):
             body = -body

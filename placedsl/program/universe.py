@@ -159,9 +159,7 @@ def of_quotient(problem: Problem, quotient: Quotient) -> Universe:
     first = np.full(units, graph.nodes)
     np.minimum.at(first, quotient.unit_of_node, np.arange(graph.nodes))
     members = np.bincount(quotient.unit_of_node, minlength=units)
-    names = tuple(
-        graph.names[i] + (f" and {m - 1} more" if m > 1 else "") for i, m in zip(first, members, strict=True)
-    )
+    names = tuple(graph.names[i] + (f" and {m - 1} more" if m > 1 else "") for i, m in zip(first, members, strict=True))
     devices = problem.machine.devices
     return Universe(
         {"node": units, "tensor": t, "device": len(devices), "part": 2},

@@ -51,7 +51,9 @@ def explain(problem: Problem, formulations: Callable[[], Iterable[Formulation]],
     grounded = build(problem, formulation)
     lowered = lower(grounded.program, native=solver.features.native, integral=solver.features.integers_only)
     linear = lowered.program
-    lines.append(f"  formulation {formulation.name} ({formulation.span.source.name.rsplit('/', 1)[-1]}), solver {chosen.solver}")
+    lines.append(
+        f"  formulation {formulation.name} ({formulation.span.source.name.rsplit('/', 1)[-1]}), solver {chosen.solver}"
+    )
     lines.append(
         f"  {linear.columns:,} columns ({int(linear.integer.sum()):,} integer), {linear.rows:,} rows, "
         f"{len(linear.column):,} entries; {grounded.quotient.units} units of {graph.nodes} nodes"

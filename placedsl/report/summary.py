@@ -33,7 +33,9 @@ def print_answer(answer: Answer, console: Console) -> None:
     console.print(f"[bold]{_WORDS[answer.termination]}[/bold]{by}: {answer.message}", highlight=False)
     if answer.evaluation is None:
         if math.isfinite(answer.bound):
-            console.print(f"  {problem.objectives[0].name} is at least {amount(answer.bound, problem.objectives[0].dimension)}")
+            console.print(
+                f"  {problem.objectives[0].name} is at least {amount(answer.bound, problem.objectives[0].dimension)}"
+            )
         return
     for k, goal in enumerate(problem.objectives):
         value, bound = answer.evaluation.objectives[k], answer.bounds[k]
@@ -70,4 +72,6 @@ def print_evaluation(problem: Problem, evaluation: Evaluation, console: Console)
         console.print("  every constraint holds", highlight=False)
     for violation in evaluation.violations:
         place = f" ({violation.span})" if violation.span else ""
-        console.print(f"  [bold]violated[/bold] {violation.rule}: {violation.message}{place}", highlight=False, markup=True)
+        console.print(
+            f"  [bold]violated[/bold] {violation.rule}: {violation.message}{place}", highlight=False, markup=True
+        )

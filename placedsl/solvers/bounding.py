@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from placedsl.program.program import Booleans, Floats, Implication, Integers, LinearProgram, Maximum, Product
-from placedsl.solvers.common import row_of_entry
+from placedsl.solvers.outcome import row_of_entry
 
 #: From here on a bound counts as none.
 _FAR = 1e15

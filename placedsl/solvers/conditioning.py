@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from placedsl.program.program import Floats, LinearProgram
-from placedsl.solvers.common import row_of_entry
+from placedsl.solvers.outcome import row_of_entry
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +32,17 @@ class Conditioned:
         return objective / self.factor
 
 
-def conditioned(program: LinearProgram, passes: int = 8) -> Conditioned:
-    """The program with coefficients around one, by alternating geometric means of rows and columns."""
+#: For solvers that take a better point for none unless it is better by some absolute amount (CBC: 1e-5).
+FINE_OBJECTIVE = 2.0**14
+
+_PASSES = 8
+
+
+def conditioned(program: LinearProgram, objective: float = 1.0) -> Conditioned:
+    """The program with coefficients around one, by alternating geometric means of rows and columns.
+
+    ``objective`` is the least that the largest coefficient of the objective may be.
+    """
     row, column = row_of_entry(program), program.column
     entry = np.log2(np.abs(np.where(program.coefficient == 0.0, 1.0, program.coefficient)))
     of_integer = program.integer[column]
@@ -46,7 +55,7 @@ def conditioned(program: LinearProgram, passes: int = 8) -> Conditioned:
     free = ~of_integer
     in_row = np.maximum(np.bincount(row[free], minlength=program.rows), 1)
     in_column = np.maximum(np.bincount(column[free], minlength=program.columns), 1)
-    for _ in range(passes if free.any() else 0):
+    for _ in range(_PASSES if free.any() else 0):
         mean = np.bincount(row[free], entry[free] + unit[column[free]], program.rows) / in_row
         row_unit = np.where(settled, row_unit, -mean)
         unit = -np.bincount(column[free], entry[free] + row_unit[row[free]], program.columns) / in_column
@@ -54,7 +63,8 @@ def conditioned(program: LinearProgram, passes: int = 8) -> Conditioned:
     row_factor = np.exp2(np.clip(np.round(row_unit), -60, 60))
     cost = program.cost * unit
     top = float(np.abs(cost).max(initial=0.0))
-    factor = 1.0 if top == 0.0 or 1.0 <= top <= 1e4 else float(np.exp2(-np.round(np.log2(top))))
+    fits = top == 0.0 or objective <= top <= 1e4 * objective
+    factor = 1.0 if fits else float(np.exp2(np.round(np.log2(objective / top))))
     scaled = replace(
         program,
         cost=cost * factor,

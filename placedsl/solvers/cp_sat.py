@@ -17,12 +17,18 @@ import numpy as np
 from placedsl.lowering.bounds import merged
 from placedsl.program.program import Booleans, Floats, Implication, Integers, LinearProgram, Maximum, Product
 from placedsl.solvers.bounding import finite_bounds
-from placedsl.solvers.common import Clock, Guarded, installed_version, not_loaded, outcome, row_of_entry, without_terms
 from placedsl.solvers.interface import Budget, Features, Outcome, Progress, Termination
+from placedsl.solvers.outcome import Clock, Guarded, installed_version, not_loaded, outcome, row_of_entry, without_terms
 from placedsl.solvers.scaling import GREATEST, LEAST, Grid, IntegerRows, grid, integer_objective, integer_rows
 
 #: Seconds between two questions whether to stop when nothing new was found.
 _PAUSE = 0.2
+#: A row may err by this share of the sum of its terms' absolute values.
+_TOLERANCE = 1e-6
+_TOO_FAR_APART = (
+    "cp-sat cannot keep these data exact: the numbers within one constraint lie too many powers of ten apart for "
+    "64-bit integers; use --solver highs"
+)
 
 
 class CpSat:
@@ -48,9 +54,7 @@ class CpSat:
             return outcome(program, budget, clock, "infeasible", None, -np.inf, version=version)
         loose = np.flatnonzero(np.isinf(lower) | np.isinf(upper))
         if len(loose):
-            return outcome(
-                program, budget, clock, "error", None, -np.inf, _no_bounds(program, int(loose[0])), version
-            )
+            return outcome(program, budget, clock, "error", None, -np.inf, _no_bounds(program, int(loose[0])), version)
         try:
             from ortools.sat.python import cp_model
         except ImportError as problem:
@@ -95,6 +99,8 @@ class CpSat:
                 bound = max(bound, real(solver.best_objective_bound))
             elif len(goal.column) and np.isfinite(solver.best_objective_bound):
                 bound = max(bound, real(solver.best_objective_bound))
+            if point is not None and not _satisfied(program, point):
+                reason, point, message = "error", None, _TOO_FAR_APART
         details = {"branches": float(solver.num_branches), "conflicts": float(solver.num_conflicts)}
         return outcome(program, budget, clock, reason, point, bound, message, version, details, 2 * goal.error)
 
@@ -148,6 +154,15 @@ def _solve(cp_model: Any, solver: Any, model: Any, heard: Guarded, unknowns: Gri
 def _point(values: Iterable[int], unknowns: Grid) -> Floats:
     """The real point; unknowns that were added for the solver's sake are left out."""
     return np.array(values, dtype=np.int64)[: len(unknowns.scale)] / unknowns.scale
+
+
+def _satisfied(program: LinearProgram, point: Floats) -> bool:
+    """Whether the rows hold for the real data."""
+    row = row_of_entry(program)
+    terms = program.coefficient * point[program.column]
+    activity = np.bincount(row, terms, program.rows)
+    allowed = _TOLERANCE * np.bincount(row, np.abs(terms), program.rows) + 1e-12
+    return bool(((activity >= program.row_lower - allowed) & (activity <= program.row_upper + allowed)).all())
 
 
 def _no_bounds(program: LinearProgram, column: int) -> str:
@@ -222,12 +237,13 @@ class _Builder:
             if literals is not None:
                 made.enforcement_literal.extend(literals[i])
             linear = made.linear
+            if low > high:
+                # The row cannot hold; CP-SAT takes the ends in order only.
+                linear.domain.extend((1, 1))
+                continue
             linear.vars.extend(columns[terms])
             linear.coeffs.extend(coefficients[terms])
-            # An empty domain (low above high) says that the row cannot hold; CP-SAT takes it in order only.
-            linear.domain.extend((low, high) if low <= high else (1, 1))
-            if low > high:
-                del linear.vars[:], linear.coeffs[:]
+            linear.domain.extend((low, high))
 
     def _kinds(self, rows: IntegerRows) -> Integers:
         """1: exactly one, 2: at most one, 3: at least one, 0: none of these."""

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from placedsl.program.program import Floats, LinearProgram
-from placedsl.solvers.common import (
+from placedsl.solvers.conditioning import conditioned
+from placedsl.solvers.interface import Budget, Features, Outcome, Progress, Termination
+from placedsl.solvers.outcome import (
     Clock,
     by_claim,
     infeasible_or_unbounded,
@@ -16,8 +18,6 @@ from placedsl.solvers.common import (
     outcome,
     without_terms,
 )
-from placedsl.solvers.conditioning import conditioned
-from placedsl.solvers.interface import Budget, Features, Outcome, Progress, Termination
 
 
 class Cvxpy:

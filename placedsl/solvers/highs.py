@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from placedsl.program.program import Floats, LinearProgram
-from placedsl.solvers.common import (
+from placedsl.solvers.conditioning import Conditioned, conditioned
+from placedsl.solvers.interface import Budget, Features, Outcome, Progress, Termination
+from placedsl.solvers.outcome import (
     Clock,
     Guarded,
     by_claim,
@@ -20,8 +22,6 @@ from placedsl.solvers.common import (
     rounded,
     without_terms,
 )
-from placedsl.solvers.conditioning import Conditioned, conditioned
-from placedsl.solvers.interface import Budget, Features, Outcome, Progress, Termination
 
 #: Seconds between two questions whether to stop when nothing new was found.
 _PAUSE = 0.2
@@ -126,9 +126,7 @@ def _start(program: LinearProgram, budget: Budget, clock: Clock, highspy: Any) -
     values = np.clip(rounded(program, program.hint), program.lower, program.upper)
     model: Any = highspy.Highs()
     _set_options(model, budget, highspy)
-    fixed = replace(
-        program, lower=np.where(known, values, program.lower), upper=np.where(known, values, program.upper)
-    )
+    fixed = replace(program, lower=np.where(known, values, program.lower), upper=np.where(known, values, program.upper))
     _pass_model(model, fixed)
     model.setOptionValue("time_limit", _HINT_SECONDS if clock.left is None else min(_HINT_SECONDS, clock.left / 4))
     model.run()

@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 
 from placedsl.program.program import LinearProgram
 
-Termination = Literal[
-    "optimal", "gap_reached", "time_limit", "infeasible", "unbounded", "interrupted", "error"
-]
+Termination = Literal["optimal", "gap_reached", "time_limit", "infeasible", "unbounded", "interrupted", "error"]
 
 
 @dataclass(frozen=True)

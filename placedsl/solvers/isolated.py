@@ -18,10 +18,10 @@ from typing import IO, Any
 import numpy as np
 
 from placedsl.program.program import Floats, GlobalConstraint, LinearProgram, Origin
-from placedsl.solvers.common import Clock, rounded, value
-from placedsl.solvers.common import outcome as outcome_of
 from placedsl.solvers.interface import Budget, Outcome, Progress, Solver, Termination
 from placedsl.solvers.messages import STOP, Task, receive, send
+from placedsl.solvers.outcome import Clock, rounded, value
+from placedsl.solvers.outcome import outcome as outcome_of
 from placedsl.solvers.registry import get
 
 #: Seconds that a child has left once it was asked to stop.
@@ -159,9 +159,7 @@ class _Run:
 
     def _ended(self, reason: Termination, message: str = "") -> Outcome:
         version = self.solver.available() or ""
-        return outcome_of(
-            self.program, self.budget, self.clock, reason, self.point, self.bound, message, version
-        )
+        return outcome_of(self.program, self.budget, self.clock, reason, self.point, self.bound, message, version)
 
     def _merged(self, found: Outcome) -> Outcome:
         """The child's outcome with what it had sent before, where that was better."""
@@ -231,5 +229,3 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
         if pipe is not None:
             with contextlib.suppress(OSError):
                 pipe.close()
-
-

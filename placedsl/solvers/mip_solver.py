@@ -12,7 +12,9 @@ import numpy as np
 
 from placedsl.diagnostics import UsageError
 from placedsl.program.program import LinearProgram
-from placedsl.solvers.common import (
+from placedsl.solvers.conditioning import FINE_OBJECTIVE, conditioned
+from placedsl.solvers.interface import Budget, Features, Outcome, Progress, Termination
+from placedsl.solvers.outcome import (
     Clock,
     by_claim,
     has_module,
@@ -21,8 +23,6 @@ from placedsl.solvers.common import (
     outcome,
     without_terms,
 )
-from placedsl.solvers.conditioning import conditioned
-from placedsl.solvers.interface import Budget, Features, Outcome, Progress, Termination
 
 
 class Mip:
@@ -46,7 +46,7 @@ class Mip:
         trivial = without_terms(program, budget, version)
         if trivial is not None:
             return trivial
-        scaled = conditioned(program)
+        scaled = conditioned(program, FINE_OBJECTIVE)
         with _silence():
             import mip
 

@@ -10,7 +10,9 @@ import numpy as np
 
 from placedsl.diagnostics import UsageError, nearest
 from placedsl.program.program import Floats, LinearProgram
-from placedsl.solvers.common import (
+from placedsl.solvers.conditioning import FINE_OBJECTIVE, conditioned
+from placedsl.solvers.interface import Budget, Features, Outcome, Progress, Termination
+from placedsl.solvers.outcome import (
     Clock,
     by_claim,
     has_module,
@@ -19,8 +21,6 @@ from placedsl.solvers.common import (
     outcome,
     without_terms,
 )
-from placedsl.solvers.conditioning import conditioned
-from placedsl.solvers.interface import Budget, Features, Outcome, Progress, Termination
 
 #: Per backend: its name in Pyomo, and its options for time (seconds), relative gap, threads, seed.
 _BACKENDS: dict[str, tuple[str, str, str, str, str]] = {
@@ -30,6 +30,7 @@ _BACKENDS: dict[str, tuple[str, str, str, str, str]] = {
     "gurobi": ("gurobi", "TimeLimit", "MIPGap", "Threads", "Seed"),
     "scip": ("scip", "limits/time", "limits/gap", "", "randomization/randomseedshift"),
 }
+_UNREADABLE = "pyomo cannot read the solution that {} wrote; use --solver mip, which runs CBC by itself, or highs"
 
 
 class Pyomo:
@@ -52,7 +53,7 @@ class Pyomo:
             return version if has_module("highspy") else None
         if self.backend == "gurobi":
             return version if has_module("gurobipy") else None
-        return version if _executable(self.backend) else None
+        return version if _executable(self.backend) or (self.backend == "cbc" and has_module("cbcbox")) else None
 
     def run(self, program: LinearProgram, budget: Budget, progress: Progress) -> Outcome:  # noqa: ARG002
         """Solve with the backend."""
@@ -60,20 +61,21 @@ class Pyomo:
         trivial = without_terms(program, budget, version)
         if trivial is not None:
             return trivial
-        scaled = conditioned(program)
+        scaled = conditioned(program, FINE_OBJECTIVE)
         model, unknowns = _model(scaled.program)
+        from pyomo.common.errors import ApplicationError, PyomoException
+
         try:
             if self.backend == "highs":
                 ended, values, bound, message = _with_highs(model, unknowns, budget, clock)
             else:
                 ended, values, bound, message = self._with_program(model, unknowns, scaled.program.hint, budget, clock)
-        except (RuntimeError, ValueError, OSError) as problem:
-            # Pyomo's ApplicationError is an Exception of its own only by name; its message says what was run.
+        except (ApplicationError, PyomoException, RuntimeError, ValueError, OSError) as problem:
             return outcome(program, budget, clock, "error", None, -np.inf, f"pyomo failed: {problem}", version)
         if ended == "unbounded":
             return infeasible_or_unbounded(self.run, program, budget, clock, version)
         point = None if values is None else scaled.point(values)
-        real = scaled.value(bound) if np.isfinite(bound) else -np.inf
+        real = scaled.value(bound) + program.offset if np.isfinite(bound) else -np.inf
         if ended == "optimal" and real == -np.inf and point is not None:
             real = by_claim(program, point, budget)
         return outcome(program, budget, clock, ended, point, real, message, version)
@@ -85,7 +87,7 @@ class Pyomo:
         import pyomo.environ as pyo
 
         name, time_option, gap_option, threads, seed = _BACKENDS[self.backend]
-        path = _executable(self.backend)
+        path = _executable(self.backend) or _packaged_cbc()
         if self.backend == "gurobi":
             solver: Any = pyo.SolverFactory("gurobi", solver_io="python")
         else:
@@ -112,11 +114,15 @@ class Pyomo:
             "unbounded": "unbounded",
             "infeasibleOrUnbounded": "unbounded",
             "maxTimeLimit": "time_limit",
+            "intermediateNonInteger": "time_limit",  # CBC: stopped before there was an integer point
         }
         reason = ended.get(condition, "error")
         values = None
-        if len(found.solution) and reason in ("optimal", "time_limit"):
+        if len(found.solution) and reason in ("optimal", "time_limit") and condition != "intermediateNonInteger":
             model.solutions.load_from(found)
+            if all(unknown.value is None for unknown in unknowns):
+                # Recent CBCs leave the section of rows out when none is left, and Pyomo takes the columns for rows.
+                return "error", None, -np.inf, _UNREADABLE.format(self.backend)
             values = _values(unknowns)
         bound = found.problem.lower_bound
         bound = float(bound) if isinstance(bound, (int, float)) else -np.inf
@@ -197,8 +203,8 @@ def _model(program: LinearProgram) -> tuple[Any, list[Any]]:
             model.never.add((least, LinearExpression(constant=0.0, linear_coefs=[1.0], linear_vars=unknowns[:1]), most))
     used = np.flatnonzero(program.cost).tolist()
     cost = program.cost[used].tolist()
-    goal = LinearExpression(constant=program.offset, linear_coefs=cost, linear_vars=[unknowns[j] for j in used])
-    model.goal = pyo.Objective(expr=goal if used else program.offset)
+    goal = LinearExpression(constant=0.0, linear_coefs=cost, linear_vars=[unknowns[j] for j in used])
+    model.goal = pyo.Objective(expr=goal if used else 0.0)
     return model, unknowns
 
 
@@ -214,11 +220,13 @@ def _values(unknowns: list[Any]) -> Floats:
 
 
 def _executable(backend: str) -> str | None:
-    """The solver's program: on the PATH, or (CBC) the one that comes with the package cbcbox."""
-    found = shutil.which({"glpk": "glpsol"}.get(backend, backend))
-    if found is None and backend == "cbc" and has_module("cbcbox"):
-        import cbcbox  # type: ignore[import-untyped, unused-ignore]
+    """The solver's program on the PATH."""
+    return shutil.which({"glpk": "glpsol"}.get(backend, backend))
 
-        path = str(cbcbox.cbc_bin_path())
-        found = path if Path(path).exists() else None
-    return found
+
+def _packaged_cbc() -> str | None:
+    """The program that comes with the package cbcbox, which python-mip brings along."""
+    import cbcbox  # type: ignore[import-untyped, unused-ignore]
+
+    path = str(cbcbox.cbc_bin_path())
+    return path if Path(path).exists() else None

@@ -48,12 +48,16 @@ def random_spec(seed: int) -> str:
         extra = ", backward = true" if back else ""
         extra += f", color = {color}" if color is not None else ""
         memory, output = rng.choice([0, 1, 2, 3, 5]), rng.choice([0, 1, 4, 8, 16])
-        return f"    node {name} {{ time = {{{', '.join(times)}}}, memory = {memory} MiB, output = {output} MiB{extra} }}"
+        return (
+            f"    node {name} {{ time = {{{', '.join(times)}}}, memory = {memory} MiB, output = {output} MiB{extra} }}"
+        )
 
     grouped = rng.random() < 0.7
     for v in range(nodes):
         paired = training and v in backward and v not in orphans
-        lines.append(node(f"n{v}", False, v if paired and grouped else rng.choice([None, 100 + v // 2]) if grouped else None))
+        lines.append(
+            node(f"n{v}", False, v if paired and grouped else rng.choice([None, 100 + v // 2]) if grouped else None)
+        )
     for v in backward:
         lines.append(node(f"b{v}", True, v if grouped and v not in orphans else None))
     edges = [(u, v) for u in range(nodes) for v in range(u + 1, nodes) if rng.random() < 1.6 / nodes]

@@ -26,7 +26,9 @@ def load(path: Path) -> Source:
         size = path.stat().st_size
         if size > LARGEST:
             hint = "contract it beforehand, or split it"
-            raise InputError([Diagnostic(f"'{path}' has {size:,} bytes, more than {LARGEST:,} are not read", None, hint)])
+            raise InputError(
+                [Diagnostic(f"'{path}' has {size:,} bytes, more than {LARGEST:,} are not read", None, hint)]
+            )
         return Source(str(path), path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         raise InputError([Diagnostic(f"'{path}' is not a text in UTF-8", None)]) from None
@@ -41,7 +43,9 @@ def read(path: Path, format_name: str | None = None) -> Graph:
     source = load(path)
     if format_name is not None:
         if format_name not in READERS:
-            raise InputError([Diagnostic(f"there is no graph format '{format_name}'", None, nearest(format_name, READERS))])
+            raise InputError(
+                [Diagnostic(f"there is no graph format '{format_name}'", None, nearest(format_name, READERS))]
+            )
         return READERS[format_name](source)
     return READERS[recognised(source)](source)
 

@@ -15,8 +15,25 @@ from placedsl.graph.build import Place, build
 from placedsl.graph.graph import Graph
 from placedsl.graph.readers.records import Document
 
-_NODE = ("id", "supportedOnFpga", "cpuLatency", "fpgaLatency", "isBackwardNode", "colorClass", "size", "name", "layerId")
-_FIELDS = {"id": "id", "time": "fpgaLatency", "memory": "size", "source": "sourceId", "target": "destId", "cost": "cost"}
+_NODE = (
+    "id",
+    "supportedOnFpga",
+    "cpuLatency",
+    "fpgaLatency",
+    "isBackwardNode",
+    "colorClass",
+    "size",
+    "name",
+    "layerId",
+)
+_FIELDS = {
+    "id": "id",
+    "time": "fpgaLatency",
+    "memory": "size",
+    "source": "sourceId",
+    "target": "destId",
+    "cost": "cost",
+}
 
 
 def looks_like(root: object) -> bool:
@@ -79,10 +96,20 @@ def read(source: Source) -> Graph:
     if any(x is not None for x in layers):
         attributes["layerId"] = _column(layers)
     return build(
-        source=source, ids=ids, names=names, time={"accelerator": np.array(accelerator, dtype=float), "host": np.array(host, dtype=float)},
-        memory=np.array(memory, dtype=float), backward=np.array(backward, dtype=bool), attributes=attributes, edges=pairs,
-        edge_time=costs, edge_bytes=None, time_in_seconds=False, locate=locate, deployment=deployment,
-    )  # fmt: skip
+        source=source,
+        ids=ids,
+        names=names,
+        time={"accelerator": np.array(accelerator, dtype=float), "host": np.array(host, dtype=float)},
+        memory=np.array(memory, dtype=float),
+        backward=np.array(backward, dtype=bool),
+        attributes=attributes,
+        edges=pairs,
+        edge_time=costs,
+        edge_bytes=None,
+        time_in_seconds=False,
+        locate=locate,
+        deployment=deployment,
+    )
 
 
 def _label(value: object) -> float | str | None:

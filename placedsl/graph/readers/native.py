@@ -59,7 +59,9 @@ def read(source: Source) -> Graph:
             continue
         for kind in kinds:
             path = (*at, "time") if isinstance(given, dict) else at
-            value = document.number(path, kinds if isinstance(given, dict) else node, kind if isinstance(given, dict) else "time")
+            value = document.number(
+                path, kinds if isinstance(given, dict) else node, kind if isinstance(given, dict) else "time"
+            )
             time.setdefault(kind, np.full(count, np.inf))[i] = value * unit
         extra = node.get("attributes", {})
         if not isinstance(extra, dict):

@@ -9,6 +9,7 @@ The time of an input is that of loading data, which PipeDream drops.  Nothing is
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 import numpy as np
 
@@ -63,8 +64,9 @@ def read(source: Source) -> Graph:
             expected = "'name -- layer -- forward_compute_time=…' or a tab and 'name -- name' is expected"
             found.append(Diagnostic("this is neither a layer nor an edge", span, expected))
     names = [name for name, *_ in layers]
-    for name, _, values, span in layers:
-        if names.count(name) > 1:
+    times = Counter(names)
+    for name, *_, span in layers:
+        if times[name] > 1:
             found.append(Diagnostic(f"node '{name}' is there twice", span, "every id is needed once"))
     if found:
         raise InputError(found)

@@ -62,7 +62,9 @@ class Document:
         self.stop()
         return value
 
-    def number(self, path: tuple[str | int, ...], record: Mapping[str, Any], key: str, default: float | None = None) -> float:
+    def number(
+        self, path: tuple[str | int, ...], record: Mapping[str, Any], key: str, default: float | None = None
+    ) -> float:
         """A number (nan is for the graph builder to report); ``default`` where it may be absent."""
         value = record.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float):

@@ -162,7 +162,7 @@ def outcome(
         objective = value(program, point)
         bound = min(bound, objective)
     left = gap(objective, bound)
-    if point is not None and objective - bound <= max(slack, 1e-9):
+    if point is not None and objective - bound <= slack:
         left = 0.0
     if reason in ("optimal", "time_limit", "interrupted") and left <= max(EXACT, budget.gap):
         reason = "optimal" if left <= EXACT else "gap_reached"
