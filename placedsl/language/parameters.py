@@ -74,7 +74,7 @@ def _value(checker: Checker, statement: syntax.Param, overrides: Mapping[str, st
         checker.error(statement.name, f"parameter '{name}' has no value", f"give one with --set {name}=…")
         return 0.0, Type("error")
     if declared == "int" and not float(given[0]).is_integer():
-        checker.error(statement.name, f"parameter '{name}' is declared int, its value is {given[0]}")
+        checker.error(statement.value or statement.name, f"parameter '{name}' is declared int, its value is {given[0]}")
     return given
 
 

@@ -251,7 +251,7 @@ CASES: list[tuple[str, list[tuple[int, int, str, str]]]] = [
     (
         START + "param p: int = 2.5\n",
         [
-            (10, 1, "parameter 'p' is declared int, its value is 2.5", ""),
+            (10, 16, "parameter 'p' is declared int, its value is 2.5", ""),
         ],
     ),
     (
