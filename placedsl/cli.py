@@ -85,10 +85,19 @@ def cli() -> None:
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of whatever is random.")
 @_SET
 @click.option("--json", "json_file", metavar="FILE", help="Write the answer as JSON to a file, or to stdout (-).")
+@click.option("--picture", type=click.Path(path_type=Path), metavar="FILE", help="Draw the answer (svg, png, pdf).")
 @click.option("--quiet", is_flag=True, help="No progress.")
-def solve(spec: Path, parameters: dict[str, str], json_file: str | None, quiet: bool, **wanted: Any) -> int:
+def solve(
+    spec: Path,
+    parameters: dict[str, str],
+    json_file: str | None,
+    picture: Path | None,
+    quiet: bool,
+    **wanted: Any,
+) -> int:
     """Find a placement for SPEC."""
     from placedsl import api
+    from placedsl.report import picture as pictures
     from placedsl.report.document import document
     from placedsl.report.progress import ProgressLine
     from placedsl.report.summary import print_answer
@@ -97,6 +106,8 @@ def solve(spec: Path, parameters: dict[str, str], json_file: str | None, quiet: 
     target = None if json_file in (None, "-") else Path(str(json_file))
     if target is not None and not target.parent.is_dir():
         raise UsageError(f"--json {target}: there is no folder '{target.parent}'")
+    if picture is not None:
+        pictures.check(picture)
     with ProgressLine(loaded.problem.objectives[0], quiet) as line:
         answer = loaded.solve(progress=line.update, **wanted)
     if json_file is not None:
@@ -104,6 +115,8 @@ def solve(spec: Path, parameters: dict[str, str], json_file: str | None, quiet: 
         _write(target, text)
     if json_file != "-":
         print_answer(answer, _console())
+    if picture is not None and answer.placement is not None:
+        pictures.draw(answer, picture)
     return answer.exit_code
 
 

@@ -37,7 +37,10 @@ DEFAULT_SOLVER = "highs"
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for.  None: as the spec's ``solve`` block says, else the default."""
+    """What is asked for.  None: as the spec's ``solve`` block says, else the default.
+
+    ``start``: whether a program may start from a placement that is found beforehand.
+    """
 
     solver: str | None = None
     method: str | None = None
@@ -45,6 +48,7 @@ class Request:
     gap: float | None = None
     workers: int | None = None
     seed: int | None = None
+    start: bool = True
 
 
 def settled(problem: Problem, request: Request) -> Request:
@@ -66,6 +70,7 @@ def settled(problem: Problem, request: Request) -> Request:
         next(g for g in chosen if g is not None),
         next(w for w in (request.workers, said.workers, 0) if w is not None),
         next(s for s in (request.seed, said.seed, 0) if s is not None),
+        request.start,
     )  # fmt: skip
 
 
@@ -158,7 +163,7 @@ class _Run:
             ended = self.by_dp()
             if ended is not None:
                 return ended
-        elif not against or self.pipeline_helps():
+        elif self.request.start and (not against or self.pipeline_helps()):
             self.start_by_slicing()
         return self.by_program()
 

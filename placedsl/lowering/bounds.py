@@ -19,19 +19,6 @@ def activity(
     return least, most
 
 
-def merged(row: Integers, column: Integers, coefficient: Floats, columns: int) -> tuple[Integers, Integers, Floats]:
-    """Triplets sorted by row and column, with repeated entries added up and zeros dropped."""
-    key = row * np.int64(columns) + column
-    known, back = np.unique(key, return_inverse=True)
-    total = np.bincount(back, weights=coefficient, minlength=len(known)).astype(np.float64)
-    # A sum that cancels but for rounding is zero.
-    largest = np.zeros(len(known))
-    np.maximum.at(largest, back, np.abs(coefficient))
-    kept = np.abs(total) > 1e-12 * largest
-    known, total = known[kept], total[kept]
-    return known // columns, known % columns, total
-
-
 def tighten(lower: Floats, upper: Floats, integer: np.ndarray, blocks: list[RowBlock]) -> tuple[Floats, Floats]:
     """One pass of bound propagation for columns without finite bounds.
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from placedsl.lowering import convex, implication, maximum, pipeline, product
-from placedsl.lowering.bounds import merged, tighten
+from placedsl.lowering.bounds import tighten
 from placedsl.lowering.state import Note, State
+from placedsl.program.affine import merged
 from placedsl.program.program import (
     Convex,
     Floats,

@@ -60,6 +60,11 @@ class Affine:
         row = np.repeat(np.arange(len(rows)), counts)
         return Affine(row, self.column[entries], self.coefficient[entries], self.constant[rows])
 
+    def merged(self) -> Affine:
+        """The same with entries sorted, those of one row and column added up, and zeros dropped."""
+        columns = int(self.column.max(initial=-1)) + 1
+        return Affine(*merged(self.row, self.column, self.coefficient, columns), self.constant)
+
     def summed(self, parent: Integers, rows: int) -> Affine:
         """Add up the rows that share a parent."""
         constant = np.zeros(rows)
@@ -91,3 +96,19 @@ def spread(start: Integers, counts: Integers) -> Integers:
         return _EMPTY
     ends = np.cumsum(counts)
     return np.arange(total) - np.repeat(ends - counts, counts) + np.repeat(start, counts)
+
+
+def merged(row: Integers, column: Integers, coefficient: Floats, columns: int) -> tuple[Integers, Integers, Floats]:
+    """Triplets sorted by row and column, with repeated entries added up and zeros dropped."""
+    key = row * np.int64(columns) + column
+    if (np.diff(key) > 0).all():
+        filled = coefficient != 0.0
+        return (row, column, coefficient) if filled.all() else (row[filled], column[filled], coefficient[filled])
+    known, back = np.unique(key, return_inverse=True)
+    total = np.bincount(back, weights=coefficient, minlength=len(known)).astype(np.float64)
+    # A sum that cancels but for rounding is zero.
+    largest = np.zeros(len(known))
+    np.maximum.at(largest, back, np.abs(coefficient))
+    kept = np.abs(total) > 1e-12 * largest
+    known, total = known[kept], total[kept]
+    return known // columns, known % columns, total

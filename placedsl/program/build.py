@@ -56,13 +56,13 @@ class Grounded:
         return point
 
 
-def build(problem: Problem, formulation: Formulation) -> Grounded:
+def build(problem: Problem, formulation: Formulation, *, contracted: bool = True) -> Grounded:
     """Ground a formulation and the spec's constraints over a problem.
 
     What must share a device is contracted first, unless the formulation tells forward from backward
     nodes: a unit may hold both.
     """
-    quotient = quotient_of(problem, contracted=not _tells_parts_apart(formulation))
+    quotient = quotient_of(problem, contracted=contracted and not _tells_parts_apart(formulation))
     columns = Columns()
     inner = Grounder(of_quotient(problem, quotient), columns, {})
     inner.formulation = formulation

@@ -54,12 +54,13 @@ class Columns:
         if np.isnan(body.coefficient).any() or np.isnan(body.constant).any():
             message = f"'{origin.name}' uses an attribute that some of the elements it ranges over do not have"
             raise InputError([Diagnostic(message, origin.span, "narrow it with 'where', as in where layerId >= 0")])
+        body = body.merged()
         # A side that is infinite (a memory without limit) leaves a row that always or never holds.
         with np.errstate(invalid="ignore"):
             lower = np.where(np.isneginf(lower), lower, lower - body.constant)
             upper = np.where(np.isposinf(upper), upper, upper - body.constant)
         filled = np.zeros(body.size, dtype=bool)
-        filled[body.row[body.coefficient != 0.0]] = True
+        filled[body.row] = True
         slack = 1e-9
         false = ~filled & (
             (lower > slack * np.maximum(1.0, abs(lower))) | (upper < -slack * np.maximum(1.0, abs(upper)))
@@ -67,7 +68,7 @@ class Columns:
         self.impossible += [(origin, int(i)) for i in np.flatnonzero(false)]
         kept = filled & ((lower > -np.inf) | (upper < np.inf))
         position = np.cumsum(kept) - 1
-        entries = kept[body.row] & (body.coefficient != 0.0)
+        entries = kept[body.row]
         indices = {k: v[kept] for k, v in origin.indices.items()}
         origin = Origin(origin.name, origin.span, indices, origin.labels)
         self.rows.append(

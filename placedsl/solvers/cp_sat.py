@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from placedsl.lowering.bounds import merged
+from placedsl.program.affine import merged
 from placedsl.program.program import Booleans, Floats, Implication, Integers, LinearProgram, Maximum, Product
 from placedsl.solvers.bounding import finite_bounds
 from placedsl.solvers.interface import Budget, Features, Outcome, Progress, Termination

@@ -54,7 +54,7 @@ class Highs:
         scaled = conditioned(program)
         model: Any = highspy.Highs()
         _set_options(model, budget, highspy)
-        if _pass_model(model, scaled.program) == highspy.HighsStatus.kError:
+        if pass_model(model, scaled.program) == highspy.HighsStatus.kError:
             message = "HiGHS refuses the model: a number in it is not finite or too large"
             return outcome(program, budget, clock, "error", None, -np.inf, message, version)
         start = _start(scaled.program, budget, clock, highspy)
@@ -103,7 +103,8 @@ def _set_options(model: Any, budget: Budget, highspy: Any) -> None:
         model.setOptionValue("threads", budget.workers)
 
 
-def _pass_model(model: Any, program: LinearProgram) -> Any:
+def pass_model(model: Any, program: LinearProgram) -> Any:
+    """Give a HiGHS object the whole program in one call; returns HiGHS's status."""
     by_rows, minimise = 2, 1
     return model.passModel(
         program.columns, program.rows, len(program.column), by_rows, minimise, program.offset,
@@ -127,7 +128,7 @@ def _start(program: LinearProgram, budget: Budget, clock: Clock, highspy: Any) -
     model: Any = highspy.Highs()
     _set_options(model, budget, highspy)
     fixed = replace(program, lower=np.where(known, values, program.lower), upper=np.where(known, values, program.upper))
-    _pass_model(model, fixed)
+    pass_model(model, fixed)
     model.setOptionValue("time_limit", _HINT_SECONDS if clock.left is None else min(_HINT_SECONDS, clock.left / 4))
     model.run()
     if model.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
