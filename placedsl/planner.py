@@ -186,6 +186,10 @@ class _Run:
         if found.complete and accepted and not any(b.startswith("then ") for b in beyond):
             for k, value in enumerate(self.best.evaluation.objectives if self.best.evaluation else ()):
                 self.best.bound(value, k)
+            if beyond:
+                self.notes.append(
+                    f"dynamic programming does not look at {', '.join(beyond)}; the placement that it found satisfies them"
+                )
             return "optimal", "proven by dynamic programming over ideals"
         if found.complete and beyond:
             self.notes.append(

@@ -85,6 +85,15 @@ CANONICAL = {
     PRICE: ("USD/s", 1.0),
 }
 
+#: Further units in which a value may be written.
+_READABLE = {
+    TIME: ("ms", "us"),
+    DATA: ("KiB", "MiB", "GiB", "kB", "MB", "GB"),
+    BANDWIDTH: ("MB/s", "GB/s", "MiB/s", "GiB/s"),
+    COMPUTE: ("GFLOP/s", "TFLOP/s"),
+    PRICE: ("USD/h",),
+}
+
 _PREFIXES = {
     "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
     "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40,
@@ -180,9 +189,18 @@ def show(value: float, dimension: Dimension) -> str:
     return f"{value / size:.6g} {unit}"
 
 
+@lru_cache(maxsize=4096)
 def exact(value: float, dimension: Dimension) -> str:
-    """A value in SI as a quantity of the language that reads back to the same number."""
-    unit, size = CANONICAL[dimension]
-    number = repr(value / size)
-    number = number.removesuffix(".0")
-    return f"{number} {unit}".rstrip()
+    """A value in SI as the shortest quantity of the language that reads back to the same number."""
+    unit, _ = CANONICAL[dimension]
+    best = f"{_plain(value)} {unit}".rstrip()
+    for other in _READABLE.get(dimension, ()):
+        size = parse_unit(other).value
+        number = _plain(float(f"{value / size:.12g}"))
+        if float(number) * size == value and len(number) < len(best.partition(" ")[0]):
+            best = f"{number} {other}"
+    return best
+
+
+def _plain(number: float) -> str:
+    return repr(number).removesuffix(".0")

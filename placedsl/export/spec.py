@@ -21,7 +21,7 @@ def spec_of_workload(graph: Graph, workload: Path, folder: Path, *, contiguous: 
     hosts = int(graph.deployment.get("hosts", 1))
     memory = graph.deployment.get("memory")
     part = "training" if graph.backward.any() else "inference"
-    limit = f" {{ memory = {_size(memory)} }}" if memory is not None else ""
+    limit = f" {{ memory = {exact(memory, DATA)} }}" if memory is not None else ""
     lines = [
         f"# {graph.nodes} operators ({part}); times are in the workload's own unit.",
         f"graph from {json.dumps(path, ensure_ascii=False)}",
@@ -38,11 +38,3 @@ def spec_of_workload(graph: Graph, workload: Path, folder: Path, *, contiguous: 
         lines.append("    contiguous")
     lines.append("    colocated by colorClass")
     return "\n".join(lines) + "\n"
-
-
-def _size(value: float) -> str:
-    """Bytes in the largest unit that is exact."""
-    for unit, size in (("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10)):
-        if value and value % size == 0:
-            return f"{value / size:.0f} {unit}"
-    return exact(value, DATA)
