@@ -188,7 +188,7 @@ class _Run:
                 self.best.bound(value, k)
             if beyond:
                 self.notes.append(
-                    f"dynamic programming does not look at {', '.join(beyond)}; the placement that it found satisfies them"
+                    f"dynamic programming does not look at {', '.join(beyond)}; what it found satisfies them"
                 )
             return "optimal", "proven by dynamic programming over ideals"
         if found.complete and beyond:
