@@ -119,6 +119,13 @@ class Quantity:
     value: float
     dimension: Dimension
 
+    def times(self, number: float) -> float:
+        """So many of this unit, in SI; 9 ms is 0.009 s, which 9 * 0.001 is not quite."""
+        parts = 1.0 / self.value if 0.0 < self.value < 1.0 else 0.0
+        if parts and abs(parts - round(parts)) <= 1e-12 * parts:
+            return number / round(parts)
+        return number * self.value
+
 
 @lru_cache(maxsize=1)
 def _registry() -> pint.UnitRegistry[float]:
@@ -168,7 +175,7 @@ def parse_quantity(text: str) -> Quantity:
     if not unit:
         return Quantity(number, NUMBER)
     size = parse_unit(unit)
-    return Quantity(number * size.value, size.dimension)
+    return Quantity(size.times(number), size.dimension)
 
 
 def show(value: float, dimension: Dimension) -> str:
@@ -195,9 +202,9 @@ def exact(value: float, dimension: Dimension) -> str:
     unit, _ = CANONICAL[dimension]
     best = f"{_plain(value)} {unit}".rstrip()
     for other in _READABLE.get(dimension, ()):
-        size = parse_unit(other).value
-        number = _plain(float(f"{value / size:.12g}"))
-        if float(number) * size == value and len(number) < len(best.partition(" ")[0]):
+        size = parse_unit(other)
+        number = _plain(float(f"{value / size.value:.12g}"))
+        if size.times(float(number)) == value and len(number) < len(best.partition(" ")[0]):
             best = f"{number} {other}"
     return best
 

@@ -99,6 +99,33 @@ def build(
     )  # fmt: skip
 
 
+def edge_costs(
+    ids: Sequence[Id],
+    output: Sequence[float] | Floats,
+    transfer: Sequence[float] | Floats,
+    edges: Sequence[tuple[Id, Id]],
+    own: Mapping[int, tuple[float, float]],
+) -> tuple[Floats, Floats]:
+    """Bytes and transfer time of each edge (nan: not given): its own, else its source's, else 0 bytes."""
+    given = dict(zip(ids, zip(output, transfer, strict=True), strict=True))
+    none = (np.nan, np.nan)
+    costs = np.array([own.get(i) or given.get(u, none) for i, (u, _) in enumerate(edges)], dtype=float).reshape(-1, 2)
+    costs[np.isnan(costs).all(axis=1), 0] = 0.0
+    return costs[:, 0], costs[:, 1]
+
+
+def column(values: Mapping[int, float | str], count: int) -> NDArray[np.float64] | NDArray[np.object_]:
+    """An attribute's values as a column; texts where one of them is a text."""
+    if any(isinstance(v, str) for v in values.values()):
+        texts = np.full(count, None, dtype=object)
+        for i, value in values.items():
+            texts[i] = value if isinstance(value, str) else f"{value:g}"
+        return texts
+    numbers = np.full(count, np.nan)
+    numbers[list(values)] = [float(v) for v in values.values()]
+    return numbers
+
+
 def _nowhere(edges: Sequence[tuple[Id, Id]], side: int, i: int) -> tuple[str, str]:
     return f"there is no node '{edges[i][side]}'", "edges join nodes of the graph"
 

@@ -65,7 +65,7 @@ class TreeBuilder(Transformer[Token, Any]):
         except UnitError as problem:
             problem.at = (token.end_pos - len(unit), token.end_pos)  # type: ignore[attr-defined]
             raise
-        value = float(text[:i]) * size.value
+        value = size.times(float(text[:i]))
         return syntax.Number((token.start_pos, token.end_pos), value, size.dimension, unit)
 
     def text(self, parts: list[Any]) -> syntax.Text:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from placedsl import expressions as core
 from placedsl.diagnostics import Diagnostic, InputError, Span, nearest
-from placedsl.graph.build import Place, build
+from placedsl.graph.build import Place, build, column, edge_costs
 from placedsl.graph.graph import Graph
 from placedsl.language import syntax
 from placedsl.language.checking import Checker
 from placedsl.language.vocabulary import TEXT, TRUTH
 from placedsl.units import DATA, NUMBER, TIME, Dimension
 
-_KNOWN = ("time", "memory", "output", "backward", "name")
+_KNOWN = ("time", "memory", "output", "transfer", "backward", "name")
 
 
 class _Reader:
@@ -26,6 +28,7 @@ class _Reader:
         self.time: dict[str, dict[int, float]] = {}
         self.memory: list[float] = []
         self.output: list[float] = []
+        self.transfer: list[float] = []
         self.backward: list[bool] = []
         self.names: list[str] = []
         self.attributes: dict[str, dict[int, float | str]] = {}
@@ -56,7 +59,7 @@ class _Reader:
         """Read one ``node`` statement."""
         position = len(self.nodes)
         self.nodes.append(node)
-        memory = output = 0.0
+        memory, output, transfer = 0.0, np.nan, np.nan
         backward, name, timed = False, node.name.text, False
         seen: set[str] = set()
         for entry in node.block:
@@ -71,6 +74,8 @@ class _Reader:
                 memory = self.value(value, DATA, key, "2 GiB")
             elif key == "output":
                 output = self.value(value, DATA, key, "8 MiB")
+            elif key == "transfer":
+                transfer = self.value(value, TIME, key, "2 ms")
             elif key in ("backward", "name"):
                 out, kind = self.checker.check(value)
                 wanted = TRUTH if key == "backward" else TEXT
@@ -86,6 +91,7 @@ class _Reader:
             self.checker.error(node.name, f"node '{node.name.text}' has no time", "as in { time = 4 ms }")
         self.memory.append(memory)
         self.output.append(output)
+        self.transfer.append(transfer)
         self.backward.append(backward)
         self.names.append(name)
 
@@ -113,6 +119,19 @@ class _Reader:
             else:
                 self.time[kind][position] = self.value(amount, TIME, "time", "4 ms")
 
+    def edge(self, chain: syntax.Chain) -> tuple[float, float] | None:
+        """The bytes and the transfer time that a chain gives its edges (nan: not given), or None."""
+        output = transfer = np.nan
+        for entry in chain.block:
+            if entry.name.text == "output":
+                output = self.value(entry.value, DATA, "output", "8 MiB")
+            elif entry.name.text == "transfer":
+                transfer = self.value(entry.value, TIME, "transfer", "2 ms")
+            else:
+                hint = nearest(entry.name.text, ["output", "transfer"])
+                self.checker.error(entry.name, f"an edge has no '{entry.name.text}'", hint)
+        return (output, transfer) if chain.block else None
+
     def attribute(self, position: int, entry: syntax.Entry) -> None:
         """A further attribute: a plain number or a text."""
         key = entry.name.text
@@ -135,19 +154,15 @@ def read_inline(statement: syntax.GraphInline, checker: Checker, families: list[
     before = len(checker.found)
     edges: list[tuple[int | str, int | str]] = []
     edge_words: list[syntax.Word] = []
-    override: dict[int, float] = {}
+    own: dict[int, tuple[float, float]] = {}
     for item in statement.items:
         if isinstance(item, syntax.Node):
             reader.node(item)
             continue
-        for a, b in zip(item.names, item.names[1:], strict=False):
-            for entry in item.block:
-                if entry.name.text == "output":
-                    override[len(edges)] = reader.value(entry.value, DATA, "output", "8 MiB")
-                else:
-                    checker.error(
-                        entry.name, f"an edge has no '{entry.name.text}'", nearest(entry.name.text, ["output"])
-                    )
+        costs = reader.edge(item)
+        for a, b in itertools.pairwise(item.names):
+            if costs is not None:
+                own[len(edges)] = costs
             edges.append((a.text, b.text))
             edge_words.append(b if edges and len(edges) > 1 and edges[-2][1] == a.text else a)
     if len(checker.found) > before:
@@ -160,20 +175,9 @@ def read_inline(statement: syntax.GraphInline, checker: Checker, families: list[
         values = np.full(count, np.inf)
         values[list(given)] = list(given.values())
         time[kind] = values
-    attributes: dict[str, np.ndarray] = {}
-    for key, by_node in reader.attributes.items():
-        if all(isinstance(v, float) for v in by_node.values()):
-            numbers = np.full(count, np.nan)
-            numbers[list(by_node)] = [float(v) for v in by_node.values()]
-            attributes[key] = numbers
-        else:
-            texts = np.full(count, None, dtype=object)
-            for position, value in by_node.items():
-                texts[position] = value if isinstance(value, str) else f"{value:g}"
-            attributes[key] = texts
+    attributes = {key: column(by_node, count) for key, by_node in reader.attributes.items()}
     ids = [n.name.text for n in reader.nodes]
-    output = dict(zip(ids, reader.output, strict=True))
-    edge_bytes = np.array([override.get(i, output.get(str(u), 0.0)) for i, (u, _) in enumerate(edges)])
+    edge_bytes, edge_time = edge_costs(ids, reader.output, reader.transfer, edges, own)
 
     def locate(place: Place) -> Span:
         if place.kind == "node" and place.index is not None and place.index < count:
@@ -186,8 +190,8 @@ def read_inline(statement: syntax.GraphInline, checker: Checker, families: list[
 
     return build(
         source=checker.source, ids=ids, names=reader.names, time=time, memory=np.array(reader.memory),
-        backward=np.array(reader.backward, dtype=bool), attributes=attributes, edges=edges, edge_time=None,
-        edge_bytes=edge_bytes.astype(float), time_in_seconds=True, locate=locate,
+        backward=np.array(reader.backward, dtype=bool), attributes=attributes, edges=edges,
+        edge_time=edge_time, edge_bytes=edge_bytes, time_in_seconds=True, locate=locate,
     )  # fmt: skip
 
 

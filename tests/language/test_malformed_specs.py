@@ -1,6 +1,7 @@
 """Malformed specs: each gives exactly the diagnostics beside it in ``malformed_specs.txt``, and never a traceback.
 
-Cases are separated by ``=====``, a spec from its diagnostics by ``-----``; ``@start`` and the like stand for the texts below.
+Cases are separated by ``=====``, a spec from its diagnostics by ``-----``; ``@start`` and the like stand
+for the texts below.
 """
 
 from __future__ import annotations

@@ -69,7 +69,6 @@ def read(source: Source) -> Graph:
         for i, e in enumerate(edges)
     ]
     costs = np.array([document.number(("edges", i), e, "cost") for i, e in enumerate(edges)], dtype=float)
-    costs = np.where(np.isnan(costs), -np.inf, costs)
     root = document.root
     deployment = {
         name: document.number((), root, key)
@@ -78,7 +77,7 @@ def read(source: Source) -> Graph:
     }
     for name, key in (("accelerators", "maxFPGAs"), ("hosts", "maxCPUs"), ("memory", "maxSizePerFPGA")):
         value = deployment.get(name, 0.0)
-        if not 0 <= value < np.inf or (name != "memory" and value != int(value)):
+        if name != "memory" and value != int(value):
             document.error((key,), f"'{key}' is {value:g}", "a whole number, 0 or more, is expected")
     document.stop()
 
@@ -86,9 +85,7 @@ def read(source: Source) -> Graph:
         path: list[str | int] = [] if place.kind == "graph" else [place.kind + "s"]
         if place.index is not None:
             path.append(place.index)
-            if place.field == "time" and not nodes[place.index].get("cpuLatency", 0) >= 0:
-                path.append("cpuLatency")
-            elif place.field in _FIELDS:
+            if place.field in _FIELDS:
                 path.append(_FIELDS[place.field])
         return document.span(*path)
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from placedsl.diagnostics import Source, Span
-from placedsl.graph.build import Place, build
+from placedsl.graph.build import Place, build, column, edge_costs
 from placedsl.graph.graph import Graph
 from placedsl.graph.readers.records import Document, word
-from placedsl.units import TIME, UnitError, parse_unit
+from placedsl.units import TIME, Quantity, UnitError, parse_unit
 
 NAME = "placedsl-graph"
 _ROOT = ("format", "version", "time_unit", "nodes", "edges")
@@ -51,18 +51,19 @@ def read(source: Source) -> Graph:
         if "output" in node:
             output[i] = document.number(at, node, "output")
         if "transfer" in node:
-            transfer[i] = document.number(at, node, "transfer") * unit
+            transfer[i] = unit.times(document.number(at, node, "transfer"))
         given = node.get("time")
-        kinds = given if isinstance(given, dict) else {"accelerator": given, "host": given}
-        if "time" not in node or not kinds:
+        if "time" not in node or given == {}:
             document.error(at, "this node has no 'time'", 'as in "time": {"accelerator": 4, "host": 9}')
-            continue
-        for kind in kinds:
-            path = (*at, "time") if isinstance(given, dict) else at
-            value = document.number(
-                path, kinds if isinstance(given, dict) else node, kind if isinstance(given, dict) else "time"
-            )
-            time.setdefault(kind, np.full(count, np.inf))[i] = value * unit
+        elif isinstance(given, dict):
+            for kind in given:
+                time.setdefault(kind, np.full(count, np.inf))[i] = unit.times(
+                    document.number((*at, "time"), given, kind)
+                )
+        else:
+            everywhere = unit.times(document.number(at, node, "time"))
+            for kind in ("accelerator", "host"):
+                time.setdefault(kind, np.full(count, np.inf))[i] = everywhere
         extra = node.get("attributes", {})
         if not isinstance(extra, dict):
             document.error((*at, "attributes"), f"'attributes' is an object, this is {word(extra)}")
@@ -72,24 +73,17 @@ def read(source: Source) -> Graph:
                 document.error((*at, "attributes", key), f"an attribute is a number or a text, this is {word(value)}")
             else:
                 attributes.setdefault(key, {})[i] = value
-    index = {own: i for i, own in enumerate(ids)}
     pairs = []
-    edge_bytes, edge_time = np.full(len(edges), np.nan), np.full(len(edges), np.nan)
+    own: dict[int, tuple[float, float]] = {}
     for i, edge in enumerate(edges):
         at = ("edges", i)
         document.known(at, edge, _EDGE)
         pairs.append((document.identifier(at, edge, "from"), document.identifier(at, edge, "to")))
-        producer = index.get(pairs[-1][0])
-        own = producer is not None and not ("output" in edge or "transfer" in edge)
-        if own and producer is not None:
-            edge_bytes[i], edge_time[i] = output[producer], transfer[producer]
-            if np.isnan(edge_bytes[i]) and np.isnan(edge_time[i]):
-                edge_bytes[i] = 0.0
-        if "output" in edge:
-            edge_bytes[i] = document.number(at, edge, "output")
-        if "transfer" in edge:
-            edge_time[i] = document.number(at, edge, "transfer") * unit
+        if "output" in edge or "transfer" in edge:
+            size = document.number(at, edge, "output") if "output" in edge else np.nan
+            own[i] = size, unit.times(document.number(at, edge, "transfer")) if "transfer" in edge else np.nan
     document.stop()
+    edge_bytes, edge_time = edge_costs(ids, output, transfer, pairs, own)
     fields = {"source": "from", "target": "to", "cost": "output"}
 
     def locate(place: Place) -> Span:
@@ -102,33 +96,23 @@ def read(source: Source) -> Graph:
     return build(
         source=source, ids=ids, names=names, time=time, memory=memory, backward=backward,
         attributes={k: column(v, count) for k, v in attributes.items()}, edges=pairs,
-        edge_time=None if np.isnan(edge_time).all() else edge_time, edge_bytes=edge_bytes,
+        edge_time=edge_time, edge_bytes=edge_bytes,
         time_in_seconds="time_unit" in root, locate=locate,
     )  # fmt: skip
 
 
-def _unit(document: Document) -> float:
+def _unit(document: Document) -> Quantity:
+    """What the file's times are in; 1 where it does not say."""
     text = document.root.get("time_unit")
+    plain = Quantity(1.0, TIME)
     if text is None:
-        return 1.0
+        return plain
     try:
         unit = parse_unit(text) if isinstance(text, str) else None
     except UnitError as problem:
         document.error(("time_unit",), str(problem))
-        return 1.0
+        return plain
     if unit is None or unit.dimension != TIME:
         document.error(("time_unit",), "'time_unit' is a unit of time", 'as in "time_unit": "ms"')
-        return 1.0
-    return unit.value
-
-
-def column(values: dict[int, Any], count: int) -> Any:
-    """An attribute's values as a column; texts where one of them is a text."""
-    if any(isinstance(v, str) for v in values.values()):
-        texts = np.full(count, None, dtype=object)
-        for i, value in values.items():
-            texts[i] = value if isinstance(value, str) else f"{value:g}"
-        return texts
-    numbers = np.full(count, np.nan)
-    numbers[list(values)] = [float(v) for v in values.values()]
-    return numbers
+        return plain
+    return unit

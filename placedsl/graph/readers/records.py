@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
 from placedsl.graph.readers.json_places import place_of
 
+#: So many defects are told; a file with more is wrong as a whole.
+_MOST = 100
+_EXPECTED = "a finite number, 0 or more, is expected"
 _WORDS = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
 
 
@@ -40,13 +44,15 @@ class Document:
         return place_of(self.source, path)
 
     def error(self, path: tuple[str | int, ...], message: str, hint: str = "") -> None:
-        """Something is wrong with the value under this path."""
+        """Something is wrong with the value under this path; raises when there is too much."""
         self.found.append(Diagnostic(message, self.span(*path), hint))
+        if len(self.found) >= _MOST:
+            self.stop()
 
     def stop(self) -> None:
         """Raise what was found so far, if anything."""
         if self.found:
-            raise InputError(self.found[:100])
+            raise InputError(self.found)
 
     def records(self, name: str) -> list[Mapping[str, Any]]:
         """The list of objects under a key."""
@@ -65,15 +71,23 @@ class Document:
     def number(
         self, path: tuple[str | int, ...], record: Mapping[str, Any], key: str, default: float | None = None
     ) -> float:
-        """A number (nan is for the graph builder to report); ``default`` where it may be absent."""
+        """A finite number, 0 or more (0 is given back for what was reported); ``default`` where it may be absent."""
         value = record.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
             if key not in record:
                 self.error(path, f"this has no '{key}'", nearest(key, record))
             else:
-                self.error((*path, key), f"'{key}' is a number, this is {word(value)}")
+                self.error((*path, key), f"'{key}' is a number, this is {word(value)}", _EXPECTED)
             return 0.0
-        return float(value)
+        try:
+            found = float(value)
+        except OverflowError:  # a whole number of hundreds of digits
+            found = math.inf
+        if not 0 <= found < math.inf:
+            what = "not a number" if math.isnan(found) else "negative" if found < 0 else "infinite, or too large"
+            self.error((*path, key), f"'{key}' is {what}", _EXPECTED)
+            return 0.0
+        return found
 
     def identifier(self, path: tuple[str | int, ...], record: Mapping[str, Any], key: str) -> int | str:
         """An id: a whole number or a text."""

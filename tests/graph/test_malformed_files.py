@@ -1,0 +1,158 @@
+"""Malformed graph files: each gives these messages at these places, and nothing but InputError."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from placedsl import InputError
+from placedsl.graph.readers import READERS, read
+
+NODE = {"id": "a", "time": 1}
+
+
+def native(nodes: object = None, edges: object = None, **more: object) -> str:
+    root = {"format": "placedsl-graph", "nodes": [NODE] if nodes is None else nodes, "edges": edges or [], **more}
+    return json.dumps(root)
+
+
+def workload(nodes: object = None, edges: object = None, **more: object) -> str:
+    root = {
+        "maxSizePerFPGA": 100.0, "maxFPGAs": 2, "maxCPUs": 1,
+        "nodes": [operator(0), operator(1)] if nodes is None else nodes,
+        "edges": [{"sourceId": 0, "destId": 1, "cost": 1.0}] if edges is None else edges,
+    }  # fmt: skip
+    return json.dumps(root | more)
+
+
+def operator(own: object, **more: object) -> dict[str, object]:
+    node: dict[str, object] = {
+        "id": own, "supportedOnFpga": 1, "cpuLatency": 2.0, "fpgaLatency": 1.0, "isBackwardNode": 0, "size": 1.0,
+    }  # fmt: skip
+    return {k: v for k, v in (node | more).items() if v is not ...}
+
+
+LAYER = "node{} -- Linear({}) -- forward_compute_time={}, "
+LAYER += "backward_compute_time=2.0, activation_size=8.0, parameter_size=4.0"
+LOOP = [{"from": "a", "to": "b"}, {"from": "b", "to": "a"}]
+TWO = [NODE, NODE | {"id": "b"}]
+
+# Format, text, then a part of each message, in order.
+CASES: list[tuple[str, str, list[str]]] = [
+    ("native", "", ["the file ends in the middle of its JSON"]),
+    ("native", "{", ["JSON"]),
+    ("native", native()[:-4], ["JSON"]),
+    ("native", "[" * 100_000, ["JSON"]),
+    ("native", "[]", ["object"]),
+    ("native", native(version=7), ["version 7 is not known"]),
+    ("native", native(time_unit="GiB"), ["'time_unit' is a unit of time"]),
+    ("native", native(time_unit=3), ["'time_unit' is a unit of time"]),
+    ("native", native(nodes={}), ["nodes"]),
+    ("native", native(nodes=[]), ["node"]),
+    ("native", native(nodes=[3]), ["object"]),
+    ("native", native(nodse=[]), ["nodse"]),
+    ("native", native([NODE | {"tiem": 3}]), ["tiem"]),
+    ("native", native([{"id": "a"}]), ["has no 'time'"]),
+    ("native", native([{"id": "a", "time": {}}]), ["has no 'time'"]),
+    ("native", native([{"time": 1}]), ["id"]),
+    ("native", native([NODE | {"id": None}]), ["id"]),
+    ("native", native([NODE | {"time": -1}]), ["negative"]),
+    ("native", native([NODE | {"time": "fast"}]), ["number"]),
+    ("native", native([NODE | {"time": {"accelerator": "fast"}}]), ["number"]),
+    ("native", native([NODE | {"time": True}]), ["number"]),
+    ("native", native([NODE]).replace('"time": 1', '"time": NaN'), ["'time' is not a number"]),
+    ("native", native([NODE]).replace('"time": 1', '"time": Infinity'), ["infinite"]),
+    ("native", native([NODE]).replace('"time": 1', '"time": 1e999'), ["infinite"]),
+    ("native", native([NODE | {"memory": -5}]), ["negative"]),
+    ("native", native([NODE | {"output": -5}], [], time_unit="ms") + "", ["negative"]),
+    ("native", native([NODE | {"backward": "yes"}]), ["backward"]),
+    ("native", native([NODE | {"attributes": 3}]), ["'attributes' is an object"]),
+    ("native", native([NODE | {"attributes": {"x": [1]}}]), ["an attribute is a number or a text"]),
+    ("native", native([NODE, NODE]), ["'a' is there twice"]),
+    ("native", native(TWO, [{"from": "a", "to": "c"}]), ["'c'"]),
+    ("native", native(TWO, [{"from": "c", "to": "d"}]), ["'c'", "'d'"]),
+    ("native", native(TWO, [{"from": "a"}]), ["to"]),
+    ("native", native(TWO, [{"from": "a", "to": "a"}]), ["itself"]),
+    ("native", native(TWO, [{"from": "a", "to": "b"}] * 2), ["is there twice"]),
+    ("native", native(TWO, LOOP), ["cycle"]),
+    ("native", native([NODE | {"time": -1}, {"id": "b", "memory": -1, "time": 1}]), ["negative", "negative"]),
+    ("native", native([{"id": "a"}, {"id": "b", "time": "x"}], [{"from": "a"}]), ["has no 'time'", "number", "'to'"]),
+    ("native", native([NODE]).replace('"time": 1', '"time": 1' + "0" * 400), ["too large"]),
+    ("native", native([NODE | {"time": -1}] * 300), ["negative"] * 100),
+    ("dnn-partitioning", workload(nodes=[operator(0), operator(0)], edges=[]), ["'0' is there twice"]),
+    ("dnn-partitioning", workload(edges=[{"sourceId": 0, "destId": 7, "cost": 1}]), ["'7'"]),
+    ("dnn-partitioning", workload(edges=[{"sourceId": 0, "destId": 1, "cost": -1}]), ["negative"]),
+    ("dnn-partitioning", workload(edges=[{"sourceId": 0, "destId": 1}]), ["cost"]),
+    ("dnn-partitioning", workload(edges=[{"sourceId": 1, "destId": 0, "cost": 1},
+                                         {"sourceId": 0, "destId": 1, "cost": 1}]), ["cycle"]),
+    ("dnn-partitioning", workload(nodes=[operator(0, cpuLatency=-1), operator(1)]), ["negative"]),
+    ("dnn-partitioning", workload(nodes=[operator(0, cpuLatency=...), operator(1)]), ["cpuLatency"]),
+    ("dnn-partitioning", workload(nodes=[operator(0, fpgaLatency="x"), operator(1)]), ["number"]),
+    ("dnn-partitioning", workload(nodes=[operator(0, size=-3), operator(1)]), ["negative"]),
+    ("dnn-partitioning", workload(nodes=[operator("x"), operator(1)], edges=[]), []),
+    ("dnn-partitioning", workload(maxFPGAs=-2), ["maxFPGAs"]),
+    ("dnn-partitioning", workload(maxFPGAs=1.5), ["maxFPGAs"]),
+    ("dnn-partitioning", workload(maxSizePerFPGA="big"), ["maxSizePerFPGA"]),
+    ("dnn-partitioning", workload()[:-10], ["JSON"]),
+    ("pipedream", "what is this", ["neither a layer nor an edge"]),
+    ("pipedream", LAYER.format(1, "x", "fast"), ["'forward_compute_time' is missing or not a number"]),
+    ("pipedream", LAYER.format(1, "x", "-1.0"), ["negative"]),
+    ("pipedream", LAYER.format(1, "x", "nan"), ["missing or not a number"]),
+    ("pipedream", LAYER.format(1, "x", "1.0") + "\n\tnode1 -- node2", ["'node2'"]),
+    ("pipedream", "\n".join([LAYER.format(1, "x", "1.0")] * 2), ["'node1' is there twice"] * 2),
+    ("pipedream", LAYER.format(1, "x", "1.0") + "\n" + LAYER.format(2, "y", "1.0")
+     + "\n\tnode1 -- node2\n\tnode2 -- node1", ["cycle"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", range(len(CASES)))
+def test_malformed(case: int, tmp_path: Path) -> None:
+    format_name, text, parts = CASES[case]
+    path = tmp_path / "graph.file"
+    path.write_text(text, encoding="utf-8")
+    if not parts:  # not malformed after all: ids may be texts
+        assert read(path, format_name).nodes
+        return
+    with pytest.raises(InputError) as caught:
+        read(path, format_name)
+    found = caught.value.diagnostics
+    assert [next((p for p in parts if p in d.message), d.message) for d in found] == parts
+    for diagnostic in found:
+        assert diagnostic.span is not None
+        assert diagnostic.render().startswith(f"{path}:{diagnostic.span.line}:{diagnostic.span.column}: error: ")
+
+
+def test_there_are_many() -> None:
+    assert sum(bool(parts) for *_, parts in CASES) >= 50
+    assert {name for name, *_ in CASES} == set(READERS)
+
+
+def test_place_within_json(tmp_path: Path) -> None:
+    path = tmp_path / "graph.json"
+    path.write_text(
+        json.dumps(json.loads(native([NODE, NODE | {"id": "b", "memory": -5}])), indent=1), encoding="utf-8"
+    )
+    with pytest.raises(InputError) as caught:
+        read(path)
+    line = path.read_text(encoding="utf-8").splitlines()[caught.value.diagnostics[0].span.line - 1]
+    assert line.strip() == '"memory": -5'
+    assert line[caught.value.diagnostics[0].span.column - 1 :] == "-5"
+
+
+@pytest.mark.parametrize("kind", ["missing", "folder", "binary", "no graph", "other json", "too large"])
+def test_what_cannot_be_read(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "graph.json"
+    expected = {
+        "missing": "no such file", "folder": "directory", "binary": "UTF-8", "no graph": "no graph file that is known",
+        "other json": "no graph format that is known", "too large": "are not read",
+    }[kind]  # fmt: skip
+    if kind == "folder":
+        path.mkdir()
+    elif kind != "missing":
+        path.write_bytes({"binary": b"\xff\xfe\x00", "other json": b'{"a": 1}'}.get(kind, b"hello"))
+    if kind == "too large":
+        monkeypatch.setattr("placedsl.graph.readers.LARGEST", 3)
+    with pytest.raises(InputError, match=expected):
+        read(path)
