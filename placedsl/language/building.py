@@ -63,8 +63,8 @@ class TreeBuilder(Transformer[Token, Any]):
         try:
             size = parse_unit(unit)
         except UnitError as problem:
-            problem.at = (token.end_pos - len(unit), token.end_pos)  # type: ignore[attr-defined]
-            raise
+            # Told where the number is used, with whatever else is wrong.
+            return syntax.Number((token.end_pos - len(unit), token.end_pos), 0.0, NUMBER, unit, str(problem))
         value = size.times(float(text[:i]))
         return syntax.Number((token.start_pos, token.end_pos), value, size.dimension, unit)
 

@@ -49,6 +49,8 @@ class Checker(SetChecker):
     def check(self, node: syntax.Expression) -> Checked:
         """Resolve any expression but a set."""
         match node:
+            case syntax.Number(problem=problem) if problem:
+                return self.error(node, problem)
             case syntax.Number(value=value, dimension=dimension):
                 return core.Constant(value, self.span(node)), number(dimension)
             case syntax.Text(value=value):

@@ -31,6 +31,8 @@ from placedsl.problem import BUILT_IN, Objective, Problem, Rule, Settings
 from placedsl.units import NUMBER, TIME
 
 S = TypeVar("S", bound=syntax.Statement)
+#: A constraint definition and the text that it stands in.
+Definition = tuple[syntax.ConstraintDefinition, Source]
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ class _Elaboration:
         schedule = self.read_schedule()
         settings = self.read_settings()
         self.repeated_definitions()
+        named = self.named_rules()
         if graph is None:
             self.fail()
             raise InputError(self.found)
@@ -106,7 +109,7 @@ class _Elaboration:
         )
         sets, words = self.read_sets(words)
         objectives = self.read_objectives(minimize, words)
-        rules = self.read_rules(words)
+        rules = self.read_rules(named, words)
         transfer, size, missing = transfers(graph, machine, self.source)
         self.found += [] if self.found else missing
         self.fail()
@@ -257,7 +260,7 @@ class _Elaboration:
                 out.append(Objective(" ".join(name.split()), body, kind.dimension, checker.span(expression)))
         return tuple(out)
 
-    def definitions(self) -> dict[str, tuple[syntax.ConstraintDefinition, Source]]:
+    def definitions(self) -> dict[str, Definition]:
         own = {s.name.text: (s, self.source) for s in self.all(syntax.ConstraintDefinition)}
         return library.constraint_definitions() | own
 
@@ -270,51 +273,47 @@ class _Elaboration:
                 self.error(statement.name.at, f"constraint '{name}' is {kind}", "choose another name")
             seen.add(name)
 
-    def read_rules(self, words: Vocabulary) -> tuple[Rule, ...]:
+    def named_rules(self) -> list[tuple[syntax.Rule, Definition | None]]:
+        """The rules with the definitions that they name; what is wrong without looking at the data is reported."""
         known = self.definitions()
-        out: list[Rule] = []
+        out: list[tuple[syntax.Rule, Definition | None]] = []
         names: set[str] = set()
-        used: set[str] = set()
-        for block in self.all(syntax.Subject):
-            for rule in block.rules:
-                name = rule.name.text
-                key = f"{name} by {rule.by.text}" if rule.by else name
-                if key in names:
-                    self.error(rule.name.at, f"constraint '{key}' stands twice")
-                names.add(key)
-                used.add(name)
-                checked = self.rule(rule, words, known)
-                if checked is not None:
-                    out.append(checked)
+        for rule in [r for block in self.all(syntax.Subject) for r in block.rules]:
+            name = rule.name.text
+            key = f"{name} by {rule.by.text}" if rule.by else name
+            if key in names:
+                self.error(rule.name.at, f"constraint '{key}' stands twice")
+            names.add(key)
+            if rule.body is not None and name in known:
+                self.error(rule.name.at, f"'{name}' is the name of a built-in constraint", "choose another name")
+            elif rule.body is None and name not in known:
+                hint = nearest(name, known)
+                if "did you mean" not in hint:
+                    hint += "; one's own is written name: formula"
+                self.error(rule.name.at, f"there is no constraint '{name}'", hint)
+            elif rule.body is None and known[name][0].by is not None and rule.by is None:
+                self.error(rule.name.at, f"'{name}' needs an attribute", f"as in {name} by colorClass")
+            elif rule.body is None and known[name][0].by is None and rule.by is not None:
+                self.error(rule.by.at, f"'{name}' takes no 'by'")
+            else:
+                out.append((rule, None if rule.body is not None else known[name]))
+        return out
+
+    def read_rules(self, named: list[tuple[syntax.Rule, Definition | None]], words: Vocabulary) -> tuple[Rule, ...]:
+        checked = [self.rule(rule, definition, words) for rule, definition in named]
+        used = {rule.name.text for rule, _ in named}
         # A definition that no rule asks for is checked all the same.
         for statement in self.all(syntax.ConstraintDefinition):
             if statement.name.text not in used and statement.by is None:
                 self.checker(words).truth(statement.body)
-        return tuple(out)
+        return tuple(rule for rule in checked if rule is not None)
 
-    def rule(
-        self, rule: syntax.Rule, words: Vocabulary, known: dict[str, tuple[syntax.ConstraintDefinition, Source]]
-    ) -> Rule | None:
+    def rule(self, rule: syntax.Rule, defined: Definition | None, words: Vocabulary) -> Rule | None:
         name, span = rule.name.text, self.source.span(*rule.name.at)
-        checker = self.checker(words)
-        if rule.body is not None:
-            if name in known:
-                self.error(rule.name.at, f"'{name}' is the name of a built-in constraint", "choose another name")
-                return None
-            return Rule(name, "", "", checker.truth(rule.body), self.source.span(*rule.at))
-        if name not in known:
-            hint = nearest(name, known)
-            if "did you mean" not in hint:
-                hint += "; one's own is written name: formula"
-            self.error(rule.name.at, f"there is no constraint '{name}'", hint)
-            return None
-        definition, source = known[name]
-        if (definition.by is None) != (rule.by is None):
-            if rule.by is None:
-                self.error(rule.name.at, f"'{name}' needs an attribute", f"as in {name} by colorClass")
-            else:
-                self.error(rule.by.at, f"'{name}' takes no 'by'")
-            return None
+        if defined is None:
+            assert rule.body is not None
+            return Rule(name, "", "", self.checker(words).truth(rule.body), self.source.span(*rule.at))
+        definition, source = defined
         by = ""
         if definition.by is not None and rule.by is not None:
             by = rule.by.text

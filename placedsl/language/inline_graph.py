@@ -35,7 +35,7 @@ class _Reader:
 
     def value(self, node: syntax.Expression, dimension: Dimension, what: str, example: str) -> float:
         """A quantity of that dimension; nan after reporting."""
-        if isinstance(node, syntax.Number):
+        if isinstance(node, syntax.Number) and not node.problem:
             value, given, kind = node.value, node.dimension, "number"
         else:
             out, checked = self.checker.number(node)

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from lark import Lark, Token, Transformer
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
 from placedsl.language import syntax
 from placedsl.language.building import TreeBuilder
 from placedsl.resources import cache_folder, grammar_text
-from placedsl.units import UnitError
 
 KEYWORDS = (
     "graph", "device", "link", "interconnect", "param", "set", "schedule", "minimize", "subject",
@@ -135,14 +134,6 @@ def _statements(text: str, source: Source) -> tuple[syntax.Statement, ...]:
     """Parse a text whose offsets are those of the source."""
     try:
         built = _parser().parse(text)
-    except VisitError as problem:
-        original = problem.orig_exc
-        at = getattr(original, "at", (0, 1))
-        if isinstance(original, UnitError):
-            raise InputError([Diagnostic(str(original), source.span(*at))]) from None
-        raise
-    except UnitError as problem:
-        raise InputError([Diagnostic(str(problem), source.span(*getattr(problem, "at", (0, 1))))]) from None
     except UnexpectedInput as problem:
         raise InputError([_syntax_error(problem, source)]) from None
     except RecursionError:

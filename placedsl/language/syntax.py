@@ -15,12 +15,13 @@ At = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number in SI units with its dimension; ``unit`` as written."""
+    """A number in SI units with its dimension; ``unit`` as written, ``problem`` what is wrong with that."""
 
     at: At
     value: float
     dimension: Dimension
     unit: str = ""
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,252 @@
+"""The commands as a user runs them: output, files, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import placedsl
+from placedsl import cli
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMA = json.loads((ROOT / "docs" / "answer.schema.json").read_text(encoding="utf-8"))
+SMALL = """
+graph {
+    node a { time = {accelerator: 4 ms, host: 9 ms}, memory = 2 GiB, output = 8 MiB }
+    node b { time = {accelerator: 6 ms, host: 40 ms}, memory = 3 GiB, output = 8 MiB }
+    node c { time = {accelerator: 5 ms}, memory = 3 GiB }
+    a -> b -> c
+}
+param room = 6 GiB
+param devices: int = 2
+device gpu[devices]: accelerator { memory = room }
+device cpu: host
+link gpu <-> cpu { bandwidth = 16 GB/s }
+minimize time_per_sample
+subject to
+    memory
+    contiguous
+"""
+
+
+def run(*arguments: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """``placedsl`` in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(placedsl.__file__).parents[1])}
+    command = [sys.executable, "-m", "placedsl", *map(str, arguments)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=environment, cwd=folder, timeout=100
+    )
+    assert "Traceback" not in done.stdout + done.stderr
+    return done
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    path = tmp_path / "small.place"
+    path.write_text(SMALL, encoding="utf-8")
+    return path
+
+
+def test_solve_and_json(spec: Path, tmp_path: Path) -> None:
+    target = tmp_path / "answer.json"
+    done = run("solve", spec, "--json", target)
+    assert done.returncode == 0, done.stderr
+    assert "optimal" in done.stdout
+    answer = json.loads(target.read_text(encoding="utf-8"))
+    jsonschema.validate(answer, SCHEMA)
+    assert answer["status"]["termination"] == answer["status"]["solution"] == "optimal"
+    assert answer["method"] == "dp"
+    assert answer["verified"]
+    assert set(answer["placement"]) == {"a", "b", "c"}
+    assert answer["objective"]["value"] == max(d["load"] for d in answer["devices"])
+    assert answer["objective"]["gap"] == 0
+    assert sorted(n for d in answer["devices"] for n in d["nodes"]) == ["a", "b", "c"]
+    again = run("solve", spec, "--json", "-", "--quiet", "--method", "program", "--solver", "cp-sat")
+    assert again.stderr == ""
+    other = json.loads(again.stdout)
+    jsonschema.validate(other, SCHEMA)
+    assert other["objective"]["value"] == answer["objective"]["value"]
+    assert other["solver"] == "cp-sat"
+    assert other["versions"]["cp-sat"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["answer.json", "small.place"]
+
+
+def test_progress_goes_to_stderr(spec: Path) -> None:
+    done = run("solve", spec, "--json", "-")
+    json.loads(done.stdout)
+    assert "bound" in done.stderr
+
+
+def test_parameters(spec: Path) -> None:
+    assert json.loads(run("solve", spec, "--json", "-", "--set", "devices=3").stdout)["devices"][2]["name"] == "gpu[3]"
+    for given, words in (
+        ("rom=3 GiB", "did you mean 'room'?"), ("room=3 ms", "this is a number (time)"), ("room=3 apples", "not a unit"),
+        ("devices=2.5", "declared int"), ("room", "not name=value"),
+    ):  # fmt: skip
+        done = run("solve", spec, "--set", given)
+        assert done.returncode == (1 if given == "devices=2.5" else 2), given
+        assert words in done.stderr, given
+        assert done.stdout == ""
+
+
+def test_infeasible(spec: Path) -> None:
+    for options in ([], ["--method", "program"], ["--method", "program", "--solver", "cp-sat"]):
+        done = run("solve", spec, "--set", "room=1 MiB", "--json", "-", *options)
+        assert done.returncode == 3, done.stderr
+        answer = json.loads(done.stdout)
+        jsonschema.validate(answer, SCHEMA)
+        assert answer["status"]["termination"] == "infeasible"
+        assert answer["placement"] is None
+
+
+def test_errors_in_the_spec(spec: Path, tmp_path: Path) -> None:
+    spec.write_text(SMALL.replace("memory\n    cont", "memry\n    cont").replace("6 ms", "6 mss"), encoding="utf-8")
+    target = tmp_path / "answer.json"
+    for command in (["solve", spec, "--json", target], ["check", spec], ["explain", spec]):
+        done = run(*command)
+        assert done.returncode == 1
+        assert done.stdout == ""
+        assert f"{spec}:4:37: error: 'mss' is not a unit" in done.stderr
+        assert f"{spec}:15:5: error: there is no constraint 'memry'" in done.stderr
+        assert "2 errors" in done.stderr
+    assert not target.exists()
+
+
+def test_usage(spec: Path, tmp_path: Path) -> None:
+    for options, words in (
+        (["--solver", "higs"], "did you mean 'highs'"), (["--method", "magic"], "known here: auto, dp, program"),
+        (["--time-limit", "soon"], "is not a quantity"), (["--time-limit", "0s"], "as in 60s"),
+        (["--time-limit", "3 GiB"], "as in 60s"), (["--gap", "200%"], "as in 1%"), (["--workers", "0"], "workers"),
+        (["--json", tmp_path / "no" / "a.json"], "there is no folder"), (["--frobnicate"], "frobnicate"),
+        (["--picture", tmp_path / "a.docx"], "name of a picture"),
+    ):  # fmt: skip
+        done = run("solve", spec, *options)
+        assert done.returncode == 2, options
+        assert words in done.stderr, options
+    missing = run("solve", tmp_path / "smal.place")
+    assert missing.returncode == 1
+    assert "did you mean 'small.place'?" in missing.stderr
+
+
+def test_missing_solver(spec: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """No answer without the solver: exit code 5, and a word on how to get it."""
+    monkeypatch.setattr("placedsl.solvers.highs.installed_version", lambda _: None)
+    assert cli.main(["solve", str(spec), "--method", "program", "--quiet"]) in (4, 5)
+    assert "pip install highspy" in capsys.readouterr().out
+
+
+def test_our_own_fault(spec: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("nobody thought of this")
+
+    monkeypatch.setattr("placedsl.api.load", fail)
+    assert cli.main(["solve", str(spec)]) == 70
+    said = capsys.readouterr().err
+    assert "a fault of placedsl itself" in said
+    assert "ZeroDivisionError: nobody thought of this" in said
+    assert "Traceback" not in said
+
+
+def test_check_and_explain(spec: Path, tmp_path: Path) -> None:
+    assert run("check", spec).stdout == f"{spec}: 3 nodes, 3 devices, 2 constraints; no errors\n"
+    explained = run("explain", spec)
+    assert explained.returncode == 0
+    assert "# path taken: dynamic programming" in explained.stdout
+    assert "exact for this problem" in explained.stdout
+    copy = tmp_path / "copy.place"
+    copy.write_text(explained.stdout, encoding="utf-8")
+    answers = [json.loads(run("solve", path, "--json", "-", "--quiet").stdout) for path in (spec, copy)]
+    assert answers[0]["placement"] == answers[1]["placement"]
+    against = run("explain", spec, "--method", "program", "--solver", "cp-sat").stdout
+    assert "path taken: program with cp-sat" in against
+
+
+def test_explain_says_why_not(spec: Path) -> None:
+    spec.write_text(SMALL.replace("    contiguous\n", ""), encoding="utf-8")
+    assert "does not fit: it needs 'contiguous'" in run("explain", spec).stdout
+    spec.write_text(SMALL + "    few: count(v in nodes: v on gpu[1]) <= 1\n", encoding="utf-8")
+    assert "as a bound only, for it does not know: few" in run("explain", spec).stdout
+
+
+def test_evaluate(spec: Path, tmp_path: Path) -> None:
+    placement = tmp_path / "placement.json"
+    for given, rules in (
+        ({"a": "cpu", "b": "gpu[1]", "c": "gpu[2]"}, set()),
+        ({"a": "gpu[1]", "b": "gpu[1]", "c": "gpu[1]"}, {"memory"}),
+        ({"a": "gpu[1]", "b": "gpu[2]", "c": "gpu[1]"}, {"contiguous"}),
+        ({"a": "gpu[1]", "b": "gpu[2]", "c": "cpu"}, {"supported"}),
+        ({"a": "gpu[1]", "b": "gpu[2]"}, {"assigned"}),
+    ):  # fmt: skip
+        placement.write_text(json.dumps(given), encoding="utf-8")
+        done = run("evaluate", spec, placement, "--json", "-")
+        found = json.loads(done.stdout)
+        assert {v["rule"] for v in found["violations"]} == rules, found
+        assert done.returncode == (3 if rules else 0)
+        assert found["feasible"] == (not rules)
+    placement.write_text('{"a": "gpu[9]", "x": "cpu"}', encoding="utf-8")
+    done = run("evaluate", spec, placement)
+    assert done.returncode == 1
+    assert "there is no device 'gpu[9]'" in done.stderr
+    assert "the graph has no node 'x'" in done.stderr
+    answer = tmp_path / "answer.json"
+    run("solve", spec, "--json", answer)
+    assert run("evaluate", spec, answer).returncode == 0
+
+
+def test_picture(spec: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    for name in ("a.svg", "a.png"):
+        assert run("solve", spec, "--picture", tmp_path / name).returncode == 0
+    drawn = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    for word in ("gpu[1]", "gpu[2]", "cpu", "time_per_sample"):
+        assert word in drawn
+    assert (tmp_path / "a.png").read_bytes()[1:4] == b"PNG"
+
+
+def test_solvers() -> None:
+    done = run("solvers")
+    assert done.returncode == 0
+    for name in ("highs", "cp-sat", "pyomo", "mip", "cvxpy"):
+        assert re.search(rf"^{name} +\d", done.stdout, re.MULTILINE), done.stdout
+
+
+def test_check_imports_no_solver(spec: Path) -> None:
+    code = (
+        "import sys; from placedsl import cli; code = cli.main(['check', sys.argv[1]])\n"
+        "heavy = ('highspy', 'ortools', 'pyomo', 'mip', 'cvxpy', 'numba', 'matplotlib')\n"
+        "print(code, [m for m in heavy if m in sys.modules])"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(placedsl.__file__).parents[1])}
+    command = [sys.executable, "-c", code, str(spec)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.splitlines()[-1] == "0 []"
+
+
+@pytest.mark.workloads
+def test_import(workloads: Path, tmp_path: Path) -> None:
+    files = sorted((workloads / "dnn-partitioning" / "throughput-inputs").rglob("*.json"))
+    for file in files:
+        if file.stat().st_size > 500_000:
+            continue
+        target = tmp_path / (file.parent.name + file.stem + ".place")
+        assert run("import", "dnn-partitioning", file, "-o", target).returncode == 0
+        done = run("check", target)
+        assert done.returncode == 0, done.stderr
+        text = target.read_text(encoding="utf-8")
+        assert "contiguous" in text
+        free = run("import", "dnn-partitioning", file, "--non-contiguous", "-o", "-").stdout
+        assert "contiguous" not in free
+
+
+def test_import_of_what_is_none(spec: Path, tmp_path: Path) -> None:
+    target = tmp_path / "w.place"
+    done = run("import", "dnn-partitioning", spec, "-o", target)
+    assert done.returncode == 1
+    assert not target.exists()
