@@ -88,7 +88,7 @@ def block(entries: syntax.Block) -> str:
 def rule(node: syntax.Rule) -> str:
     """One rule under ``subject to``."""
     by = f" by {word(node.by.text)}" if node.by else ""
-    return f"{node.name.text}{by}{_after(node.body)}"
+    return f"{node.name.text}{by}{_label(node.label)}{_after(node.body)}"
 
 
 def statement(node: syntax.Statement) -> str:
@@ -118,11 +118,30 @@ def statement(node: syntax.Statement) -> str:
             return "\n".join(["subject to", *(f"    {rule(r)}" for r in rules)])
         case syntax.Solve(block=entries):
             return f"solve{block(entries) or ' {}'}"
-        case syntax.ConstraintDefinition(name=name, by=by, body=body):
+        case syntax.ConstraintDefinition(name=name, by=by, label=label, body=body):
             key = f" by {word(by.text)}" if by else ""
-            return f"constraint {name.text}{key} = {expression(body)}"
-        case syntax.Formulation(name=name):
-            return f"formulation {name.text} {{ … }}"
+            return f"constraint {name.text}{key}{_label(label)} = {expression(body)}"
+        case syntax.Formulation(name=name, clauses=clauses):
+            inner = "\n".join(clause(c) for c in clauses).replace("\n", "\n    ")
+            return f"formulation {name.text} {{\n    {inner}\n}}"
+
+
+def clause(node: syntax.Clause) -> str:
+    """One clause of a formulation."""
+    match node:
+        case syntax.Variable(name=name, items=items, type=kind, low=low, high=high):
+            bounds = "" if low is None or high is None else f" in {expression(low, 6)}..{expression(high, 6)}"
+            return f"var {name.text}[{_list(items)}]{': ' + kind.text if kind else ''}{bounds}"
+        case syntax.Provides(pattern=pattern, value=value):
+            return f"provides {expression(pattern)} = {expression(value)}"
+        case syntax.Tight(variable=name, rules=rules):
+            return "\n".join([f"tight {name.text}", *(f"    {rule(r)}" for r in rules)])
+        case _:
+            return statement(node)
+
+
+def _label(label: str) -> str:
+    return f" ({json.dumps(label, ensure_ascii=False)})" if label else ""
 
 
 def _endpoint(node: syntax.Endpoint) -> str:

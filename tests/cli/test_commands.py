@@ -87,7 +87,8 @@ def test_progress_goes_to_stderr(spec: Path) -> None:
 def test_parameters(spec: Path) -> None:
     assert json.loads(run("solve", spec, "--json", "-", "--set", "devices=3").stdout)["devices"][2]["name"] == "gpu[3]"
     for given, words in (
-        ("rom=3 GiB", "did you mean 'room'?"), ("room=3 ms", "this is a number (time)"), ("room=3 apples", "not a unit"),
+        ("rom=3 GiB", "did you mean 'room'?"),
+        ("room=3 ms", "this is a number (time)"), ("room=3 apples", "not a unit"),
         ("devices=2.5", "declared int"), ("room", "not name=value"),
     ):  # fmt: skip
         done = run("solve", spec, "--set", given)

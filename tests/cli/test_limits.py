@@ -1,4 +1,4 @@
-"""What a user gets when a run is cut short: the best verified placement so far, its bound, and the exit code that says so."""
+"""A run cut short gives the best verified placement so far, its bound, and the exit code that says so."""
 
 from __future__ import annotations
 

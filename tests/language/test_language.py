@@ -1,0 +1,154 @@
+"""The grammar, formatting as the inverse of parsing, and specs of many lines."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from lark import Lark
+
+import placedsl
+from placedsl import loads
+from placedsl.diagnostics import Source
+from placedsl.language import syntax
+from placedsl.language.formatting import statement
+from placedsl.language.parsing import parse
+from placedsl.resources import grammar_text, model_files
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "planner"))
+from random_specs import random_spec  # noqa: E402
+
+SPECS = {p.name: p.read_text(encoding="utf-8") for p in [*model_files(), *sorted((ROOT / "examples").glob("*.place"))]}
+PIECES = [
+    "memory",
+    "forall",
+    "v in",
+    "(",
+    ")",
+    "{",
+    "}",
+    "sum",
+    ":",
+    "=>",
+    "<=",
+    "3",
+    "ms",
+    "\n",
+    ",",
+    "x",
+    "==",
+    '"',
+    "[",
+    "]",
+    ".",
+]
+
+
+def shape(node: object) -> object:
+    """A tree without the places of its parts and without the units that numbers were written in."""
+    if isinstance(node, tuple):
+        return tuple(shape(part) for part in node)
+    if isinstance(node, float):
+        return f"{node:.12g}"
+    if hasattr(node, "__slots__"):
+        kept = [s for s in node.__slots__ if s not in ("at", "unit", "source")]
+        return (type(node).__name__, *(shape(getattr(node, s)) for s in kept))
+    return node
+
+
+def test_grammar_is_strict() -> None:
+    """LALR without conflicts, and no two tokens that can match the same text unless priorities say which."""
+    Lark(grammar_text(), parser="lalr", lexer="basic", strict=True, maybe_placeholders=True)
+
+
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_format_and_parse_again(name: str) -> None:
+    before = parse(Source(name, SPECS[name]))
+    text = "\n".join(statement(s) for s in before.statements) + "\n"
+    after = parse(Source(name, text))
+    assert shape(after.statements) == shape(before.statements)
+    assert "\n".join(statement(s) for s in after.statements) + "\n" == text
+
+
+def test_format_random_specs() -> None:
+    for seed in range(200):
+        before = parse(Source("spec", random_spec(seed)))
+        after = parse(Source("spec", "\n".join(statement(s) for s in before.statements) + "\n"))
+        assert shape(after.statements) == shape(before.statements), seed
+
+
+def test_elaborated_spec_means_the_same() -> None:
+    for seed in range(0, 200, 10):
+        spec = loads(random_spec(seed))
+        again = loads(spec.explain())
+        assert again.problem.time.tolist() == spec.problem.time.tolist(), seed
+        assert again.problem.transfer.tolist() == spec.problem.transfer.tolist(), seed
+        assert [r.name for r in again.problem.rules] == [r.name for r in spec.problem.rules], seed
+
+
+def test_nothing_but_diagnostics() -> None:
+    """Specs with pieces cut out, doubled and put in elsewhere are refused in words, or accepted."""
+    rng = random.Random(5)
+    whole = SPECS["inline.place"]
+    refused = 0
+    for _ in range(300):
+        text = whole
+        for _ in range(rng.randint(1, 4)):
+            at = rng.randrange(len(text))
+            cut = at + rng.randint(0, 6)
+            text = text[:at] + rng.choice(["", "", rng.choice(PIECES), text[at:cut] * 2]) + text[cut:]
+        with contextlib.suppress(placedsl.InputError):
+            loads(text)
+            refused -= 1
+        refused += 1
+    assert refused > 150
+
+
+def long_spec(lines: int) -> str:
+    out = ["graph {"]
+    nodes = (lines - 12) // 2
+    for v in range(nodes):
+        out.append(
+            f"    node n{v} {{ time = {{accelerator: {v % 7 + 1} ms, host: 9 ms}}, memory = 1 MiB, output = 1 MiB }}"
+        )
+    out += [f"    n{v} -> n{v + 1}" for v in range(nodes - 1)]
+    out += ["}", "device gpu[3]: accelerator { memory = 16 GiB }", "device cpu: host"]
+    out += [
+        "link gpu <-> cpu { bandwidth = 16 GB/s }",
+        "minimize time_per_sample",
+        "subject to",
+        "    memory",
+        "    contiguous",
+    ]
+    out += ["    few: forall d in gpu: count(v in nodes: v on d) <= 4000"]
+    out += [""] * (lines - len(out))
+    return "\n".join(out) + "\n"
+
+
+def test_ten_thousand_lines(tmp_path: Path) -> None:
+    """Checked within two seconds, start of the interpreter included."""
+    path = tmp_path / "long.place"
+    path.write_text(long_spec(10_000), encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(Path(placedsl.__file__).parents[1])}
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        command = [sys.executable, "-m", "placedsl", "check", str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        seconds.append(time.perf_counter() - start)
+        assert "4994 nodes" in done.stdout
+    assert min(seconds) < 2.0
+
+
+def test_syntax_has_places() -> None:
+    text = SPECS["inline.place"]
+    module = parse(Source("spec", text))
+    minimize = next(s for s in module.statements if isinstance(s, syntax.Minimize))
+    assert text[slice(*minimize.at)].startswith("minimize time_per_sample")

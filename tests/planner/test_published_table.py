@@ -1,0 +1,69 @@
+"""Table 1 of Tarnawski et al. 2020 on its own inputs."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+import placedsl
+from placedsl.answer import Answer
+from placedsl.export.spec import spec_of_workload
+from placedsl.graph.readers import read
+
+TABLE = "published/throughput.csv"
+INPUTS = "dnn-partitioning/throughput-inputs"
+
+
+def rows(workloads: Path) -> list[dict[str, str]]:
+    text = (workloads.parent / TABLE).read_text(encoding="utf-8")
+    found = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
+    return [row for row in found if (workloads / INPUTS / row["file"]).is_file()]
+
+
+def solved(file: Path, folder: Path, *, contiguous: bool, **options: object) -> Answer:
+    text = spec_of_workload(read(file, "dnn-partitioning"), file, folder, contiguous=contiguous)
+    return placedsl.loads(text, folder).solve(**options)
+
+
+@pytest.mark.workloads
+def test_dynamic_programming_column(workloads: Path, tmp_path: Path) -> None:
+    """Equal to the published digits, proven, verified, and by a path that nobody asked for."""
+    compared = 0
+    for row in rows(workloads):
+        if row["workload"] == "InceptionV3":
+            continue
+        answer = solved(workloads / INPUTS / row["file"], tmp_path, contiguous=True)
+        assert f"{answer.value:.2f}" == row["dp_tps"], row["file"]
+        assert answer.termination == "optimal"
+        assert answer.method == "dp"
+        assert answer.bound == answer.value
+        assert answer.evaluation is not None
+        assert not answer.evaluation.violations
+        compared += 1
+    assert compared >= 10
+
+
+@pytest.mark.workloads
+@pytest.mark.parametrize("solver", ["highs", "cp-sat"])
+@pytest.mark.parametrize("contiguous", [True, False])
+def test_program_columns(workloads: Path, tmp_path: Path, solver: str, contiguous: bool) -> None:
+    """The quick ones; all of them are in benchmarks/throughput.py."""
+    column = "ip_contig_tps" if contiguous else "ip_noncontig_tps"
+    for row in rows(workloads):
+        if row["workload"] == "BERT-3":
+            answer = solved(
+                workloads / INPUTS / row["file"], tmp_path, contiguous=contiguous, solver=solver, method="program"
+            )
+            assert f"{answer.value:.2f}" == row[column]
+            assert answer.termination == "optimal"
+
+
+@pytest.mark.workloads
+def test_a_contiguous_optimum_is_never_below_a_free_one(workloads: Path, tmp_path: Path) -> None:
+    for row in rows(workloads):
+        if row["workload"] == "BERT-3":
+            file = workloads / INPUTS / row["file"]
+            free, bound = (solved(file, tmp_path, contiguous=c) for c in (False, True))
+            assert free.value < bound.value
