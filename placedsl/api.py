@@ -59,6 +59,13 @@ class Spec:
         given = positions(self.problem, placement) if isinstance(placement, Mapping) else list(placement)
         return evaluate(self.problem, given)
 
+    def check(self) -> None:
+        """Ground the problem as solving would; InputError for what cannot be stated, as a product of two loads."""
+        from placedsl.formulation import choose
+        from placedsl.program.build import build
+
+        build(self.problem, choose(self.problem, self.elaborated.checked_formulations()))
+
     def explain(self, *, solver: str | None = None, method: str | None = None) -> str:
         """The elaborated spec, and which path will be taken and why."""
         from placedsl.planner import Request

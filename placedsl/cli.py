@@ -124,14 +124,12 @@ def solve(
 @_SPEC
 @_SET
 def check(spec: Path, parameters: dict[str, str]) -> int:
-    """Check SPEC: syntax, names, types, units, and its data.  Nothing is solved."""
+    """Check SPEC: syntax, names, types, units, its data, and that it is linear.  Nothing is solved."""
     from placedsl import api
 
     loaded = api.load(spec, parameters)
+    loaded.check()
     problem = loaded.problem
-    from placedsl.formulation import choose
-
-    choose(problem, loaded.elaborated.checked_formulations())
     devices = len(problem.machine.devices)
     click.echo(f"{spec}: {problem.graph.nodes} nodes, {devices} devices, {len(problem.rules)} constraints; no errors")
     return 0

@@ -62,6 +62,7 @@ def devices(checker: Checker, statements: Iterable[syntax.DeviceFamily]) -> tupl
             if given is None:
                 continue
             count = given
+        values = {k: v for k, (v, _) in entry_values(checker, statement.block, DEVICE_ATTRIBUTES, "a device").items()}
         if statement.kind is None:
             checker.error(statement.name, f"is '{name}' an accelerator or a host?",
                           f"write device {name}: accelerator or device {name}: host")  # fmt: skip
@@ -70,7 +71,6 @@ def devices(checker: Checker, statements: Iterable[syntax.DeviceFamily]) -> tupl
         if kind not in ("accelerator", "host"):
             checker.error(statement.kind, f"'{kind}' is no kind of device", nearest(kind, ["accelerator", "host"]))
             continue
-        values = {k: v for k, (v, _) in entry_values(checker, statement.block, DEVICE_ATTRIBUTES, "a device").items()}
         memory = values.pop("memory", float("inf"))
         checked: Kind = "accelerator" if kind == "accelerator" else "host"
         for i in range(count):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -129,7 +130,8 @@ class _Elaboration:
         """Raise what has been found so far, in the order of the text."""
         if self.found:
             unique = dict.fromkeys(self.found)
-            raise InputError(sorted(unique, key=lambda d: (d.span is None, d.span.line if d.span else 0)))
+            places = {d: (d.span.line, d.span.column) if d.span else (math.inf, 0) for d in unique}
+            raise InputError(sorted(unique, key=places.__getitem__))
 
     def checker(self, words: Vocabulary) -> Checker:
         return Checker(self.source, words, self.parameters, self.found)
