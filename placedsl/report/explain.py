@@ -9,7 +9,7 @@ import numpy as np
 from placedsl.algorithms import contiguous
 from placedsl.formulation import Formulation, choose
 from placedsl.lowering.lower import lower
-from placedsl.planner import Request, settled
+from placedsl.planner import Request, settled, solvers_for
 from placedsl.problem import Problem
 from placedsl.program.build import build
 from placedsl.solvers.registry import get
@@ -47,13 +47,12 @@ def explain(problem: Problem, formulations: Callable[[], Iterable[Formulation]],
     if not program:
         lines.append("  not needed; --method program would solve:")
     formulation = choose(problem, formulations())
-    solver = get(chosen.solver or "")
+    name = solvers_for(problem, chosen.solver)[0]
+    solver = get(name)
     grounded = build(problem, formulation)
     lowered = lower(grounded.program, native=solver.features.native, integral=solver.features.integers_only)
     linear = lowered.program
-    lines.append(
-        f"  formulation {formulation.name} ({formulation.span.source.name.rsplit('/', 1)[-1]}), solver {chosen.solver}"
-    )
+    lines.append(f"  formulation {formulation.name} ({formulation.span.source.name.rsplit('/', 1)[-1]}), solver {name}")
     lines.append(
         f"  {linear.columns:,} columns ({int(linear.integer.sum()):,} integer), {linear.rows:,} rows, "
         f"{len(linear.column):,} entries; {grounded.quotient.units} units of {graph.nodes} nodes"
@@ -66,7 +65,10 @@ def explain(problem: Problem, formulations: Callable[[], Iterable[Formulation]],
         for note in lowered.notes
     ]
     lines += [f"  impossible: {text}" for text in grounded.impossible]
-    lines += ["", f"path taken: {'program with ' + str(chosen.solver) if program else 'dynamic programming'}"]
+    path = f"program with {name}" if program else "dynamic programming"
+    if program and chosen.method == "auto" and not fit.against:
+        path = f"dynamic programming, whose placement is the answer if it satisfies the rest; else {path}"
+    lines += ["", f"path taken: {path}"]
     return "\n".join(lines) + "\n"
 
 

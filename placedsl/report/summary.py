@@ -32,7 +32,7 @@ def print_answer(answer: Answer, console: Console) -> None:
     by = f" ({path}, {answer.seconds['total']:.2f} s)" if answer.method != "none" else ""
     console.print(f"[bold]{_WORDS[answer.termination]}[/bold]{by}: {answer.message}", highlight=False)
     if answer.evaluation is None:
-        if math.isfinite(answer.bound):
+        if math.isfinite(answer.bound) and answer.termination != "infeasible":
             console.print(
                 f"  {problem.objectives[0].name} is at least {amount(answer.bound, problem.objectives[0].dimension)}"
             )

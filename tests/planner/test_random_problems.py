@@ -52,7 +52,7 @@ def compare(path: str, first: int, last: int) -> tuple[int, int]:
 
     from placedsl.planner import Request, solve
 
-    request = Request(workers=1) if path == "auto" else Request(path, "program", workers=1)
+    request = Request("highs", workers=1) if path == "auto" else Request(path, "program", workers=1)
     run = functools.partial(solve, request=request, isolated=False)
     by_dynamic_programming = 0
     for seed in range(first, last):

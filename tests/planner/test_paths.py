@@ -1,0 +1,166 @@
+"""Which path a problem takes, and that nothing a solver says is believed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from placedsl import loads
+from placedsl.answer import Answer
+from placedsl.diagnostics import UsageError
+from placedsl.planner import Request, solve, solvers_for
+from placedsl.program.program import LinearProgram
+from placedsl.solvers.interface import Budget, Outcome, Progress
+from placedsl.solvers.isolated import run_isolated
+
+GRAPH = """
+graph {
+    node a { time = {accelerator: 4 ms, host: 9 ms}, memory = 2 GiB, output = 8 MiB }
+    node b { time = {accelerator: 6 ms, host: 40 ms}, memory = 3 GiB, output = 8 MiB }
+    node c { time = {accelerator: 5 ms, host: 35 ms}, memory = 3 GiB, output = 8 MiB }
+    a -> b -> c
+}
+device gpu[2]: accelerator { memory = 6 GiB }
+device cpu: host
+interconnect { bandwidth = 16 GiB/s }
+"""
+CONTIGUOUS = GRAPH + "minimize time_per_sample\nsubject to\n    memory\n    contiguous\n"
+FREE = GRAPH + "minimize time_per_sample\nsubject to\n    memory\n"
+
+
+def answer_of(text: str, **wanted: object) -> Answer:
+    return loads(text).solve(**wanted)
+
+
+def test_contiguous_throughput_goes_to_dynamic_programming() -> None:
+    answer = answer_of(CONTIGUOUS)
+    assert (answer.method, answer.solver, answer.termination) == ("dp", "", "optimal")
+    assert answer.bound == answer.value
+
+
+@pytest.mark.parametrize(
+    "text", [FREE, CONTIGUOUS.replace("time_per_sample", "communication"), CONTIGUOUS + "schedule gpipe\n"]
+)
+def test_what_the_dynamic_program_does_not_fit_goes_to_a_solver(text: str) -> None:
+    answer = answer_of(text)
+    assert answer.method == "program"
+    assert answer.termination == "optimal"
+    with pytest.raises(UsageError, match="method dp does not fit"):
+        answer_of(text, method="dp")
+
+
+def test_custom_constraint_that_the_relaxed_answer_satisfies() -> None:
+    answer = answer_of(CONTIGUOUS + "    few: forall d in gpu: count(v in nodes: v on d) <= 3\n")
+    assert answer.method == "dp"
+    assert answer.termination == "optimal"
+    assert "does not look at few" in answer.notes[0]
+
+
+def test_custom_constraint_that_it_does_not_satisfy() -> None:
+    """The relaxed value is a bound, and a solver goes on."""
+    relaxed = answer_of(CONTIGUOUS)
+    answer = answer_of(CONTIGUOUS + "    free: forall v in nodes: not (v on cpu)\n")
+    assert answer.method == "program"
+    assert answer.termination == "optimal"
+    assert answer.value > relaxed.value
+    assert "dynamic programming bounds time_per_sample" in answer.notes[0]
+    with_dp_only = answer_of(CONTIGUOUS + "    free: forall v in nodes: not (v on cpu)\n", method="dp")
+    assert with_dp_only.termination == "error"
+    assert with_dp_only.bound == relaxed.value
+    assert "cannot take free" in with_dp_only.message
+
+
+def test_further_objectives() -> None:
+    """The second decides among the best of the first; what is proven is told for each."""
+    for text in (CONTIGUOUS, FREE):
+        one = answer_of(text)
+        two = answer_of(text.replace("time_per_sample", "time_per_sample then devices_used"))
+        assert two.value == pytest.approx(one.value)
+        assert two.termination == "optimal"
+        assert two.bounds[1] == two.evaluation.objectives[1]
+    wide = answer_of(FREE.replace("time_per_sample", "time_per_sample then devices_used"), gap=0.5)
+    if wide.gap > 1e-6:
+        assert wide.termination == "gap_reached"
+
+
+def test_too_many_ideals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("placedsl.algorithms.contiguous.MOST_IDEALS", 2)
+    monkeypatch.setattr("placedsl.algorithms.contiguous.MOST_ENTRIES", 20)
+    answer = answer_of(CONTIGUOUS)
+    assert answer.method == "program"
+    assert answer.termination == "optimal"
+    assert "ideals" in answer.notes[0]
+    alone = answer_of(CONTIGUOUS, method="dp")
+    assert alone.termination == "error"
+    assert "use --method program" in alone.message
+
+
+def test_solver_by_kind_of_problem() -> None:
+    assert solvers_for(loads(CONTIGUOUS).problem, "auto") == ("cp-sat", "highs")
+    assert solvers_for(loads(FREE).problem, None) == ("highs", "cp-sat")
+    assert solvers_for(loads(FREE).problem, "mip") == ("mip",)
+
+
+def lying(monkeypatch: pytest.MonkeyPatch, change: Callable[[str, Outcome], Outcome]) -> None:
+    """Let a solver run, and change what it says."""
+
+    def run(name: str, program: LinearProgram, budget: Budget, progress: Progress) -> Outcome:
+        return change(name, run_isolated(name, program, budget, progress))
+
+    monkeypatch.setattr("placedsl.planner.run_isolated", run)
+
+
+def outcome(found: Outcome, termination: str, point: np.ndarray | None, bound: float) -> Outcome:
+    return Outcome(termination, point, 0.0, bound)
+
+
+def test_a_bound_above_a_verified_value_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    lying(monkeypatch, lambda _, f: outcome(f, "optimal", f.incumbent, 2 * f.bound))
+    answer = answer_of(FREE, solver="highs")
+    assert answer.termination == "error"
+    assert "a verified placement refutes" in answer.message
+    assert answer.bound <= answer.value
+    assert answer.exit_code == 4
+
+
+def test_infeasible_is_not_believed_against_a_verified_placement(monkeypatch: pytest.MonkeyPatch) -> None:
+    lying(monkeypatch, lambda _, f: outcome(f, "infeasible", None, -np.inf))
+    answer = answer_of(FREE, solver="highs")
+    assert answer.termination == "error"
+    assert answer.placement is not None
+
+
+def test_a_placement_that_breaks_a_rule_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The point says that everything sits on the first device, where there is no room."""
+    lying(monkeypatch, lambda _, f: outcome(f, "optimal", np.ones_like(f.incumbent), f.bound))
+    spec = loads(FREE)
+    answer = solve(spec.problem, spec.elaborated.checked_formulations, Request("highs", "program", start=False))
+    assert answer.evaluation is None or not answer.evaluation.violations
+    assert answer.termination != "infeasible"
+
+
+def test_optimal_without_proof_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    lying(monkeypatch, lambda _, f: outcome(f, "optimal", f.incumbent, 0.5 * f.bound))
+    answer = answer_of(FREE, solver="highs")
+    if answer.gap > 1e-6:
+        assert answer.termination == "error"
+
+
+def test_another_solver_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    lying(monkeypatch, lambda n, f: outcome(f, "error", None, -np.inf) if n == "highs" else f)
+    answer = answer_of(FREE)
+    assert answer.solver == "cp-sat"
+    assert answer.termination == "optimal"
+    assert any("highs gave up and cp-sat went on" in note for note in answer.notes)
+    named = answer_of(FREE, solver="highs")
+    assert named.termination == "error"
+
+
+def test_impossible_before_any_solver() -> None:
+    answer = answer_of(
+        FREE.replace("time = {accelerator: 4 ms, host: 9 ms}", "time = {tpu: 1 ms}") + "device tpu[0]: accelerator\n"
+    )
+    assert answer.termination == "infeasible"
+    assert "supported by no device" in answer.message
