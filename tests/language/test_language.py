@@ -7,7 +7,6 @@ import os
 import random
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,7 @@ from placedsl.resources import grammar_text, model_files
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "planner"))
-from random_specs import random_spec  # noqa: E402
+from random_specs import long_spec, random_spec  # noqa: E402
 
 SPECS = {p.name: p.read_text(encoding="utf-8") for p in [*model_files(), *sorted((ROOT / "examples").glob("*.place"))]}
 PIECES = [
@@ -111,40 +110,14 @@ def test_nothing_but_diagnostics() -> None:
     assert refused > 150
 
 
-def long_spec(lines: int) -> str:
-    out = ["graph {"]
-    nodes = (lines - 12) // 2
-    for v in range(nodes):
-        out.append(
-            f"    node n{v} {{ time = {{accelerator: {v % 7 + 1} ms, host: 9 ms}}, memory = 1 MiB, output = 1 MiB }}"
-        )
-    out += [f"    n{v} -> n{v + 1}" for v in range(nodes - 1)]
-    out += ["}", "device gpu[3]: accelerator { memory = 16 GiB }", "device cpu: host"]
-    out += [
-        "link gpu <-> cpu { bandwidth = 16 GB/s }",
-        "minimize time_per_sample",
-        "subject to",
-        "    memory",
-        "    contiguous",
-    ]
-    out += ["    few: forall d in gpu: count(v in nodes: v on d) <= 4000"]
-    out += [""] * (lines - len(out))
-    return "\n".join(out) + "\n"
-
-
 def test_ten_thousand_lines(tmp_path: Path) -> None:
-    """Checked within two seconds, start of the interpreter included."""
+    """How long it takes is measured by benchmarks/checking.py."""
     path = tmp_path / "long.place"
     path.write_text(long_spec(10_000), encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(Path(placedsl.__file__).parents[1])}
-    seconds = []
-    for _ in range(3):
-        start = time.perf_counter()
-        command = [sys.executable, "-m", "placedsl", "check", str(path)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-        seconds.append(time.perf_counter() - start)
-        assert "4994 nodes" in done.stdout
-    assert min(seconds) < 2.0
+    command = [sys.executable, "-m", "placedsl", "check", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout == f"{path}: 4994 nodes, 4 devices, 3 constraints; no errors\n"
 
 
 def test_syntax_has_places() -> None:

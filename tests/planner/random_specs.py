@@ -100,3 +100,25 @@ def random_spec(seed: int) -> str:
     if not rules:
         lines.pop()
     return "\n".join(lines) + "\n"
+
+
+def long_spec(lines: int) -> str:
+    """A chain of nodes over so many lines."""
+    out = ["graph {"]
+    nodes = (lines - 12) // 2
+    for v in range(nodes):
+        out.append(
+            f"    node n{v} {{ time = {{accelerator: {v % 7 + 1} ms, host: 9 ms}}, memory = 1 MiB, output = 1 MiB }}"
+        )
+    out += [f"    n{v} -> n{v + 1}" for v in range(nodes - 1)]
+    out += ["}", "device gpu[3]: accelerator { memory = 16 GiB }", "device cpu: host"]
+    out += [
+        "link gpu <-> cpu { bandwidth = 16 GB/s }",
+        "minimize time_per_sample",
+        "subject to",
+        "    memory",
+        "    contiguous",
+    ]
+    out += ["    few: forall d in gpu: count(v in nodes: v on d) <= 4000"]
+    out += [""] * (lines - len(out))
+    return "\n".join(out) + "\n"
