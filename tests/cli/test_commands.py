@@ -126,7 +126,6 @@ def test_usage(spec: Path, tmp_path: Path) -> None:
         (["--time-limit", "soon"], "is not a quantity"), (["--time-limit", "0s"], "as in 60s"),
         (["--time-limit", "3 GiB"], "as in 60s"), (["--gap", "200%"], "as in 1%"), (["--workers", "0"], "workers"),
         (["--json", tmp_path / "no" / "a.json"], "there is no folder"), (["--frobnicate"], "frobnicate"),
-        (["--picture", tmp_path / "a.docx"], "name of a picture"),
     ):  # fmt: skip
         done = run("solve", spec, *options)
         assert done.returncode == 2, options
@@ -205,6 +204,9 @@ def test_picture(spec: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     for name in ("a.svg", "a.png"):
         assert run("solve", spec, "--picture", tmp_path / name).returncode == 0
+    unknown = run("solve", spec, "--picture", tmp_path / "a.docx")
+    assert unknown.returncode == 2
+    assert "the name of a picture ends in one of" in unknown.stderr
     drawn = (tmp_path / "a.svg").read_text(encoding="utf-8")
     for word in ("gpu[1]", "gpu[2]", "cpu", "time_per_sample"):
         assert word in drawn

@@ -36,12 +36,12 @@ CASES = (Path(__file__).parent / "malformed_specs.txt").read_text(encoding="utf-
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_diagnostics(case: str) -> None:
+def test_diagnostics(case: str, tmp_path: Path) -> None:
     text, expected = case.split("-----\n")
     for name, part in PARTS.items():
         text = text.replace(name, part)
     with pytest.raises(InputError) as caught:
-        loads(text).check()
+        loads(text, tmp_path).check()
     assert "\n".join(d.render() for d in caught.value.diagnostics) + "\n" == expected
 
 
