@@ -201,7 +201,6 @@ def test_evaluate(spec: Path, tmp_path: Path) -> None:
 
 
 def test_picture(spec: Path, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     for name in ("a.svg", "a.png"):
         assert run("solve", spec, "--picture", tmp_path / name).returncode == 0
     unknown = run("solve", spec, "--picture", tmp_path / "a.docx")
