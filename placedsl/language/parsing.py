@@ -26,6 +26,8 @@ RESERVED = frozenset((
     *KEYWORDS, "forall", "if", "then", "else", "or", "and", "not", "on", "in", "sum", "count", "max", "min", "by",
     "to", "from", "where",
 ))  # fmt: skip
+#: What walks over an expression recurses; so deep it stays far within Python's own limit.
+_DEEPEST = 150
 _MOST_ERRORS = 20
 _TRIES = 60
 
@@ -92,9 +94,19 @@ def _parser() -> Lark:
 def parse(source: Source) -> syntax.Module:
     """The syntax tree of a text; raises InputError with all syntax errors found."""
     try:
-        return syntax.Module(source, _statements(source.text, source))
+        statements_of_text = _statements(source.text, source)
     except InputError as problem:
         whole = problem
+    else:
+        pieces: list[syntax.Statement | syntax.Rule] = []
+        for statement in statements_of_text:
+            pieces += statement.rules if isinstance(statement, syntax.Subject) else [statement]
+        deep = [p for p in pieces if not isinstance(p, syntax.GraphInline) and _depth(p) > _DEEPEST]
+        if deep:
+            message = f"an expression here is nested more than {_DEEPEST} deep"
+            hint = "take it apart with param and set, and write long sums as sum(v in …: …)"
+            raise InputError([Diagnostic(message, source.span(*p.at), hint) for p in deep])
+        return syntax.Module(source, statements_of_text)
     found: list[Diagnostic] = []
     statements: list[syntax.Statement] = []
     for start, end in _chunks(source, found):
@@ -102,6 +114,20 @@ def parse(source: Source) -> syntax.Module:
         if len(found) >= _MOST_ERRORS:
             break
     raise InputError(found) if found else whole
+
+
+def _depth(statement: syntax.Statement | syntax.Rule) -> int:
+    """How many pieces of syntax lie within one another."""
+    deepest = 0
+    stack: list[tuple[object, int]] = [(statement, 1)]
+    while stack:
+        part, level = stack.pop()
+        deepest = max(deepest, level)
+        if isinstance(part, tuple):
+            stack.extend((p, level) for p in part if not isinstance(p, str | int))
+        elif hasattr(part, "__slots__"):
+            stack.extend((getattr(part, s), level + 1) for s in part.__slots__ if s != "at")
+    return deepest
 
 
 def parse_file(path: Path) -> syntax.Module:
