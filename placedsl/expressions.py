@@ -38,16 +38,6 @@ class Members:
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
-    """The integers ``low..high``."""
-
-    low: int
-    high: int
-    sorts: tuple[Sort, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
 class Enumerated:
     """Elements written one by one: ``{forward, backward}``, ``{gpu[1], cpu}``."""
 
@@ -56,7 +46,7 @@ class Enumerated:
     span: Span
 
 
-SetExpression = NamedSet | Members | Interval | Enumerated
+SetExpression = NamedSet | Members | Enumerated
 
 
 @dataclass(frozen=True, slots=True)

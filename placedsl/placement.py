@@ -38,11 +38,20 @@ def positions(problem: Problem, placement: Mapping[str, str], source: Source | N
 def read(problem: Problem, source: Source) -> list[int]:
     """The placement in a JSON text: an object of node ids and device names, an answer that holds one under
     ``placement``, or a split of the dnn-partitioning project (``fpgas``, ``cpus``)."""
+    twice: list[str] = []
+
+    def fields(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        names = [name for name, _ in pairs]
+        twice.extend({name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else ())
+        return dict(pairs)
+
     try:
-        root = json.loads(source.text)
+        root = json.loads(source.text, object_pairs_hook=fields)
     except json.JSONDecodeError as problem_found:
         place = source.span(problem_found.pos)
         raise InputError([Diagnostic(f"this is not JSON: {problem_found.msg}", place)]) from None
+    if twice:
+        raise InputError([Diagnostic(f"'{name}' is there twice", _span(source, name)) for name in twice[:_MOST]])
     if isinstance(root, dict) and {"fpgas", "cpus"} & root.keys():
         return _split(problem, root, source)
     if isinstance(root, dict) and "placement" in root:

@@ -80,8 +80,6 @@ class Compiler:
         match of:
             case core.NamedSet(name=name):
                 listed = self.named(name)
-            case core.Interval(low=low, high=high):
-                listed = range(low, high + 1)
             case core.Enumerated(positions=positions):
                 listed = positions
             case core.Members(owner=owner, owner_sort=sort):
@@ -148,9 +146,6 @@ class Compiler:
             case core.Constant(value=value):
                 fixed = float(value)
                 return lambda _: fixed
-            case core.Slot(sort="number", name=name):
-                register = self.registers[name]
-                return lambda env: float(env[register])
             case core.Attribute():
                 return self.attribute(node)
             case core.Provided(name=name) if name != "on":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
@@ -79,28 +80,26 @@ class TreeBuilder(Transformer[Token, Any]):
         return syntax.Attribute(_cover(parts), parts[0], str(parts[1]))
 
     def index(self, parts: list[Any]) -> syntax.Index:
-        return syntax.Index(_cover(parts), parts[0], tuple(parts[2:]))
+        return syntax.Index(_cover(parts), parts[0], tuple(parts[2:-1]))
 
     def call(self, parts: list[Any]) -> syntax.Call:
-        arguments = tuple(p for p in parts[2:-1] if p is not None)
-        return syntax.Call(_cover(parts), str(parts[0]), arguments, parts[-1])
+        arguments = tuple(p for p in parts[2:-2] if p is not None)
+        return syntax.Call(_cover(parts), str(parts[0]), arguments, parts[-2])
 
     def aggregate(self, parts: list[Any]) -> syntax.Aggregate:
-        return syntax.Aggregate(_cover(parts), str(parts[0]), tuple(parts[2:-1]), parts[-1])
+        return syntax.Aggregate(_cover(parts), str(parts[0]), tuple(parts[2:-2]), parts[-2])
 
     def group(self, parts: list[Any]) -> Any:
-        return parts[1]
+        return dataclasses.replace(parts[1], at=_cover(parts))
 
     def tuple(self, parts: list[Any]) -> syntax.TupleOf:
-        return syntax.TupleOf(_cover(parts), tuple(parts[1:]))
+        return syntax.TupleOf(_cover(parts), tuple(parts[1:-1]))
 
     def pair(self, parts: list[Any]) -> Pair:
         return (parts[0], parts[1])
 
     def braces(self, parts: list[Any]) -> syntax.Braces:
-        pairs = tuple(p for p in parts[1:] if p is not None)
-        ends = [x for pair in pairs for x in pair if x is not None]
-        return syntax.Braces(_cover([parts[0], *ends]), pairs)
+        return syntax.Braces(_cover(parts), tuple(p for p in parts[1:-1] if p is not None))
 
     def unary(self, parts: list[Any]) -> syntax.Unary:
         return syntax.Unary(_cover(parts), str(parts[0]), parts[1])
@@ -124,9 +123,6 @@ class TreeBuilder(Transformer[Token, Any]):
 
     def conditional(self, parts: list[Any]) -> syntax.Conditional:
         return syntax.Conditional(_cover(parts), parts[1], parts[2], parts[3])
-
-    def range(self, parts: list[Any]) -> syntax.Range:
-        return syntax.Range(_cover(parts), parts[0], parts[1])
 
     # pieces of statements
 

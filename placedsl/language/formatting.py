@@ -61,8 +61,6 @@ def _plain(node: syntax.Expression) -> tuple[str, int]:
             return f"forall {_list(items)}: {expression(body)}", 0
         case syntax.Conditional(condition=condition, then=then, otherwise=otherwise):
             return f"if {expression(condition)} then {expression(then)} else {expression(otherwise)}", 0
-        case syntax.Range(low=low, high=high):
-            return f"{expression(low, 6)} .. {expression(high, 6)}", 0
 
 
 def _list(items: Iterable[syntax.Expression]) -> str:

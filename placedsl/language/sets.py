@@ -118,9 +118,6 @@ class SetChecker(ABC):
                 return core.Members(self.element(argument, "tensor"), "tensor", ("node",), span)
             case syntax.Call(name="partition", arguments=(of, syntax.Name(name=key))):
                 return self._partition(node, of, key)
-            case syntax.Range(low=low, high=high):
-                a, b = self.integer(low, -(10**9), None, ".."), self.integer(high, -(10**9), None, "..")
-                return core.Interval(a, b, ("number",), span) if a is not None and b is not None else None
             case syntax.Braces(pairs=pairs):
                 return self._enumerated(node, [item for item, _ in pairs])
         self.error(node, "a set is expected here", nearest("", words.sets))

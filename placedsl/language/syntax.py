@@ -159,18 +159,9 @@ class Conditional:
     otherwise: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
-    """``low..high``."""
-
-    at: At
-    low: Expression
-    high: Expression
-
-
 Expression = (
     Number | Text | Name | Attribute | Index | Call | TupleOf | Braces | Unary | Binary
-    | Compare | Match | Where | Aggregate | Forall | Conditional | Range
+    | Compare | Match | Where | Aggregate | Forall | Conditional
 )  # fmt: skip
 
 

@@ -56,8 +56,6 @@ class Numbers(Relations):
         match node:
             case core.Constant(value=value):
                 return affine.data(np.full(frame.size, float(value)))
-            case core.Slot(sort="number", name=name):
-                return affine.data(frame.slots[name].astype(float))
             case core.Attribute():
                 return affine.data(np.asarray(self.attribute(node, frame), dtype=float))
             case core.Decision(variable=variable, arguments=arguments):

@@ -70,8 +70,6 @@ class Relations(ABC):
             return np.repeat(np.arange(frame.size), counts), (relation.member[spread(relation.start[owner], counts)],)
         if isinstance(of, core.NamedSet):
             values = self.members(of.name)
-        elif isinstance(of, core.Interval):
-            values = (np.arange(of.low, of.high + 1),)
         else:
             values = (np.array(of.positions, dtype=np.int64),)
         size = len(values[0])
@@ -179,8 +177,6 @@ class Relations(ABC):
             return np.isin(self.positions(of.owner, frame) * size + positions, keys)
         if isinstance(of, core.NamedSet):
             return np.isin(positions, self.members(of.name)[0])
-        if isinstance(of, core.Interval):
-            return (positions >= of.low) & (positions <= of.high)
         return np.isin(positions, of.positions)
 
 

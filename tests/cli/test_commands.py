@@ -195,6 +195,8 @@ def test_evaluate(spec: Path, tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "there is no device 'gpu[9]'" in done.stderr
     assert "the graph has no node 'x'" in done.stderr
+    placement.write_text('{"a": "cpu", "a": "gpu[1]"}', encoding="utf-8")
+    assert "'a' is there twice" in run("evaluate", spec, placement).stderr
     answer = tmp_path / "answer.json"
     run("solve", spec, "--json", answer)
     assert run("evaluate", spec, answer).returncode == 0

@@ -120,6 +120,16 @@ def test_ten_thousand_lines(tmp_path: Path) -> None:
     assert done.stdout == f"{path}: 4994 nodes, 4 devices, 3 constraints; no errors\n"
 
 
+@pytest.mark.parametrize("rule", ["not " * 5000 + "(a on cpu)", "load(cpu)" + " + 0 * load(cpu)" * 5000 + " <= 3 ms"])
+def test_too_deep(rule: str) -> None:
+    text = random_spec(0).split("subject to")[0] + "subject to\n    memory\n    x: " + rule + "\n"
+    with pytest.raises(placedsl.InputError) as caught:
+        loads(text)
+    (found,) = caught.value.diagnostics
+    assert found.message == "an expression here is nested more than 150 deep"
+    assert found.span.line == text[: text.index("    x: ")].count("\n") + 1
+
+
 def test_syntax_has_places() -> None:
     text = SPECS["inline.place"]
     module = parse(Source("spec", text))
