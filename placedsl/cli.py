@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,14 @@ _EXIT_FAULT = 70
 _EXIT_USAGE = 2
 
 
-class _Duration(click.ParamType[float]):
-    name = "time"
+class _Quantity(click.ParamType[float]):
+    """``60s`` where a time is wanted, ``1%`` where a share is; plain numbers do for both."""
+
+    def __init__(self, name: str, example: str, most: float = math.inf) -> None:
+        self.name, self.example, self.most = name, example, most
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """``60s``, ``10 min`` or a number of seconds."""
+        """The number in seconds, or the share of one."""
         from placedsl.units import NUMBER, TIME, UnitError, parse_quantity
 
         if isinstance(value, float):
@@ -28,26 +32,9 @@ class _Duration(click.ParamType[float]):
             quantity = parse_quantity(str(value))
         except UnitError as problem:
             self.fail(str(problem), param, ctx)
-        if quantity.dimension not in (TIME, NUMBER) or quantity.value <= 0:
-            self.fail(f"'{value}' is no time: as in 60s or '10 min'", param, ctx)
-        return quantity.value
-
-
-class _Share(click.ParamType[float]):
-    name = "share"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """``1%`` or ``0.01``."""
-        from placedsl.units import NUMBER, UnitError, parse_quantity
-
-        if isinstance(value, float):
-            return value
-        try:
-            quantity = parse_quantity(str(value))
-        except UnitError as problem:
-            self.fail(str(problem), param, ctx)
-        if quantity.dimension != NUMBER or not 0 <= quantity.value < 1:
-            self.fail(f"'{value}' is no share: as in 1% or 0.01", param, ctx)
+        wanted = (TIME, NUMBER) if self.name == "time" else (NUMBER,)
+        if quantity.dimension not in wanted or not 0 <= quantity.value < self.most:
+            self.fail(f"'{value}' is no {self.name}: as in {self.example}", param, ctx)
         return quantity.value
 
 
@@ -79,8 +66,8 @@ def cli() -> None:
 @_SPEC
 @_SOLVER
 @_METHOD
-@click.option("--time-limit", type=_Duration(), help="As in 60s or '10 min'.")
-@click.option("--gap", type=_Share(), help="Stop this near the bound, as in 1%.")
+@click.option("--time-limit", type=_Quantity("time", "60s or '10 min'"), help="As in 60s or '10 min'.")
+@click.option("--gap", type=_Quantity("share", "1% or 0.01", 1.0), help="Stop this near the bound, as in 1%.")
 @click.option("--workers", type=click.IntRange(min=1), help="Threads that the solver may use.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of whatever is random.")
 @_SET

@@ -6,7 +6,7 @@ A *frame* is a relation over the bound variables: one integer array a variable, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +14,9 @@ from placedsl import expressions as core
 from placedsl.diagnostics import Diagnostic, InputError, Span
 from placedsl.program import affine
 from placedsl.program.affine import Affine
-from placedsl.program.frames import Columns, Frame
+from placedsl.program.frames import Frame
 from placedsl.program.numbers import Numbers, membership_columns, rows_of, single_columns, whole
 from placedsl.program.program import Convex, Floats, Implication, Integers, Origin, Pipeline
-from placedsl.program.universe import Universe
 
 
 class Grounder(Numbers):
@@ -27,15 +26,8 @@ class Grounder(Numbers):
     number a device where devices may be exchanged for each other (empty: they may not).
     """
 
-    def __init__(
-        self,
-        universe: Universe,
-        columns: Columns,
-        sets: Mapping[str, core.Binder],
-        formulation_side: Numbers | None = None,
-        crossing: Mapping[core.Sort, Integers] | None = None,
-    ) -> None:
-        super().__init__(universe, columns, sets, formulation_side, crossing)
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
         none = np.zeros(0, dtype=np.int64)
         self.pairs: tuple[Integers, Integers] = (none, none)
         self.edges: tuple[Integers, Integers] = (none, none)

@@ -1,47 +1,28 @@
-"""Every solver file against brute force, and the child process against what can go wrong with it."""
+"""Every solver file against brute force.  A new solver is added to SOLVERS, and nothing else."""
 
 from __future__ import annotations
 
 import itertools
-import os
-import signal
-import subprocess
-import sys
-import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
-from pathlib import Path
 
 import numpy as np
 import pytest
+from programs import INF, dense, expect, global_program, linear, optimum, random_program, split
 
 from placedsl.diagnostics import UsageError
 from placedsl.lowering.lower import lower
-from placedsl.program.program import (
-    Implication,
-    LinearProgram,
-    Maximum,
-    Objective,
-    Origin,
-    Product,
-    Program,
-    RowBlock,
-)
-from placedsl.solvers import isolated, registry
+from placedsl.program.program import LinearProgram
+from placedsl.solvers import registry
 from placedsl.solvers.interface import Budget, Outcome
 from placedsl.solvers.isolated import run_here, run_isolated
 from placedsl.solvers.outcome import heard_by_nobody
 
-INF = np.inf
 SOLVERS = ("highs", "cp-sat", "pyomo", "pyomo:cbc", "mip", "cvxpy")
 every_solver = pytest.mark.parametrize(
     "solver", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in SOLVERS]
 )
-streaming = pytest.mark.parametrize(
-    "solver", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ("highs", "cp-sat")]
-)
-on_linux = pytest.mark.skipif(sys.platform != "linux", reason="signals and /proc")
 _POOLS: dict[str, ProcessPoolExecutor] = {}
 
 
@@ -61,97 +42,6 @@ def solve(solver: str, program: LinearProgram, **budget) -> Outcome:
         _POOLS[solver] = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
     settled = Budget(**{"time_limit": 30.0, "workers": 1, **budget})
     return _POOLS[solver].submit(run_here, solver, program, settled, heard_by_nobody).result(60)
-
-
-def linear(cost, matrix, low, high, lower_bound, upper_bound, integer, offset=0.0, hint=None) -> LinearProgram:
-    matrix = np.asarray(matrix, dtype=float).reshape(len(low), len(cost))
-    row, column = np.nonzero(matrix)
-    start = np.searchsorted(row, np.arange(len(low) + 1))
-    floats = [np.asarray(values, dtype=float) for values in (cost, lower_bound, upper_bound, low, high)]
-    return LinearProgram(
-        floats[0], offset, floats[1], floats[2], np.asarray(integer, dtype=bool), start, column, matrix[row, column],
-        floats[3], floats[4], hint=hint, origins=(Origin("rows"),), origin_start=np.array([0, len(low)]),
-    )  # fmt: skip
-
-
-def dense(program: LinearProgram) -> np.ndarray:
-    matrix = np.zeros((program.rows, program.columns))
-    matrix[np.repeat(np.arange(program.rows), np.diff(program.start)), program.column] = program.coefficient
-    return matrix
-
-
-def integer_points(program: LinearProgram | Program) -> np.ndarray:
-    """All values of the integer columns; the others are nan."""
-    ranges = [
-        np.arange(low, high + 1) if whole else [np.nan]
-        for low, high, whole in zip(program.lower, program.upper, program.integer, strict=True)
-    ]
-    return np.array(list(itertools.product(*ranges)))
-
-
-def optimum(program: LinearProgram) -> float:
-    """By enumeration; a continuous column costs something and is in rows ``T >= expression`` only."""
-    points, matrix = integer_points(program), dense(program)
-    for j in np.flatnonzero(~program.integer):
-        known = np.delete(np.arange(program.columns), j)
-        needs = [np.full(len(points), program.lower[j])]
-        for i in np.flatnonzero(matrix[:, j]):
-            assert matrix[i, j] < 0
-            needs.append((points[:, known] @ matrix[i, known] - program.row_upper[i]) / -matrix[i, j])
-        points[:, j] = np.max(needs, axis=0)
-    activity = points @ matrix.T
-    feasible = ((activity >= program.row_lower - 1e-7) & (activity <= program.row_upper + 1e-7)).all(axis=1)
-    values = points[feasible] @ program.cost + program.offset
-    return float(values.min(initial=INF))
-
-
-def expect(program: LinearProgram, found: Outcome, best: float, matrix: np.ndarray | None = None) -> None:
-    if best == INF:
-        assert found.termination == "infeasible", found
-        assert found.incumbent is None
-        assert found.objective == INF
-        return
-    near = 2e-6 * max(1e-3, abs(best))
-    assert found.termination == "optimal", found
-    assert found.objective == pytest.approx(best, abs=near)
-    assert found.bound <= best + near
-    assert found.bound >= best - near
-    point = found.incumbent
-    assert point is not None
-    assert (point[program.integer] == np.round(point[program.integer])).all()
-    activity = dense(program) @ point
-    allowed = 1e-6 * np.maximum(1.0, np.abs(dense(program)) @ np.abs(point))
-    assert (activity >= program.row_lower - allowed).all()
-    assert (activity <= program.row_upper + allowed).all()
-
-
-def random_program(seed: int) -> LinearProgram:
-    """Integer columns with positive and negative bounds, and rows of all kinds; every third has a maximum column."""
-    rng = np.random.default_rng(seed)
-    n, m = int(rng.integers(3, 6)), int(rng.integers(1, 4))
-    low = rng.integers(-2, 1, n).astype(float)
-    high = low + rng.integers(1, 4, n)
-    if seed % 2:
-        matrix, cost = rng.integers(-5, 6, (m, n)).astype(float), rng.integers(-5, 6, n).astype(float)
-    else:
-        matrix, cost = np.round(rng.normal(0, 3, (m, n)), 3), rng.normal(0, 3, n)
-    inside = matrix @ rng.integers(low, high + 1)
-    kind = rng.integers(0, 4, m)
-    width = np.round(np.abs(rng.normal(0, 3, m)), 2)
-    row_low = np.where(kind == 0, -INF, np.where(kind == 1, inside, inside - width))
-    row_high = np.where(kind == 2, INF, np.where(kind == 1, inside, inside + width))
-    if seed % 5 == 0:  # Most likely infeasible.
-        row_low[0], row_high[0] = inside[0] + 0.3, inside[0] + 0.4
-    whole = [True] * n
-    if seed % 3 == 0:
-        terms = rng.normal(0, 3, (2, n)) * 10.0 ** rng.integers(-5, 5)
-        matrix = np.block([[matrix, np.zeros((m, 1))], [terms, -np.ones((2, 1))]])
-        row_low, row_high = np.append(row_low, [-INF, -INF]), np.append(row_high, [0.0, 0.0])
-        cost = np.append(cost * np.abs(terms).max(), 1.0)
-        low, high, whole = np.append(low, -1e9), np.append(high, INF), [*whole, False]
-        low[-1] = 0.0
-    offset = float(rng.normal(0, 3)) if seed % 4 else 0.0
-    return linear(cost, matrix, row_low, row_high, low, high, whole, offset)
 
 
 @every_solver
@@ -234,20 +124,6 @@ def test_infeasible_and_unbounded(solver: str) -> None:
     assert solve(solver, both).termination == ("error" if solver == "cp-sat" else "infeasible")
 
 
-def split(columns: int = 45, rows: int = 5, slacks: bool = True) -> LinearProgram:
-    """A market split problem: small, and far beyond any solver's few seconds."""
-    rng = np.random.default_rng(3)
-    data = rng.integers(0, 100, (rows, columns)).astype(float)
-    half = np.floor(data.sum(axis=1) / 2)
-    if not slacks:
-        return linear([0] * columns, data, half, half, [0] * columns, [1] * columns, [1] * columns)
-    matrix = np.hstack((data, np.eye(rows), -np.eye(rows)))
-    size = columns + 2 * rows
-    return linear(
-        [0] * columns + [1] * 2 * rows, matrix, half, half, [0] * size, [1] * columns + [5000] * 2 * rows, [1] * size
-    )
-
-
 @every_solver
 def test_time_limit(solver: str) -> None:
     for program in (split(), split(slacks=False)):
@@ -285,39 +161,6 @@ def test_hint(solver: str) -> None:
         for hint in (full, part, program.lower):
             hinted = replace(program, hint=hint)
             expect(hinted, solve(solver, hinted), best)
-
-
-def global_program() -> tuple[Program, float]:
-    """Two binaries, an integer; a product, a maximum (exact) of it and a condition on it, and their optimum."""
-    a, b, n, product, most = range(5)
-    spot = Origin("it")
-
-    def ints(*values: int) -> np.ndarray:
-        return np.array(values, dtype=np.int64)
-
-    rows = RowBlock(spot, ints(0, 0), ints(a, b), np.array([1.0, 1.0]), np.array([1.0]), np.array([INF]))
-    held = RowBlock(
-        spot, ints(0, 1, 1), ints(n, n, b), np.array([1.0, 1.0, 0.5]), np.array([2.0, -INF]), np.array([INF, 2.6])
-    )
-    condition = Implication(spot, ints(0, 1), ints(a, b), np.array([True, False]), held)
-    times = Product(spot, ints(product), ints(b), ints(n))
-    # most = max(1.5 n - 2.25, 4 - product, 0.5)
-    largest = Maximum(
-        spot, ints(most), ints(0, 0, 0), np.array([-2.25, 4.0, 0.5]), ints(0, 1), ints(n, product),
-        np.array([1.5, -1.0]), True,
-    )  # fmt: skip
-    cost = np.array([0.25, 0.1, -0.3, 0.0, -1.0])
-    goal = Objective("goal", np.arange(5), cost, 1.0)
-    bounds = np.array([0.0, 0, 0, -INF, -INF]), np.array([1.0, 1, 4, INF, INF])
-    program = Program(
-        *bounds, np.array([True, True, True, False, False]), {}, (rows,), (times, largest, condition), (goal,)
-    )
-    values = []
-    for x, y, k in itertools.product((0, 1), (0, 1), range(5)):
-        if x + y >= 1 and not (x and k < 2) and not (not y and k > 2.6):
-            z = max(1.5 * k - 2.25, 4 - y * k, 0.5)
-            values.append(cost @ (x, y, k, y * k, z) + 1.0)
-    return program, min(values)
 
 
 @every_solver
@@ -367,135 +210,6 @@ def test_isolated(solver: str) -> None:
         assert any(point is not None for point, _, _ in heard)
 
 
-class Child:
-    """Keeps the child that :mod:`isolated` starts, so that a test can do it harm."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.process: subprocess.Popen[bytes] | None = None
-        start = subprocess.Popen
-
-        def started(*arguments, **options):
-            self.process = start(*arguments, **options)
-            return self.process
-
-        monkeypatch.setattr(isolated.subprocess, "Popen", started)
-
-    def signals(self, number: int):
-        """A progress function that sends the child this signal at the first incumbent."""
-
-        def heard(point, objective, bound):
-            if point is not None:
-                os.kill(self.process.pid, number)
-            return False
-
-        return heard
-
-    def gone(self) -> bool:
-        return self.process.poll() is not None
-
-
-@on_linux
-@streaming
-@pytest.mark.parametrize(("number", "words"), [(signal.SIGKILL, "memory"), (signal.SIGSEGV, "SIGSEGV")])
-def test_killed_worker(solver: str, number: int, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The incumbent survives the child that found it."""
-    child = Child(monkeypatch)
-    found = run_isolated(solver, split(), Budget(20.0, workers=1), child.signals(number))
-    assert found.termination == "error"
-    assert words in found.message
-    assert "--solver" in found.message
-    assert found.incumbent is not None
-    assert found.objective < INF
-
-
-@on_linux
-def test_hanging_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A child that does not come back is ended a little after the limit."""
-    child = Child(monkeypatch)
-    monkeypatch.setattr(isolated, "LIMIT_GRACE", 0.5)
-    found = run_isolated("highs", split(), Budget(1.5, workers=1), child.signals(signal.SIGSTOP))
-    assert found.termination == "time_limit"
-    assert found.incumbent is not None
-    assert found.seconds < 5
-    assert child.gone()
-
-
-@streaming
-def test_stopped_by_progress(solver: str) -> None:
-    found = run_isolated(solver, split(), Budget(20.0, workers=1), lambda point, *_: point is not None)
-    assert found.termination == "interrupted"
-    assert found.incumbent is not None
-    assert found.seconds < 8
-
-
-def test_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C ends the run, not what it has found."""
-    child = Child(monkeypatch)
-
-    def heard(point, objective, bound):
-        if point is not None:
-            raise KeyboardInterrupt
-        return False
-
-    found = run_isolated("highs", split(), Budget(20.0, workers=1), heard)
-    assert found.termination == "interrupted"
-    assert found.incumbent is not None
-    assert child.gone()
-
-
-def test_progress_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error in the caller's function is the caller's, and leaves no child behind."""
-    child = Child(monkeypatch)
-
-    def heard(point, objective, bound):
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        run_isolated("highs", split(), Budget(20.0, workers=1), heard)
-    assert child.gone()
-
-
-@on_linux
-def test_child_of_a_dead_parent() -> None:
-    """The child goes when its parent is killed."""
-    root = Path(isolated.__file__).parents[2]
-    code = (
-        "from tests_conformance import split; from placedsl.solvers.isolated import run_isolated\n"
-        "from placedsl.solvers.interface import Budget\n"
-        "run_isolated('highs', split(), Budget(60.0, workers=1), lambda point, *_: print(1, flush=True))"
-    ).replace("tests_conformance", Path(__file__).stem)
-    paths = os.pathsep.join((str(root), str(Path(__file__).parent)))
-    parent = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": paths}
-    )
-    assert parent.stdout is not None
-    parent.stdout.readline()
-    children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
-    assert children
-    parent.kill()
-    parent.wait()
-    parent.stdout.close()
-    until = time.monotonic() + 5
-    while any(_running(child) for child in children) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not any(_running(child) for child in children)
-
-
-def _running(pid: str) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def test_missing_solver(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placedsl.solvers.highs.installed_version", lambda package: None)
-    found = run_isolated("highs", random_program(1), Budget(), heard_by_nobody)
-    assert found.termination == "error"
-    assert "pip install highspy" in found.message
-    assert found.incumbent is None
-
-
 def test_names() -> None:
     assert set(SOLVERS) <= set(registry.names())
     assert [features.name for features, _ in registry.installed()] == list(registry.names())
@@ -504,16 +218,3 @@ def test_names() -> None:
     with pytest.raises(UsageError):
         run_isolated("pyomo:cbcc", random_program(1), Budget(), heard_by_nobody)
     assert registry.get("pyomo:highs").features.name == "pyomo"
-
-
-def test_nothing_is_imported() -> None:
-    """Listing the solvers loads none of them."""
-    code = (
-        "import sys; from placedsl.solvers.registry import installed; installed()\n"
-        "print([m for m in ('highspy', 'ortools', 'pyomo', 'mip', 'cvxpy', 'scipy', 'cbcbox') if m in sys.modules])"
-    )
-    root = str(Path(isolated.__file__).parents[2])
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": root}
-    )
-    assert done.stdout.strip() == "[]"
