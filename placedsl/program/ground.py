@@ -15,7 +15,7 @@ from placedsl.diagnostics import Diagnostic, InputError, Span
 from placedsl.program import affine
 from placedsl.program.affine import Affine
 from placedsl.program.frames import Frame
-from placedsl.program.numbers import Numbers, membership_columns, rows_of, single_columns, whole
+from placedsl.program.numbers import Numbers, membership_columns, rows_of, single_columns, stack
 from placedsl.program.program import Convex, Floats, Implication, Integers, Origin, Pipeline
 
 
@@ -67,26 +67,31 @@ class Grounder(Numbers):
                 else:
                     self.columns.add_rows(origin, a + b, one, one)
             case core.Comparison():
-                difference = self.value(node.left, frame) - self.value(node.right, frame)
-                lower, upper = self._bounds(node, difference)
-                self.columns.add_rows(origin, difference, lower, upper)
+                self.columns.add_rows(origin, *self._comparison(node, frame))
             case core.SetProperty():
                 self._set_property(node, frame, origin)
             case _:
                 self.columns.add_rows(origin, self.indicator(node, frame), one, none)
 
-    def _bounds(self, node: core.Comparison, body: Affine) -> tuple[Floats, Floats]:
-        """Bounds of ``left - right`` under a comparison."""
+    def _comparison(self, node: core.Comparison, frame: Frame) -> tuple[Affine, Floats, Floats]:
+        """What lies between which bounds when a comparison of numbers holds."""
+        body = self.value(node.left, frame) - self.value(node.right, frame)
         none, zero = np.full(body.size, np.inf), np.zeros(body.size)
-        if node.operator == "<=":
-            return -none, zero
-        if node.operator == ">=":
-            return zero, none
-        if node.operator == "==":
-            return zero, zero
-        integer = np.concatenate(self.columns.integer)
-        if node.operator in "<>" and integer[body.column].all() and whole(body.coefficient) and whole(body.constant):
-            return (-none, zero - 1.0) if node.operator == "<" else (zero + 1.0, none)
+        match node.operator:
+            case "<=":
+                return body, -none, zero
+            case ">=":
+                return body, zero, none
+            case "==":
+                return body, zero, zero
+        if self.whole_numbered(body):
+            match node.operator:
+                case "<":
+                    return body, -none, zero - 1.0
+                case ">":
+                    return body, zero + 1.0, none
+                case "!=":
+                    return self.indicator(node, frame), zero + 1.0, none
         message = f"'{node.operator}' between numbers that depend on the placement cannot be stated"
         raise InputError([Diagnostic(message, node.span, "use <=, >= or ==")])
 
@@ -98,17 +103,40 @@ class Grounder(Numbers):
 
     def _sufficient(self, part: core.Expression, frame: Frame) -> Affine:
         """0/1 that may be 1 only where the part holds (it need not be)."""
-        if isinstance(part, core.Comparison) and part.of == "number" and self.truth_of_data(part, frame) is None:
+        if self.truth_of_data(part, frame) is not None:
+            return self.indicator(part, frame)
+        match part:
+            case core.Logic(operator="=>", parts=(left, right)):
+                return self._sufficient(core.Logic("or", (core.Not(left, left.span), right), part.span), frame)
+            case core.Logic(operator="or", parts=parts):
+                total = affine.data(np.zeros(frame.size))
+                for one in parts:
+                    total = total + self._sufficient(one, frame)
+                return self._at_most(total, np.arange(frame.size), frame.size)
+            case core.Logic(operator="and", parts=parts):
+                every = np.tile(np.arange(frame.size), len(parts))
+                return self._at_most(stack([self._sufficient(one, frame) for one in parts]), every, frame.size)
+            case core.Forall(binders=binders, body=body):
+                inner, parent = self.expand(frame, binders)
+                return self._at_most(self._sufficient(body, inner), parent, frame.size)
+        if isinstance(part, core.Comparison) and part.of == "number":
             column = self.columns.add(frame.size, 0, 1, True)
-            body = self.value(part.left, frame) - self.value(part.right, frame)
-            lower, upper = self._bounds(part, body)
-            every = np.arange(frame.size)
-            self.columns.constraints.append(
-                Implication(self.origin, every, column, np.ones(frame.size, dtype=bool),
-                            rows_of(self.origin, body, lower, upper))
-            )  # fmt: skip
+            self._require_where(column, part, frame)
             return affine.of_columns(column)
         return self.indicator(part, frame)
+
+    def _at_most(self, body: Affine, parent: Integers, rows: int) -> Affine:
+        """New 0/1 columns, one a row, each at most every row of the body that belongs to it."""
+        column = affine.of_columns(self.columns.add(rows, 0, 1, True))
+        none = np.full(body.size, np.inf)
+        self.columns.add_rows(self.origin, body - column.take(parent), np.zeros(body.size), none)
+        return column
+
+    def _require_where(self, literal: Integers, node: core.Comparison, frame: Frame) -> None:
+        """The comparison holds in each row whose literal, a 0/1 column, is one."""
+        rows = rows_of(self.origin, *self._comparison(node, frame))
+        every, true = np.arange(frame.size), np.ones(frame.size, dtype=bool)
+        self.columns.constraints.append(Implication(self.origin, every, literal, true, rows))
 
     def _imply(self, left: core.Expression, right: core.Expression, frame: Frame, name: str, span: Span) -> None:
         known = self.truth_of_data(left, frame)
@@ -120,12 +148,7 @@ class Grounder(Numbers):
         if isinstance(right, core.Comparison) and right.of == "number":
             literal = single_columns(self.indicator(left, frame))
             if literal is not None:
-                body = self.value(right.left, frame) - self.value(right.right, frame)
-                lower, upper = self._bounds(right, body)
-                every = np.arange(frame.size)
-                implied = rows_of(self.origin, body, lower, upper)
-                true = np.ones(frame.size, dtype=bool)
-                self.columns.constraints.append(Implication(self.origin, every, literal, true, implied))
+                self._require_where(literal, right, frame)
                 return
         self._clause([core.Not(left, left.span), right], frame)
 

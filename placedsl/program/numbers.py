@@ -70,7 +70,7 @@ class Numbers(Relations):
             case core.Largest(operator=op, items=items):
                 values = [self.value(i, frame) for i in items]
                 group = np.tile(np.arange(frame.size), len(values))
-                stacked = _stack(values)
+                stacked = stack(values)
                 return self._extreme(op, stacked, group, frame.size, node.span)
             case core.Conditional(condition=condition, then=then, otherwise=otherwise):
                 chosen = self.condition(condition, frame)
@@ -169,6 +169,11 @@ class Numbers(Relations):
             return affine.of_columns(out)
         raise InputError([Diagnostic("this product of two decisions is not linear", span,
                                      "one of the two must be a 0/1 decision such as (v on d)")])  # fmt: skip
+
+    def whole_numbered(self, body: Affine) -> bool:
+        """Whether an expression is a whole number at every point."""
+        integer = np.concatenate(self.columns.integer)
+        return bool(integer[body.column].all() and whole(body.coefficient) and whole(body.constant))
 
     def binary(self, columns: Integers) -> bool:
         """All of these columns are 0/1."""
@@ -274,9 +279,7 @@ class Numbers(Relations):
             high = core.Comparison(">=", node.left, node.right, node.span)
             both = self.indicator(core.Logic("and", (low, high), node.span), frame)
             return both if node.operator == "==" else affine.data(np.ones(frame.size)) - both
-        integer = np.concatenate(self.columns.integer)
-        whole_numbered = integer[body.column].all() and whole(body.coefficient) and whole(body.constant)
-        if not whole_numbered:
+        if not self.whole_numbered(body):
             message = "a comparison of real numbers can only be required, or implied by a condition"
             hint = (
                 "write condition => comparison, or with 'or' and both sides closed: load(d) >= 5 ms or load(e) <= 2 ms"
@@ -325,7 +328,7 @@ def whole(values: Floats) -> bool:
     return bool((values == np.round(values)).all())
 
 
-def _stack(values: list[Affine]) -> Affine:
+def stack(values: list[Affine]) -> Affine:
     """One above the other."""
     offset, parts = 0, []
     total = sum(v.size for v in values)

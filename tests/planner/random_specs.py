@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 _CUSTOM = (
     "count(v in nodes: v on {a}) <= {k}",
@@ -122,3 +123,47 @@ def long_spec(lines: int) -> str:
     out += ["    few: forall d in gpu: count(v in nodes: v on d) <= 4000"]
     out += [""] * (lines - len(out))
     return "\n".join(out) + "\n"
+
+
+def random_formulas(seed: int) -> str:
+    """A random spec whose custom constraints are nested at random."""
+    rng = random.Random(1000 + seed)
+    text = random_spec(seed).split("    custom0")[0].rstrip()
+    if "subject to" not in text:
+        text += "\nsubject to"
+    names = re.findall(r"node (\w+) ", text)
+    families = re.findall(r"device (\w+)\[(\d+)\]", text)
+    devices = [f"{name}[{i + 1}]" for name, count in families for i in range(int(count))]
+    formulas = [_formula(rng, names, devices, rng.randint(0, depth), reals=True) for depth in (3, 2)]
+    return "\n".join([text, *(f"    formula{i}: {f}" for i, f in enumerate(formulas))]) + "\n"
+
+
+def _formula(rng: random.Random, names: list[str], devices: list[str], depth: int, *, reals: bool) -> str:
+    """A condition; comparisons of real numbers only where they are required, not where they are a premise."""
+    if depth == 0:
+        return _atom(rng, names, devices, reals)
+    operator = rng.choice(["and", "or", "=>", "not", "==", "!="])
+    if operator == "not":
+        return f"(not {_formula(rng, names, devices, depth - 1, reals=False)})"
+    left, right = (reals and operator in sides for sides in (("and", "or"), ("and", "or", "=>")))
+    first = _formula(rng, names, devices, depth - 1, reals=left)
+    return f"({first} {operator} {_formula(rng, names, devices, depth - 1, reals=right)})"
+
+
+def _atom(rng: random.Random, names: list[str], devices: list[str], reals: bool) -> str:
+    d, e, v = rng.choice(devices), rng.choice(devices), rng.choice(names)
+    atoms = [
+        f"({v} on {d})",
+        f"({v} on {d})",
+        f"(count(v in nodes: v on {d}) {rng.choice(['<=', '>=', '==', '<', '>', '!='])} {rng.randint(0, 4)})",
+        f"(forall v in nodes where v.memory >= 2 MiB: v on {d} or v on {e})",
+        f"(count(d in devices: count(v in nodes: v on d) >= 1) <= {rng.randint(1, 3)})",
+    ]
+    numbers = [
+        f"load({d})", f"max(load({d}), load({e}))", f"min(load({d}), load({e}))", "time_per_sample",
+        f"memory({d}) / (1 MiB) * 1 ms", f"sum(v in nodes where v.supported[{d}]: v.time[{d}] * (v on {d}))",
+        f"(({v} on {d}) * load({e}))",
+    ]  # fmt: skip
+    if reals:
+        atoms += [f"({rng.choice(numbers)} {rng.choice(['<=', '>='])} {rng.choice([1, 3, 6, 12, 25])} ms)"] * 3
+    return rng.choice(atoms)
