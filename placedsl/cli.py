@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ from placedsl.diagnostics import Diagnostic, InputError, PlacedslError, UsageErr
 
 _EXIT_FAULT = 70
 _EXIT_USAGE = 2
+_EXIT_LIMIT = 4
+_EXIT_NOTHING = 5
 
 
 class _Quantity(click.ParamType[float]):
@@ -93,6 +97,8 @@ def solve(
     target = None if json_file in (None, "-") else Path(str(json_file))
     if target is not None and not target.parent.is_dir():
         raise UsageError(f"--json {target}: there is no folder '{target.parent}'")
+    if target is not None and target.is_dir():
+        raise UsageError(f"--json {target}: this is a folder")
     if picture is not None:
         pictures.check(picture)
     with ProgressLine(loaded.problem.objectives[0], quiet) as line:
@@ -221,7 +227,7 @@ def main(arguments: list[str] | None = None) -> int:
         return int(cli.main(args=arguments, prog_name="placedsl", standalone_mode=False) or 0)
     except click.exceptions.Abort:
         click.echo("stopped", err=True)
-        return 5
+        return _EXIT_NOTHING
     except click.ClickException as problem:
         problem.show()
         return _EXIT_USAGE
@@ -233,14 +239,14 @@ def main(arguments: list[str] | None = None) -> int:
         return problem.exit_code
     except KeyboardInterrupt:
         click.echo("stopped", err=True)
-        return 5
+        return _EXIT_NOTHING
     except BrokenPipeError:
         return _EXIT_FAULT
     except MemoryError:
         click.echo(
             "error: the memory of this machine was not enough; contract the graph, or ask for fewer devices", err=True
         )
-        return 5
+        return _EXIT_NOTHING
     except Exception as problem:  # noqa: BLE001 - the last line of defence: our own fault, told without a traceback
         _fault(problem)
         return _EXIT_FAULT
@@ -266,4 +272,11 @@ def _fault(problem: Exception) -> None:
 
 def run() -> None:
     """The entry point."""
-    sys.exit(main())
+    code = main()
+    if code in (_EXIT_LIMIT, _EXIT_NOTHING):
+        # After an interrupt within an import CPython ends itself by the signal, though it was handled.
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import placedsl
+from placedsl import placement as placements
 from placedsl.answer import Answer
 from placedsl.export.spec import spec_of_workload
-from placedsl.graph.readers import read
+from placedsl.graph.readers import load, read
 
 TABLE = "published/throughput.csv"
 INPUTS = "dnn-partitioning/throughput-inputs"
@@ -58,6 +59,42 @@ def test_program_columns(workloads: Path, tmp_path: Path, solver: str, contiguou
             )
             assert f"{answer.value:.2f}" == row[column]
             assert answer.termination == "optimal"
+
+
+@pytest.mark.workloads
+def test_expert_column(workloads: Path, tmp_path: Path) -> None:
+    """What the authors' placements by hand cost: the evaluator alone, nothing is solved."""
+    compared = 0
+    for row in rows(workloads):
+        file = workloads / INPUTS / row["file"]
+        expert = workloads / "dnn-partitioning" / "human-experts" / f"{file.stem}_expert.json"
+        if row["granularity"] == "layer" and expert.is_file():
+            text = spec_of_workload(read(file, "dnn-partitioning"), file, tmp_path, contiguous=True)
+            spec = placedsl.loads(text, tmp_path)
+            found = spec.evaluate(placements.read(spec.problem, load(expert)))
+            assert f"{found.objectives[0]:.2f}" == row["expert_tps"]
+            assert not found.violations
+            compared += 1
+    assert compared >= 4
+
+
+@pytest.mark.workloads
+def test_pipedream_profiles(workloads: Path) -> None:
+    """Every profile can be placed; layers keep their forward and backward node together."""
+    for file in sorted((workloads / "pipedream").glob("*.txt")):
+        if file.name.startswith("LICENSE"):
+            continue
+        text = f'graph from "{file.name}"\ndevice gpu[2]: accelerator {{ memory = 32 GiB }}\ndevice cpu: host\n'
+        text += "interconnect { bandwidth = 16 GB/s }\nminimize time_per_sample\nsubject to\n"
+        answer = placedsl.loads(text + "    memory\n    contiguous\n    colocated by layer\n", file.parent).solve(
+            time_limit=5
+        )
+        assert answer.placement is not None, file.name
+        layers = answer.problem.graph.attributes["layer"]
+        where: dict[str, set[int]] = {}
+        for layer, device in zip(layers, answer.placement, strict=True):
+            where.setdefault(layer, set()).add(device)
+        assert all(len(devices) == 1 for devices in where.values()), file.name
 
 
 @pytest.mark.workloads
