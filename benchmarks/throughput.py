@@ -25,7 +25,8 @@ from placedsl import placement as placements
 from placedsl.answer import Answer
 from placedsl.export.spec import spec_of_workload
 from placedsl.graph.readers import load, read
-from placedsl.planner import Request, solve
+from placedsl.planner import solve
+from placedsl.request import Request
 
 WORKLOADS = Path(os.environ.get("PLACEDSL_WORKLOADS", Path(__file__).resolve().parents[2] / "shared" / "workloads"))
 INPUTS = WORKLOADS / "dnn-partitioning" / "throughput-inputs"

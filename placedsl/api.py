@@ -46,7 +46,8 @@ class Spec:
         ``solver`` auto, cp-sat, highs, pyomo (or pyomo:NAME), mip, cvxpy; ``method`` auto, dp, program;
         ``time_limit`` seconds; ``gap`` relative; ``progress`` hears (value, bound, seconds).
         """
-        from placedsl.planner import Request, solve
+        from placedsl.planner import solve
+        from placedsl.request import Request
 
         request = Request(solver, method, time_limit, gap, workers, seed)
         return solve(self.problem, self.elaborated.checked_formulations, request, progress, self.read_seconds)
@@ -63,14 +64,16 @@ class Spec:
         """Ground the problem as solving would; InputError for what cannot be stated, as a product of two loads."""
         from placedsl.formulation import choose
         from placedsl.program.build import build
+        from placedsl.request import Request, settled
 
+        settled(self.problem, Request())
         build(self.problem, choose(self.problem, self.elaborated.checked_formulations()))
 
     def explain(self, *, solver: str | None = None, method: str | None = None) -> str:
         """The elaborated spec, and which path will be taken and why."""
-        from placedsl.planner import Request
         from placedsl.report.elaborated import elaborated
         from placedsl.report.explain import explain
+        from placedsl.request import Request
 
         analysis = explain(self.problem, self.elaborated.checked_formulations, Request(solver, method))
         comment = "\n".join(f"# {line}".rstrip() for line in analysis.rstrip().split("\n"))

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from placedsl.algorithms import contiguous, local_search
 from placedsl.algorithms.simple_bound import simple_bound
 from placedsl.answer import Answer, gap
-from placedsl.diagnostics import PlacedslError, UsageError, nearest
+from placedsl.diagnostics import PlacedslError, UsageError
 from placedsl.expressions import Provided
 from placedsl.formulation import Formulation, choose
 from placedsl.graph.graph import Floats, Integers
@@ -25,63 +24,12 @@ from placedsl.lowering.lower import lower
 from placedsl.problem import Problem
 from placedsl.program.build import Grounded, build
 from placedsl.program.program import LinearProgram
+from placedsl.request import Request, settled, solvers_for
 from placedsl.solvers.interface import Budget, Outcome
 from placedsl.solvers.isolated import run_isolated
 from placedsl.solvers.registry import get
 from placedsl.units import show
 from placedsl.versions import versions
-
-METHODS = ("auto", "dp", "program")
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is asked for.  None: as the spec's ``solve`` block says, else the default.
-
-    ``start``: whether a program may start from a placement that is found beforehand.
-    """
-
-    solver: str | None = None
-    method: str | None = None
-    time_limit: float | None = None
-    gap: float | None = None
-    workers: int | None = None
-    seed: int | None = None
-    start: bool = True
-
-
-def settled(problem: Problem, request: Request) -> Request:
-    """The request with the spec's settings and the defaults filled in; UsageError for what does not exist."""
-    said = problem.settings
-    method = request.method or said.method or "auto"
-    if method not in METHODS:
-        raise UsageError(f"there is no method '{method}' ({nearest(method, METHODS)})")
-    solver = request.solver or said.solver or "auto"
-    if solver != "auto":
-        get(solver)
-    chosen = [request.gap, said.gap, SAME]
-    limit = request.time_limit if request.time_limit is not None else said.time_limit
-    if limit is not None and limit <= 0:
-        raise UsageError("a time limit is longer than zero, as in --time-limit 60s")
-    return Request(
-        solver, method, limit,
-        next(g for g in chosen if g is not None),
-        next(w for w in (request.workers, said.workers, 0) if w is not None),
-        next(s for s in (request.seed, said.seed, 0) if s is not None),
-        request.start,
-    )  # fmt: skip
-
-
-def solvers_for(problem: Problem, name: str | None) -> tuple[str, ...]:
-    """The solvers to try in turn: the one that is named, or for ``auto`` those that do best on such problems.
-
-    docs/results.md has the times: CP-SAT proves contiguous splits several times faster, HiGHS the others.
-    """
-    if name not in (None, "auto"):
-        return (str(name),)
-    chained = problem.rule("contiguous") is not None or problem.rule("convex") is not None
-    wanted = ("cp-sat", "highs") if chained else ("highs", "cp-sat")
-    return tuple(n for n in wanted if get(n).available() is not None) or wanted[:1]
 
 
 def solve(

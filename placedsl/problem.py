@@ -45,7 +45,7 @@ class Objective:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the ``solve`` block pins; None is "not said"."""
+    """What the ``solve`` block pins; None is "not said".  ``places``: where its names stand."""
 
     time_limit: float | None = None
     gap: float | None = None
@@ -53,6 +53,7 @@ class Settings:
     method: str | None = None
     workers: int | None = None
     seed: int | None = None
+    places: Mapping[str, Span] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from placedsl import expressions as core
-from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
+from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
 from placedsl.formulation import Formulation
 from placedsl.graph.graph import Graph
 from placedsl.graph.readers import read as read_graph
@@ -202,6 +202,7 @@ class _Elaboration:
     def read_settings(self) -> Settings:
         known = {"time_limit": TIME, "gap": NUMBER, "workers": NUMBER, "seed": NUMBER}
         words: dict[str, str] = {}
+        places: dict[str, Span] = {}
         numbers: list[syntax.Entry] = []
         statements = self.all(syntax.Solve)
         for extra in statements[1:]:
@@ -211,6 +212,7 @@ class _Elaboration:
                 match entry.value:
                     case syntax.Name(name=word) | syntax.Text(value=word):
                         words[entry.name.text] = word
+                        places[entry.name.text] = self.constants.span(entry.value)
                     case _:
                         self.constants.error(entry.value, "a name is expected here")
             elif entry.name.text not in known:
@@ -219,11 +221,18 @@ class _Elaboration:
             else:
                 numbers.append(entry)
         values = deployment.entry_values(self.constants, tuple(numbers), known, "'solve'")
-        given: dict[str, Any] = {k: v for k, (v, _) in values.items()}
-        for name in ("workers", "seed"):
-            if name in given:
-                given[name] = int(given[name])
+        given: dict[str, Any] = {}
+        for name, (value, entry) in values.items():
+            if name in ("workers", "seed") and not value.is_integer():
+                self.constants.error(entry.value, f"'{name}' is a whole number")
+            elif name == "gap" and value >= 1:
+                self.constants.error(entry.value, "a gap is below 100%", "as in gap = 1%")
+            elif name in ("workers", "time_limit") and not value:
+                self.constants.error(entry.value, f"'{name}' cannot be zero")
+            else:
+                given[name] = int(value) if name in ("workers", "seed") else value
         given |= words
+        given["places"] = places
         return Settings(**given)
 
     # sets, objectives, rules

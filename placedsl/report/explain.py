@@ -9,9 +9,9 @@ import numpy as np
 from placedsl.algorithms import contiguous
 from placedsl.formulation import Formulation, choose
 from placedsl.lowering.lower import lower
-from placedsl.planner import Request, settled, solvers_for
 from placedsl.problem import Problem
 from placedsl.program.build import build
+from placedsl.request import Request, settled, solvers_for
 from placedsl.solvers.registry import get
 
 

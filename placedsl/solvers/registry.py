@@ -25,7 +25,8 @@ _MADE: dict[str, Callable[[], Solver]] = {
     "pyomo:scip": lambda: Pyomo(backend="scip"),
 }
 
-_ALSO = {"mip:cbc": "mip", "pyomo:highs": "pyomo"}
+#: Further names of the same solvers.
+ALSO = {"mip:cbc": "mip", "pyomo:highs": "pyomo"}
 
 
 def names() -> tuple[str, ...]:
@@ -35,9 +36,9 @@ def names() -> tuple[str, ...]:
 
 def get(name: str) -> Solver:
     """The solver of that name, installed or not."""
-    made = _MADE.get(_ALSO.get(name, name))
+    made = _MADE.get(ALSO.get(name, name))
     if made is None:
-        raise UsageError(f"there is no solver '{name}'; {nearest(name, (*_MADE, *_ALSO))}")
+        raise UsageError(f"there is no solver '{name}'; {nearest(name, (*_MADE, *ALSO))}")
     return made()
 
 

@@ -10,8 +10,9 @@ import pytest
 from placedsl import loads
 from placedsl.answer import Answer
 from placedsl.diagnostics import UsageError
-from placedsl.planner import Request, solve, solvers_for
+from placedsl.planner import solve
 from placedsl.program.program import LinearProgram
+from placedsl.request import Request, solvers_for
 from placedsl.solvers.interface import Budget, Outcome, Progress
 from placedsl.solvers.isolated import run_isolated
 

@@ -56,7 +56,8 @@ def compare(path: str, first: int, last: int) -> tuple[int, int]:
     from brute_force import best
     from random_specs import random_formulas, random_spec
 
-    from placedsl.planner import Request, solve
+    from placedsl.planner import solve
+    from placedsl.request import Request
 
     request = Request("highs", workers=1) if path == "auto" else Request(path, "program", workers=1)
     run = functools.partial(solve, request=request, isolated=False)
