@@ -18,7 +18,7 @@ from placedsl.graph.readers import read as read_graph
 from placedsl.language import deployment, library, parameters, syntax
 from placedsl.language.assemble import graph_in_seconds, labels_of, oriented, transfers
 from placedsl.language.checking import Checker
-from placedsl.language.inline_graph import read_inline
+from placedsl.language.inline_graph import read_inline, stand_in
 from placedsl.language.parameters import bare_names
 from placedsl.language.vocabulary import (
     DEVICE_ATTRIBUTES,
@@ -99,8 +99,11 @@ class _Elaboration:
         self.repeated_definitions()
         named = self.named_rules()
         if graph is None:
-            self.fail()
-            raise InputError(self.found)
+            inline = self.all(syntax.GraphInline)
+            if not inline:
+                self.fail()
+                raise InputError(self.found)
+            graph = stand_in(inline[0], self.source)
         dimensions = {k: DEVICE_ATTRIBUTES[k] for d in machine.devices for k in d.attributes}
         words = vocabulary(graph, machine, dimensions)
         words = replace(

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from placedsl import expressions as core
-from placedsl.diagnostics import Diagnostic, InputError, Span, nearest
+from placedsl.diagnostics import InputError, Source, Span, nearest
 from placedsl.graph.build import Place, build, column, edge_costs
 from placedsl.graph.graph import Graph
 from placedsl.language import syntax
@@ -195,6 +195,24 @@ def read_inline(statement: syntax.GraphInline, checker: Checker, families: list[
     )  # fmt: skip
 
 
+def stand_in(statement: syntax.GraphInline, source: Source) -> Graph:
+    """A graph with the names of one that could not be read, so that the rest of the spec can be checked."""
+    nodes = {item.name.text: item for item in statement.items if isinstance(item, syntax.Node)}
+    count = len(nodes)
+    attributes: dict[str, np.ndarray] = {}
+    for node in nodes.values():
+        for entry in node.block:
+            if entry.name.text not in _KNOWN:
+                blank = np.full(count, None, dtype=object) if isinstance(entry.value, syntax.Text) else np.zeros(count)
+                attributes.setdefault(entry.name.text, blank)
+    ids, zero, none = tuple(nodes), np.zeros(count), np.zeros(0, dtype=np.int64)
+    return Graph(
+        ids=ids, names=ids, time={}, memory=zero, backward=zero > 0, attributes=attributes, edge_source=none,
+        edge_target=none, edge_tensor=none, tensor_producer=none, tensor_time=zero[:0], tensor_bytes=zero[:0],
+        time_in_seconds=True, source=source,
+    )  # fmt: skip
+
+
 def _edge_word(statement: syntax.GraphInline, index: int, field: str | None) -> syntax.Word:
     """The word of a chain that edge number ``index`` comes from."""
     seen = 0
@@ -204,6 +222,3 @@ def _edge_word(statement: syntax.GraphInline, index: int, field: str | None) -> 
                 return item.names[index - seen + (0 if field == "source" else 1)]
             seen += len(item.names) - 1
     return syntax.Word(statement.at, "")
-
-
-__all__ = ["Diagnostic", "read_inline"]
