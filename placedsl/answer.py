@@ -9,7 +9,7 @@ from placedsl.cost.evaluate import Evaluation
 from placedsl.problem import Problem
 
 #: How an answer's termination becomes the exit code of the command.
-EXIT_SOLVED, EXIT_INFEASIBLE, EXIT_LIMIT, EXIT_NOTHING, EXIT_FAULT = 0, 3, 4, 5, 70
+EXIT_SOLVED, EXIT_INFEASIBLE, EXIT_LIMIT, EXIT_NOTHING = 0, 3, 4, 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class Answer:
             return EXIT_INFEASIBLE
         if self.termination in ("time_limit", "interrupted"):
             return EXIT_LIMIT if self.placement is not None else EXIT_NOTHING
-        return EXIT_LIMIT if self.placement is not None else EXIT_FAULT
+        return EXIT_LIMIT if self.placement is not None else EXIT_NOTHING
 
     def device_of(self) -> dict[int | str, str]:
         """Node id as in the graph to device name."""

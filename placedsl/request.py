@@ -43,7 +43,7 @@ def settled(problem: Problem, request: Request) -> Request:
                 raise UsageError(f"{message}; {hint}")
             wrong.append(Diagnostic(message, said.places.get(what), hint))
     if wrong:
-        raise InputError(wrong)
+        raise InputError(sorted(wrong, key=lambda d: d.span.column + 10_000 * d.span.line if d.span else 0))
     chosen = [request.gap, said.gap, SAME]
     limit = request.time_limit if request.time_limit is not None else said.time_limit
     if limit is not None and limit <= 0:

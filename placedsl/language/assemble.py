@@ -96,6 +96,9 @@ def link_to_host(machine: Machine, device: Device) -> tuple[Link | None, Diagnos
     own = [link for link in found if device.name in (link.source, link.target)] or found
     if not own:
         return machine.interconnect, None
+    if not any(link.both for link in own) and len({link.source for link in own}) == 1:
+        hint = f"'{device.family}' reads and writes over it: write <->, or give the link the other way as well"
+        return None, Diagnostic("this link goes one way only", own[-1].span, hint)
     if len({(link.bandwidth, link.latency) for link in own}) > 1:
         text = " and ".join(show(link.bandwidth, BANDWIDTH) for link in own[:2])
         hint = f"'{device.family}' has links of {text}; reading and writing take one bandwidth here"

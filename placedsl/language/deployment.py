@@ -120,6 +120,8 @@ def machine(
             latency = values["latency"][0] if "latency" in values else 0.0
             place = checker.source.span(*only.at)
             general = Link("", "", True, values["bandwidth"][0], latency, place)
+        elif "bandwidth" in values:
+            checker.error(values["bandwidth"][1].value, "a bandwidth of zero carries nothing")
         elif not any(e.name.text == "bandwidth" for e in only.block):
             place_word = only.name or syntax.Word(only.at, "interconnect")
             checker.error(place_word, "this interconnect has no bandwidth", "as in { bandwidth = 25 GB/s }")

@@ -114,6 +114,7 @@ class _Elaboration:
         sets, words = self.read_sets(words)
         objectives = self.read_objectives(minimize, words)
         rules = self.read_rules(named, words)
+        own = [library.check_formulation(s, self.source, words, self.found) for s in self.all(syntax.Formulation)]
         transfer, size, missing = transfers(graph, machine, self.source)
         self.found += [] if self.found else missing
         self.fail()
@@ -127,7 +128,7 @@ class _Elaboration:
             size=size, before=before, after=after, orientation=orientation, groups=groups,
             time_unit="s" if graph.time_in_seconds else "",
         )  # fmt: skip
-        return Elaborated(problem, self.module, words, self.parameters, lambda: library.formulations(words))
+        return Elaborated(problem, self.module, words, self.parameters, lambda: own + library.formulations(words))
 
     def fail(self) -> None:
         """Raise what has been found so far, in the order of the text."""
@@ -249,7 +250,7 @@ class _Elaboration:
                 self.error(statement.name.at, f"set '{name}' is declared twice")
             elif name in words.sets:
                 self.error(statement.name.at, f"'{name}' is the name of another set already")
-        waiting = dict(statements)
+        waiting = {name: statement for name, statement in statements.items() if name not in words.sets}
         while waiting:
             ready = [n for n, s in waiting.items() if not (bare_names(s.value) & waiting.keys())]
             if not ready:

@@ -53,12 +53,15 @@ def check_formulation(
     """Resolve a formulation; what is wrong goes to ``found``."""
     variables: dict[str, Variable] = {}
     schedules: list[str] = []
+    before = len(found)
     for clause in statement.clauses:
         if isinstance(clause, syntax.Schedule):
             schedules.append(clause.name.text)
         if isinstance(clause, syntax.Variable):
             checker = Checker(source, vocabulary, {}, found)
             variables[clause.name.text] = _variable(checker, clause)
+    if len(found) > before:  # what uses the variables would be told wrong for it
+        return Formulation(statement.name.text, (), variables, {}, (), {}, source.span(*statement.at))
     words = replace(
         vocabulary,
         variables={n: tuple(s for b in v.binders for s in b.sorts) for n, v in variables.items()},
@@ -79,6 +82,18 @@ def check_formulation(
                 checker.error(clause.variable, f"there is no variable '{clause.variable.text}'",
                               nearest(clause.variable.text, variables))  # fmt: skip
             tight[clause.variable.text] = tuple(_rules(checker, clause.rules))
+    own = Checker(source, words, {}, found)
+    for schedule in [c.name for c in statement.clauses if isinstance(c, syntax.Schedule)]:
+        if schedule.text not in SCHEDULES:
+            own.error(schedule, f"there is no schedule '{schedule.text}'", nearest(schedule.text, SCHEDULES))
+    if not schedules:
+        own.error(
+            statement.name, "this formulation does not say under which schedule it holds", "as in schedule pipedream"
+        )
+    if "on" not in provides:
+        own.error(
+            statement.name, "this formulation does not provide where a node is", "as in provides v on d = x[v, d]"
+        )
     return Formulation(
         statement.name.text, tuple(schedules), variables, provides, tuple(rules), tight, source.span(*statement.at)
     )

@@ -12,7 +12,8 @@ from placedsl.units import exact
 
 _ORDER = (
     syntax.GraphFile, syntax.GraphInline, syntax.Param, syntax.DeviceFamily, syntax.LinkBetween, syntax.Interconnect,
-    syntax.SetOf, syntax.ConstraintDefinition, syntax.Schedule, syntax.Minimize, syntax.Subject, syntax.Solve,
+    syntax.SetOf, syntax.ConstraintDefinition, syntax.Formulation, syntax.Schedule, syntax.Minimize, syntax.Subject,
+    syntax.Solve,
 )  # fmt: skip
 
 

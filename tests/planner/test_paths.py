@@ -161,6 +161,41 @@ def test_another_solver_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert named.termination == "error"
 
 
+OWN = """
+formulation mine {
+    schedule pipedream
+    var y[v in nodes, d in devices where v.supported[d]]: binary
+    var cut[t in tensors, d in accelerators] in 0..1
+    provides v on d = y[v, d]
+    provides memory(d) = sum(v in nodes: v.memory * y[v, d])
+    provides load(d) = sum(v in nodes: v.time[d] * y[v, d]) + sum(t in tensors: t.transfer[d] * cut[t, d])
+    provides time_per_sample = max(d in devices: load(d))
+    subject to
+        once: forall v in nodes: sum(d in devices: y[v, d]) == 1
+        into: forall (t, v) in reads, d in accelerators: cut[t, d] >= y[v, d] - y[t.producer, d]
+        away: forall (t, v) in reads, d in accelerators: cut[t, d] >= y[t.producer, d] - y[v, d]
+}
+"""
+
+
+def test_formulation_of_the_spec_comes_first() -> None:
+    spec = loads(FREE + OWN)
+    assert "formulation mine (<text>)" in spec.explain()
+    answer = spec.solve()
+    assert answer.termination == "optimal"
+    assert answer.value == pytest.approx(answer_of(FREE).value)
+    assert loads(spec.explain()).solve().value == pytest.approx(answer.value)
+
+
+def test_a_wrong_formulation_is_found_out() -> None:
+    """Its program counts half of the work; what it proves is not what the evaluator finds."""
+    wrong = OWN.replace("provides load(d) = sum", "provides load(d) = 0.5 * sum")
+    assert wrong != OWN
+    answer = answer_of(FREE + wrong)
+    assert answer.termination == "error"
+    assert answer.placement is not None
+
+
 def test_impossible_before_any_solver() -> None:
     answer = answer_of(
         FREE.replace("time = {accelerator: 4 ms, host: 9 ms}", "time = {tpu: 1 ms}") + "device tpu[0]: accelerator\n"
