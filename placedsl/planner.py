@@ -31,6 +31,9 @@ from placedsl.solvers.registry import get
 from placedsl.units import show
 from placedsl.versions import versions
 
+#: What is this small a share of the largest value of an objective is zero.
+_NOTHING = 1e-9
+
 
 def solve(
     problem: Problem,
@@ -63,6 +66,7 @@ class _Run:
         self.best = Incumbent(problem, progress, self.began)
         self.read_seconds, self.build_seconds = read_seconds, 0.0
         self.relaxed: Integers | None = None
+        self.nothing = 0.0
         self.notes: list[str] = []
         self.method, self.solver = "none", ""
         self.used_versions = versions()
@@ -231,6 +235,11 @@ class _Run:
                 objective=position, fixed=fixed, hint=hint,
             )  # fmt: skip
             self.build_seconds += time.monotonic() - start
+            self.nothing = _NOTHING * _largest(lowered.program)
+            strict = next((n for n in lowered.notes if n.rewrite.startswith("strict")), None)
+            if strict is not None:
+                note = f"{strict.constraint}: {strict.rewrite}; placements within the margin were not considered"
+                self.notes += [note] if note not in self.notes else []
             left = self.left
             if left is not None and left <= 0:
                 return "time_limit", "the time limit was reached before the solver could start"
@@ -288,7 +297,10 @@ class _Run:
                 broken = "; ".join(v.message for v in self.best.refused.violations[:3])
                 return "error", f"the evaluator refuses the placement that {self.solver} gave: {broken}"
             return outcome.termination, outcome.message
-        distance = gap(self.best.evaluation.objectives[position], self.best.bounds[position])
+        value = self.best.evaluation.objectives[position]
+        if abs(value) <= self.nothing and value - self.best.bounds[position] <= self.nothing:
+            self.best.bound(value, position, claimed=True)  # zero, as far as numbers of this size can tell
+        distance = gap(value, self.best.bounds[position])
         if outcome.termination == "infeasible":
             return "error", f"{self.solver} calls infeasible what a verified placement satisfies; try another solver"
         if distance <= SAME:
@@ -300,3 +312,9 @@ class _Run:
                 f"{self.solver} reports {outcome.termination}, but the verified value is {distance:.2g} from the bound"
             )
         return outcome.termination, outcome.message
+
+
+def _largest(program: LinearProgram) -> float:
+    """The largest absolute value that the objective can take, as far as its columns have bounds."""
+    ends = np.maximum(abs(program.lower), abs(program.upper))
+    return float((abs(program.cost) * np.where(np.isfinite(ends), ends, 0.0)).sum())

@@ -46,10 +46,12 @@ EXACT: dict[str, Compare] = {
     "!=": _differ,
 }
 
-#: Comparisons of numbers that the placement decides; ``<`` and ``>`` have no tolerance.
+#: Comparisons of numbers that the placement decides; what is the same is neither less nor greater.
 TOLERANT: dict[str, Compare] = EXACT | {
     "<=": at_most,
     ">=": lambda a, b: at_most(b, a),
+    "<": lambda a, b: a < b and not same(a, b),
+    ">": lambda a, b: a > b and not same(a, b),
     "==": same,
     "!=": lambda a, b: _differ(a, b) and not same(a, b),
 }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from placedsl.lowering import convex, implication, maximum, pipeline, product
 from placedsl.lowering.bounds import tighten
+from placedsl.lowering.margin import with_margin
 from placedsl.lowering.state import Note, State
 from placedsl.program.affine import merged
 from placedsl.program.program import (
@@ -68,9 +69,13 @@ def lower(
     lower_bound, upper_bound = tighten(program.lower, program.upper, program.integer, blocks)
     state = State(lower_bound, upper_bound, program.integer.copy(), integral, blocks)
     _settle_bounds(program, state)
+    state.blocks[:] = [with_margin(block, state) for block in state.blocks]
+    constraints = [
+        replace(c, rows=with_margin(c.rows, state)) if isinstance(c, Implication) else c for c in program.constraints
+    ]
     kept: list[GlobalConstraint] = []
     for kind, rewrite in _REWRITES:
-        for constraint in program.constraints:
+        for constraint in constraints:
             if isinstance(constraint, kind):
                 if kind.__name__ in native:
                     kept.append(constraint)

@@ -49,7 +49,7 @@ class Columns:
         self.count += size
         return np.arange(self.count - size, self.count)
 
-    def add_rows(self, origin: Origin, body: Affine, lower: Floats, upper: Floats) -> None:
+    def add_rows(self, origin: Origin, body: Affine, lower: Floats, upper: Floats, strict: bool = False) -> None:
         """``lower <= body <= upper``; rows without columns are decided here."""
         if np.isnan(body.coefficient).any() or np.isnan(body.constant).any():
             message = f"'{origin.name}' uses an attribute that some of the elements it ranges over do not have"
@@ -62,8 +62,9 @@ class Columns:
         filled = np.zeros(body.size, dtype=bool)
         filled[body.row] = True
         slack = 1e-9
+        sign = -1.0 if strict else 1.0
         false = ~filled & (
-            (lower > slack * np.maximum(1.0, abs(lower))) | (upper < -slack * np.maximum(1.0, abs(upper)))
+            (lower > sign * slack * np.maximum(1.0, abs(lower))) | (upper < -sign * slack * np.maximum(1.0, abs(upper)))
         )
         self.impossible += [(origin, int(i)) for i in np.flatnonzero(false)]
         kept = filled & ((lower > -np.inf) | (upper < np.inf))
@@ -73,5 +74,5 @@ class Columns:
         origin = Origin(origin.name, origin.span, indices, origin.labels)
         self.rows.append(
             RowBlock(origin, position[body.row[entries]], body.column[entries], body.coefficient[entries],
-                     lower[kept], upper[kept])
+                     lower[kept], upper[kept], strict)
         )  # fmt: skip

@@ -58,11 +58,15 @@ class Grounder(Numbers):
                 self._imply(left, right, frame, name, span)
             case core.Logic(operator="or", parts=parts):
                 self._clause(list(parts), frame)
-            case core.Not(part=core.Logic(operator="=>", parts=(left, right))):
-                self.require(left, frame, name, span)
-                self.require(core.Not(right, right.span), frame, name, span)
+            case core.Not(part=part) if not isinstance(negated(part), core.Not):
+                self.require(negated(part), frame, name, span)
+            case core.Not(part=core.Forall()):
+                self._clause([node], frame)
             case core.Not(part=part):
                 self.columns.add_rows(origin, self.indicator(part, frame), zero, zero)
+            case core.Comparison(of="truth", left=left, right=right) if compares(left) or compares(right):
+                for premise, follows in both_ways(node):
+                    self._clause([core.Not(premise, premise.span), follows], frame)
             case core.Comparison(of="truth", operator=op, left=left, right=right):
                 a, b = self.indicator(left, frame), self.indicator(right, frame)
                 if op == "==":
@@ -70,33 +74,45 @@ class Grounder(Numbers):
                 else:
                     self.columns.add_rows(origin, a + b, one, one)
             case core.Comparison():
-                self.columns.add_rows(origin, *self._comparison(node, frame))
+                sides = self._sides(node, frame)
+                if sides is not None:
+                    self._clause(sides, frame)
+                else:
+                    self.columns.add_rows(origin, *self._comparison(node, frame))
             case core.SetProperty():
                 self._set_property(node, frame, origin)
             case _:
                 self.columns.add_rows(origin, self.indicator(node, frame), one, none)
 
-    def _comparison(self, node: core.Comparison, frame: Frame) -> tuple[Affine, Floats, Floats]:
-        """What lies between which bounds when a comparison of numbers holds."""
+    def _sides(self, node: core.Comparison, frame: Frame) -> list[core.Expression] | None:
+        """``a != b`` of real numbers as ``a < b`` or ``a > b``."""
+        if node.operator != "!=":
+            return None
+        body = self.value(node.left, frame) - self.value(node.right, frame)
+        if self.whole_numbered(body):
+            return None
+        return [core.Comparison(op, node.left, node.right, node.span) for op in ("<", ">")]
+
+    def _comparison(self, node: core.Comparison, frame: Frame) -> tuple[Affine, Floats, Floats, bool]:
+        """What lies between which bounds when a comparison of numbers holds, and whether it keeps off them."""
         body = self.value(node.left, frame) - self.value(node.right, frame)
         none, zero = np.full(body.size, np.inf), np.zeros(body.size)
         match node.operator:
             case "<=":
-                return body, -none, zero
+                return body, -none, zero, False
             case ">=":
-                return body, zero, none
+                return body, zero, none, False
             case "==":
-                return body, zero, zero
+                return body, zero, zero, False
         if self.whole_numbered(body):
             match node.operator:
                 case "<":
-                    return body, -none, zero - 1.0
+                    return body, -none, zero - 1.0, False
                 case ">":
-                    return body, zero + 1.0, none
-                case "!=":
-                    return self.indicator(node, frame), zero + 1.0, none
-        message = f"'{node.operator}' between numbers that depend on the placement cannot be stated"
-        raise InputError([Diagnostic(message, node.span, "use <=, >= or ==")])
+                    return body, zero + 1.0, none, False
+        if node.operator == "!=":
+            return self.indicator(node, frame), zero + 1.0, none, False
+        return (body, -none, zero, True) if node.operator == "<" else (body, zero, none, True)
 
     def _clause(self, parts: list[core.Expression], frame: Frame) -> None:
         total = affine.data(np.zeros(frame.size))
@@ -111,6 +127,17 @@ class Grounder(Numbers):
         match part:
             case core.Logic(operator="=>", parts=(left, right)):
                 return self._sufficient(core.Logic("or", (core.Not(left, left.span), right), part.span), frame)
+            case core.Not(part=inside) if not isinstance(negated(inside), core.Not):
+                return self._sufficient(negated(inside), frame)
+            case core.Not(part=core.Forall(binders=binders, body=body)):
+                inner, parent = self.expand(frame, binders)
+                some = self._sufficient(core.Not(body, body.span), inner).summed(parent, frame.size)
+                return self._at_most(some, np.arange(frame.size), frame.size)
+            case core.Comparison(of="truth", left=left, right=right) if compares(left) or compares(right):
+                ways = tuple(
+                    core.Logic("or", (core.Not(one, one.span), other), part.span) for one, other in both_ways(part)
+                )
+                return self._sufficient(core.Logic("and", ways, part.span), frame)
             case core.Logic(operator="or", parts=parts):
                 total = affine.data(np.zeros(frame.size))
                 for one in parts:
@@ -123,6 +150,9 @@ class Grounder(Numbers):
                 inner, parent = self.expand(frame, binders)
                 return self._at_most(self._sufficient(body, inner), parent, frame.size)
         if isinstance(part, core.Comparison) and part.of == "number":
+            sides = self._sides(part, frame)
+            if sides is not None:
+                return self._sufficient(core.Logic("or", tuple(sides), part.span), frame)
             column = self.columns.add(frame.size, 0, 1, True)
             self._require_where(column, part, frame)
             return affine.of_columns(column)
@@ -137,7 +167,8 @@ class Grounder(Numbers):
 
     def _require_where(self, literal: Integers, node: core.Comparison, frame: Frame) -> None:
         """The comparison holds in each row whose literal, a 0/1 column, is one."""
-        rows = rows_of(self.origin, *self._comparison(node, frame))
+        body, low, high, strict = self._comparison(node, frame)
+        rows = replace(rows_of(self.origin, body, low, high), strict=strict)
         every, true = np.arange(frame.size), np.ones(frame.size, dtype=bool)
         self.columns.constraints.append(Implication(self.origin, every, literal, true, rows))
 
@@ -148,7 +179,8 @@ class Grounder(Numbers):
             if len(rows):
                 self.require(right, frame.take(rows), name, span)
             return
-        if isinstance(right, core.Comparison) and right.of == "number":
+        plain = isinstance(right, core.Comparison) and right.of == "number" and right.operator != "!="
+        if isinstance(right, core.Comparison) and plain and not compares(left):
             literal = single_columns(self.indicator(left, frame))
             if literal is not None:
                 self._require_where(literal, right, frame)
@@ -187,6 +219,37 @@ class Grounder(Numbers):
             indices = {name: v[rows] for name, v in origin.indices.items()}
             own = Origin(origin.name, origin.span, indices, origin.labels)
             self.columns.constraints.append(Convex(own, members[rows], source[kept], target[kept]))
+
+
+_OPPOSITE = {"<=": ">", ">": "<=", ">=": "<", "<": ">=", "==": "!=", "!=": "=="}
+
+
+def negated(node: core.Expression) -> core.Expression:
+    """The opposite of a condition, with ``not`` moved one step inwards where that is possible."""
+    match node:
+        case core.Not(part=part):
+            return part
+        case core.Logic(operator="=>", parts=(left, right)):
+            return core.Logic("and", (left, core.Not(right, right.span)), node.span)
+        case core.Logic(operator=operator, parts=parts):
+            other = "or" if operator == "and" else "and"
+            return core.Logic(other, tuple(core.Not(p, p.span) for p in parts), node.span)
+        case core.Comparison(of="number" | "truth", operator=operator):
+            return replace(node, operator=_OPPOSITE[operator])
+    return core.Not(node, node.span)
+
+
+def both_ways(node: core.Comparison) -> tuple[tuple[core.Expression, core.Expression], ...]:
+    """``a == b`` of truths as the pairs of what implies what; ``a != b`` likewise."""
+    left, right = node.left, node.right
+    if node.operator == "!=":
+        return (left, core.Not(right, right.span)), (core.Not(left, left.span), right)
+    return (left, right), (right, left)
+
+
+def compares(node: core.Expression) -> bool:
+    """Whether a condition compares numbers that depend on the placement."""
+    return any(isinstance(p, core.Comparison) and p.of == "number" and core.decided(p) for p in core.every(node))
 
 
 def guarded(node: core.Forall) -> core.Forall:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -308,19 +309,16 @@ class Numbers(Relations):
             high = core.Comparison(">=", node.left, node.right, node.span)
             both = self.indicator(core.Logic("and", (low, high), node.span), frame)
             return both if node.operator == "==" else affine.data(np.ones(frame.size)) - both
-        if not self.whole_numbered(body):
-            message = "a comparison of real numbers can only be required, or implied by a condition"
-            hint = (
-                "write condition => comparison, or with 'or' and both sides closed: load(d) >= 5 ms or load(e) <= 2 ms"
-            )
-            raise InputError([Diagnostic(message, node.span, hint)])
         if node.operator in (">=", ">"):
             body = -body
-        strict = 1.0 if node.operator in ("<", ">") else 0.0
+        real = not self.whole_numbered(body)
+        excluded = node.operator in ("<", ">")
+        step = 0.0 if real else 1.0
+        strict = step if excluded else 0.0
         column = self.columns.add(frame.size, 0, 1, True)
         none, zero = np.full(frame.size, np.inf), np.zeros(frame.size)
-        holds = rows_of(self.origin, body, -none, zero - strict)
-        fails = rows_of(self.origin, body, zero + 1.0 - strict, none)
+        holds = replace(rows_of(self.origin, body, -none, zero - strict), strict=real and excluded)
+        fails = replace(rows_of(self.origin, body, zero + step - strict, none), strict=real and not excluded)
         every = np.arange(frame.size)
         self.columns.constraints += [
             Implication(self.origin, every, column, np.ones(frame.size, dtype=bool), holds),

@@ -70,7 +70,10 @@ class VariableBlock:
 
 @dataclass(frozen=True, eq=False)
 class RowBlock:
-    """``lower <= sum of coefficient * column <= upper`` for ``len(lower)`` rows, as triplets."""
+    """``lower <= sum of coefficient * column <= upper`` for ``len(lower)`` rows, as triplets.
+
+    ``strict``: the bounds themselves are excluded; lowering keeps a margin from them.
+    """
 
     origin: Origin
     row: Integers
@@ -78,6 +81,7 @@ class RowBlock:
     coefficient: Floats
     lower: Floats
     upper: Floats
+    strict: bool = False
 
     @property
     def rows(self) -> int:

@@ -85,10 +85,7 @@ def test_progress_goes_to_stderr(spec: Path) -> None:
 
 
 def test_parameters(spec: Path) -> None:
-    assert (
-        json.loads(run("solve", spec, "--json", "-", "--set", "gpus=3").stdout)["devices"][2]["name"]
-        == "gpu[3]"
-    )
+    assert json.loads(run("solve", spec, "--json", "-", "--set", "gpus=3").stdout)["devices"][2]["name"] == "gpu[3]"
     for given, words in (
         ("rom=3 GiB", "did you mean 'room'?"),
         ("room=3 ms", "this is a number (time)"), ("room=3 apples", "not a unit"),

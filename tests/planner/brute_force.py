@@ -108,6 +108,33 @@ def _convex(every: np.ndarray, inside: np.ndarray, source: np.ndarray, target: n
     return good
 
 
+def best_by_evaluation(problem: Problem) -> tuple[float, ...] | None:
+    """The least objectives, in order, over all placements and all values of the spec's own integer variables.
+
+    Everything is asked of the evaluator, which shares no code with what grounds and solves.
+    """
+    keys: list[tuple[str, tuple[int, ...]]] = []
+    choices: list[range] = []
+    for name, variable in problem.variables.items():
+        domain = [range(len(problem.machine.devices)) if sort == "device" else range(1, 3) for sort in variable.sorts]
+        for key in itertools.product(*domain):
+            keys.append((name, key))
+            choices.append(range(int(variable.low), int(variable.high) + 1))
+    best_so_far: tuple[float, ...] | None = None
+    supported = np.isfinite(problem.time)
+    for row in placements(problem):
+        if not supported[np.arange(len(row)), row].all():
+            continue
+        for chosen in itertools.product(*choices):
+            values: dict[str, dict[tuple[int, ...], float]] = {name: {} for name in problem.variables}
+            for (name, key), value in zip(keys, chosen, strict=True):
+                values[name][key] = float(value)
+            found = evaluate(problem, row.tolist(), values)
+            if not found.violations and (best_so_far is None or found.objectives < best_so_far):
+                best_so_far = found.objectives
+    return best_so_far
+
+
 def best(problem: Problem) -> tuple[float, np.ndarray] | None:
     """The least first objective over all feasible placements, and one placement that has it."""
     every = placements(problem)

@@ -134,36 +134,100 @@ def random_formulas(seed: int) -> str:
     names = re.findall(r"node (\w+) ", text)
     families = re.findall(r"device (\w+)\[(\d+)\]", text)
     devices = [f"{name}[{i + 1}]" for name, count in families for i in range(int(count))]
-    formulas = [_formula(rng, names, devices, rng.randint(0, depth), reals=True) for depth in (3, 2)]
+    formulas = [_formula(rng, names, devices, rng.randint(0, depth)) for depth in (3, 2)]
     return "\n".join([text, *(f"    formula{i}: {f}" for i, f in enumerate(formulas))]) + "\n"
 
 
-def _formula(rng: random.Random, names: list[str], devices: list[str], depth: int, *, reals: bool) -> str:
-    """A condition; comparisons of real numbers only where they are required, not where they are a premise."""
+def _formula(rng: random.Random, names: list[str], devices: list[str], depth: int, own: tuple[str, ...] = ()) -> str:
+    """A condition, nested at random; ``own`` are further atoms."""
     if depth == 0:
-        return _atom(rng, names, devices, reals)
-    operator = rng.choice(["and", "or", "=>", "not", "==", "!="])
+        return _atom(rng, names, devices, own)
+    operator = rng.choice(["and", "or", "=>", "not", "<=>", "==", "!="])
     if operator == "not":
-        return f"(not {_formula(rng, names, devices, depth - 1, reals=False)})"
-    left, right = (reals and operator in sides for sides in (("and", "or"), ("and", "or", "=>")))
-    first = _formula(rng, names, devices, depth - 1, reals=left)
-    return f"({first} {operator} {_formula(rng, names, devices, depth - 1, reals=right)})"
+        return f"(not {_formula(rng, names, devices, depth - 1, own)})"
+    left, right = (_formula(rng, names, devices, depth - 1, own) for _ in range(2))
+    return f"({left} {operator} {right})"
 
 
-def _atom(rng: random.Random, names: list[str], devices: list[str], reals: bool) -> str:
+def _atom(rng: random.Random, names: list[str], devices: list[str], own: tuple[str, ...]) -> str:
     d, e, v = rng.choice(devices), rng.choice(devices), rng.choice(names)
+    compare = rng.choice(["<=", ">=", "<", ">", "!="])
     atoms = [
         f"({v} on {d})",
         f"({v} on {d})",
         f"(count(v in nodes: v on {d}) {rng.choice(['<=', '>=', '==', '<', '>', '!='])} {rng.randint(0, 4)})",
         f"(forall v in nodes where v.memory >= 2 MiB: v on {d} or v on {e})",
         f"(count(d in devices: count(v in nodes: v on d) >= 1) <= {rng.randint(1, 3)})",
+        *own,
     ]
     numbers = [
         f"load({d})", f"max(load({d}), load({e}))", f"min(load({d}), load({e}))", "time_per_sample",
         f"memory({d}) / (1 MiB) * 1 ms", f"sum(v in nodes where v.supported[{d}]: v.time[{d}] * (v on {d}))",
-        f"(({v} on {d}) * load({e}))",
+        f"(({v} on {d}) * load({e}))", f"abs(load({d}) - load({e}))", "mean(d in devices: load(d))",
     ]  # fmt: skip
-    if reals:
-        atoms += [f"({rng.choice(numbers)} {rng.choice(['<=', '>='])} {rng.choice([1, 3, 6, 12, 25])} ms)"] * 3
+    atoms += [f"({rng.choice(numbers)} {compare} {rng.choice([1, 3, 6, 12, 25])} ms)"] * 3
     return rng.choice(atoms)
+
+
+def random_algebra(seed: int) -> str:
+    """A tiny random spec over everything that the algebra has: sets, tables, definitions, variables, prices."""
+    rng = random.Random(2000 + seed)
+    nodes, gpus, hosts = rng.randint(2, 4), rng.randint(1, 2), rng.randint(0, 1)
+    names = [f"n{v}" for v in range(nodes)]
+    lines = ["graph {"]
+    for name in names:
+        memory, time = rng.choice([1, 2, 3]), rng.choice([1, 2, 3, 5])
+        lines.append(
+            f"    node {name} {{ time = {{accelerator: {time} ms, host: {2 * time} ms}}, memory = {memory} MiB, "
+            f"output = {rng.choice([1, 4])} MiB, layer = {rng.randint(1, 2)} }}"
+        )
+    pairs = [(u, v) for u in range(nodes) for v in range(u + 1, nodes) if rng.random() < 0.5] or [(0, 1)]
+    lines += [f"    n{u} -> n{v}" for u, v in pairs]
+    lines += ["}", f"device gpu[{gpus}]: accelerator {{ memory = {rng.choice([4, 8])} MiB }}"]
+    lines += ["device cpu[1]: host"] if hosts or gpus == 1 else []
+    devices = [f"gpu[{i + 1}]" for i in range(gpus)] + (["cpu[1]"] if hosts or gpus == 1 else [])
+    a, b, v, w = rng.choice(devices), rng.choice(devices), rng.choice(names), rng.choice(names)
+    k = rng.randint(1, 3)
+    lines += [
+        "interconnect { bandwidth = 2 GiB/s }",
+        f"param k: int = {k}",
+        "param w[v in nodes]: number = v.memory / (1 MiB)",
+        "param p[d in devices] = {" + ", ".join(f"{d}: {rng.randint(0, 3)}" for d in devices) + "}",
+        f"set heavy = nodes where memory >= {rng.randint(1, 3)} MiB",
+        f"set some = (heavy {rng.choice(['union', 'intersect', 'except'])} {{{v}, {w}}}) union {{n0}}",
+        "set ahead = {(u, v) in edges: u.memory <= v.memory or u.layer == v.layer}",
+        "set near = {v in nodes, d in devices: d.number <= k and w[v] >= 2}",
+        "define held(s: nodes, d in devices) = count(v in s: v on d)",
+        "define imbalance = max(d in devices: load(d)) - min(d in devices: load(d))",
+        "constraint few(limit: int, s: nodes) = forall d in devices: held(s, d) <= limit",
+        "var y: integer in 0..2",
+        "var z[d in devices]: binary",
+    ]
+    own = (
+        f"(y + held(some, {a}) {rng.choice(['<=', '==', '>'])} {rng.randint(1, 3)})",
+        f"(z[{a}] == 1 <=> load({a}) {rng.choice(['<=', '>', '>='])} {rng.choice([2, 4, 7])} ms)",
+        f"(forall (u, v) in ahead: (u on {a}) => (v on {a} or v on {b}))",
+        "(forall (v, d) in near: (v on d) => z[d] == 1)",
+        f"(sum(v in some: w[v] * (v on {a})) <= {rng.randint(1, 5)})",
+        f"(sum(d in devices: p[d] * held(nodes, d)) >= {rng.randint(1, 4)})",
+        f"few({rng.randint(1, 2)}, {rng.choice(['heavy', 'some', 'nodes'])})",
+        f"(forall u in nodes, v in nodes where u.layer == v.layer and u != v: (u on {a}) => not (v on {b}))",
+        f"(forall i in 1..{gpus}, j in i..{gpus}: load(gpu[i]) >= load(gpu[j]))",
+        f"(sum(v in nodes: (if v.memory > 1 MiB then 2 else 1) * (v on {a})) <= {rng.randint(1, 5)})",
+        f"(count((u, v) in edges where not ((u, v) in ahead): u on {a}) <= y)",
+        f"(imbalance {rng.choice(['<=', '>='])} {rng.choice([1, 3, 6])} ms)",
+        "(forall i in {1, 2}: y != i)",
+        f"(forall g in partition(nodes, layer): count(v in g: v on {a}) <= k)",
+        f"({v} in some => ({v} on {a}))",
+    )
+    goals = ["time_per_sample", "imbalance + 0.1 * time_per_sample", "time_per_sample + 1 ms * sum(d in devices: z[d])",
+             "sum(d in devices: p[d] * held(nodes, d)) + y", "mean(d in devices: load(d))"]  # fmt: skip
+    goal = rng.choice(goals)
+    lines.append(f"minimize {goal}" + rng.choice(["", " then devices_used", " then y", " then imbalance"]))
+    lines.append("subject to")
+    rules = ["memory"] if rng.random() < 0.6 else []
+    rules += [f"r{i}: {_formula(rng, names, devices, rng.randint(0, 2), own)}" for i in range(rng.randint(1, 3))]
+    if "p[d]" not in goal and rng.random() < 0.5:
+        rules.append(f"soft cheap at {rng.choice([0.5, 2])}: forall d in devices: load(d) <= {rng.choice([1, 3])} ms")
+        rules.append(f"soft wish at {rng.choice([1, 3])} ms: not {_formula(rng, names, devices, 1, own)}")
+    return "\n".join(lines + [f"    {rule}" for rule in rules]) + "\n"
