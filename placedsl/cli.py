@@ -1,4 +1,4 @@
-"""The command line: ``placedsl solve | check | explain | evaluate | import | solvers``."""
+"""The command line: ``placedsl solve | check | explain | evaluate | import | solvers | fmt | lsp``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from placedsl.commands import editing
 from placedsl.diagnostics import Diagnostic, InputError, PlacedslError, UsageError
 
 _EXIT_FAULT = 70
@@ -199,6 +200,10 @@ def solvers() -> int:
         )
     _console().print(table)
     return 0
+
+
+cli.add_command(editing.fmt)
+cli.add_command(editing.lsp)
 
 
 def _console() -> Any:

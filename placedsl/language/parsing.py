@@ -91,6 +91,27 @@ def _parser() -> Lark:
     return Lark(grammar_text(), cache=str(folder / "place.tables"), **options)
 
 
+def lexed(text: str, start: int = 0) -> Iterator[Token]:
+    """The tokens of a text from an offset on, without blanks, comments, and line ends that mean nothing."""
+    if not start:
+        return _parser().lex(text)
+    # What was passed over becomes blanks: offsets stay.
+    return _parser().lex(" " * start + text[start:])
+
+
+def productions() -> dict[str, list[tuple[str, ...]]]:
+    """The grammar: for each rule the symbols that it can be made of."""
+    out: dict[str, list[tuple[str, ...]]] = {}
+    for rule in _parser().rules:
+        out.setdefault(rule.origin.name, []).append(tuple(symbol.name for symbol in rule.expansion))
+    return out
+
+
+def terminals() -> dict[str, str]:
+    """The tokens of the grammar: the text of each, or the regular expression that it is known by."""
+    return {t.name: str(t.pattern.value) for t in _parser().terminals}
+
+
 def parse(source: Source) -> syntax.Module:
     """The syntax tree of a text; raises InputError with all syntax errors found."""
     try:
