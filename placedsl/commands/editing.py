@@ -61,8 +61,7 @@ def lsp() -> int:
         raise UsageError(
             f"the language server needs {problem.name}, which is not installed: pip install 'placedsl[editor]'"
         ) from None
-    serve()
-    return 0
+    return serve()
 
 
 def _read(name: str) -> Source:

@@ -47,18 +47,29 @@ class Elaborated:
     checked_formulations: Callable[[], list[Formulation]]
 
 
-def elaborate(module: syntax.Module, base: Path, overrides: Mapping[str, str] | None = None) -> Elaborated:
+def elaborate(
+    module: syntax.Module,
+    base: Path,
+    overrides: Mapping[str, str] | None = None,
+    read: Callable[[Path, str | None], Graph] = read_graph,
+) -> Elaborated:
     """Check a parsed spec and read its data.  ``base``: the folder that file names are relative to.
 
-    ``overrides`` are parameter values as texts (``--set name=value``).  Raises InputError with every
-    independent error, UsageError for an override of a parameter that does not exist.
+    ``overrides`` are parameter values as texts (``--set name=value``); ``read`` reads a graph file of a format.
+    Raises InputError with every independent error, UsageError for an override of a parameter that does not exist.
     """
-    return _Elaboration(module, base, overrides or {}).run()
+    return _Elaboration(module, base, overrides or {}, read).run()
 
 
 class _Elaboration:
-    def __init__(self, module: syntax.Module, base: Path, overrides: Mapping[str, str]) -> None:
-        self.module, self.base, self.overrides = module, base, overrides
+    def __init__(
+        self,
+        module: syntax.Module,
+        base: Path,
+        overrides: Mapping[str, str],
+        read: Callable[[Path, str | None], Graph],
+    ) -> None:
+        self.module, self.base, self.overrides, self.read = module, base, overrides, read
         self.source: Source = module.source
         self.found: list[Diagnostic] = []
         self.parameters: dict[str, Value] = {}
@@ -175,7 +186,7 @@ class _Elaboration:
                 self.constants.error(entry.name, f"a graph file has no '{entry.name.text}'",
                                      nearest(entry.name.text, ["time_unit", "format"]))  # fmt: skip
         try:
-            graph = read_graph(path, form)
+            graph = self.read(path, form)
         except InputError as problem:
             place = self.source.span(*statement.path.at)
             raise InputError(

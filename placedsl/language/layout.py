@@ -133,7 +133,7 @@ class _Layout:
             if token.type == COMMENT:
                 continue
             if token.text in _OPENERS:
-                block = token.text == "{" and _is_block(self.previous)
+                block = token.text == "{" and opens_block(self.previous)
                 self.brackets.append(_Bracket(block, indent, self.statement))
             elif token.text in _CLOSERS:
                 self.statement = self.brackets.pop().statement
@@ -153,12 +153,12 @@ class _Layout:
             return " " if self.brackets[-1].block and not both else ""
         if before.text in ("(", "[", ".", "..") or token.text in (")", "]", ".", "..", ",", ":"):
             return ""
-        if before.text == "-" and not _is_operand(self.before_previous):
+        if before.text == "-" and not is_operand(self.before_previous):
             return ""
         if token.text == "[":
-            return "" if _is_operand(before) else " "
+            return "" if is_operand(before) else " "
         if token.text == "(":
-            return "" if _is_operand(before) or before.type in beginnings("_aggregate") else " "
+            return "" if is_operand(before) or before.type in beginnings("_aggregate") else " "
         return " "
 
 
@@ -210,10 +210,11 @@ def _shown(token: Token) -> str:
     return token.text
 
 
-def _is_operand(token: Token | None) -> bool:
+def is_operand(token: Token | None) -> bool:
+    """Whether an operand can end with this token."""
     return token is not None and (token.type in _OPERANDS or token.text in _CLOSERS)
 
 
-def _is_block(before: Token | None) -> bool:
+def opens_block(before: Token | None) -> bool:
     """Whether a brace after this token opens a block, and is not a set or a map."""
-    return _is_operand(before) or (before is not None and before.type in beginnings("start"))
+    return is_operand(before) or (before is not None and before.type in beginnings("start"))

@@ -1,0 +1,60 @@
+"""What a text declares, as a tree for the editor's outline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from placedsl.language import syntax
+from placedsl.server.reading import Reading
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the outline: where the whole of it stands, where its name stands, and what is in it."""
+
+    name: str
+    kind: str
+    at: syntax.At
+    name_at: syntax.At
+    children: tuple[Entry, ...] = field(default=())
+
+
+_KINDS = {
+    syntax.Param: "parameter", syntax.SetOf: "set", syntax.DeviceFamily: "device", syntax.Node: "node",
+    syntax.ConstraintDefinition: "constraint", syntax.Formulation: "formulation", syntax.Variable: "variable",
+    syntax.Rule: "rule",
+}  # fmt: skip
+
+
+def outline(reading: Reading) -> list[Entry]:
+    """The statements of a text that can be read."""
+    statements = sorted(reading.module.statements, key=lambda s: s.at)
+    # A statement ends before the next one begins, wherever its syntax says that it ends.
+    ends = [s.at[0] for s in statements[1:]] + [len(reading.source.text)]
+    out = [_entry(reading, s, end) for s, end in zip(statements, ends, strict=True)]
+    return [entry for entry in out if entry is not None]
+
+
+def _entry(reading: Reading, node: Any, end: int) -> Entry | None:
+    start = node.at[0]
+    stop = max([t.end for t in reading.tokens_in((start, end)) if t.type != "COMMENT"], default=node.at[1])
+    at = (start, max(stop, node.at[1]))
+    parts = getattr(node, "items", ()) if isinstance(node, syntax.GraphInline) else ()
+    parts = parts or getattr(node, "rules", ()) or getattr(node, "clauses", ())
+    ends = [p.at[0] for p in parts[1:]] + [at[1]]
+    inner = [_entry(reading, p, e) for p, e in zip(parts, ends, strict=True)]
+    children = tuple(entry for entry in inner if entry is not None)
+    kind = _KINDS.get(type(node))
+    word = getattr(node, "name", None)
+    if kind is not None and isinstance(word, syntax.Word):
+        return Entry(word.text or "?", kind, (min(at[0], word.at[0]), max(at[1], word.at[1])), word.at, children)
+    first = (start, min(at[1], start + len(_heading(reading, at))))
+    heading = _heading(reading, at)
+    return Entry(heading, "statement", at, first, children) if heading else None
+
+
+def _heading(reading: Reading, at: syntax.At) -> str:
+    """The first line of a statement up to its block."""
+    line = reading.source.text[at[0] : at[1]].partition("\n")[0]
+    return line.partition("{")[0].partition("#")[0].rstrip()
