@@ -138,7 +138,12 @@ def explain(spec: Path, solver: str | None, method: str | None, parameters: dict
     """Print the elaborated SPEC, which path will be taken and why the others were not, and sizes."""
     from placedsl import api
 
-    click.echo(api.load(spec, parameters).explain(solver=solver, method=method), nl=False)
+    text = api.load(spec, parameters).explain(solver=solver, method=method)
+    if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
+        from placedsl.report.pygments_lexer import coloured
+
+        text = coloured(text)
+    click.echo(text, nl=False)
     return 0
 
 

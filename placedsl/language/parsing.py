@@ -108,8 +108,8 @@ def productions() -> dict[str, list[tuple[str, ...]]]:
 
 
 def terminals() -> dict[str, str]:
-    """The tokens of the grammar: the text of each, or the regular expression that it is known by."""
-    return {t.name: str(t.pattern.value) for t in _parser().terminals}
+    """The tokens of the grammar that are always the same text: keywords, operators, brackets."""
+    return {t.name: str(t.pattern.value) for t in _parser().terminals if t.pattern.type == "str"}
 
 
 def parse(source: Source) -> syntax.Module:

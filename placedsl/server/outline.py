@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,27 +32,33 @@ def outline(reading: Reading) -> list[Entry]:
     """The statements of a text that can be read."""
     statements = sorted(reading.module.statements, key=lambda s: s.at)
     # A statement ends before the next one begins, wherever its syntax says that it ends.
-    ends = [s.at[0] for s in statements[1:]] + [len(reading.source.text)]
-    out = [_entry(reading, s, end) for s, end in zip(statements, ends, strict=True)]
+    return _entries(reading, statements, len(reading.source.text))
+
+
+def _entries(reading: Reading, parts: Sequence[Any], end: int) -> list[Entry]:
+    """One each, the last one up to ``end``."""
+    ends = [*(part.at[0] for part in parts[1:]), end]
+    out = [_entry(reading, part, stop) for part, stop in zip(parts, ends, strict=False)]
     return [entry for entry in out if entry is not None]
 
 
 def _entry(reading: Reading, node: Any, end: int) -> Entry | None:
+    if isinstance(node, syntax.Chain):
+        return None
     start = node.at[0]
     stop = max([t.end for t in reading.tokens_in((start, end)) if t.type != "COMMENT"], default=node.at[1])
     at = (start, max(stop, node.at[1]))
+    braces = [t.start for t in reading.tokens_in(at) if t.text == "}"]
     parts = getattr(node, "items", ()) if isinstance(node, syntax.GraphInline) else ()
     parts = parts or getattr(node, "rules", ()) or getattr(node, "clauses", ())
-    ends = [p.at[0] for p in parts[1:]] + [at[1]]
-    inner = [_entry(reading, p, e) for p, e in zip(parts, ends, strict=True)]
-    children = tuple(entry for entry in inner if entry is not None)
+    inside = braces[-1] if braces and not isinstance(node, syntax.Subject | syntax.Tight) else at[1]
+    children = tuple(_entries(reading, parts, inside))
     kind = _KINDS.get(type(node))
     word = getattr(node, "name", None)
     if kind is not None and isinstance(word, syntax.Word):
         return Entry(word.text or "?", kind, (min(at[0], word.at[0]), max(at[1], word.at[1])), word.at, children)
-    first = (start, min(at[1], start + len(_heading(reading, at))))
     heading = _heading(reading, at)
-    return Entry(heading, "statement", at, first, children) if heading else None
+    return Entry(heading, "statement", at, (start, start + len(heading)), children) if heading else None
 
 
 def _heading(reading: Reading, at: syntax.At) -> str:

@@ -17,7 +17,7 @@ from placedsl.server.symbols import Names
 from placedsl.server.words import Words, words
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Meaning:
     """A checked spec, and the elements of its sets."""
 
@@ -53,7 +53,7 @@ class State:
     @cached_property
     def words(self) -> Words:
         """The names that can be used."""
-        return words(self.meanings[0].elaborated.vocabulary if self.meanings else None)
+        return words([meaning.elaborated.vocabulary for meaning in self.meanings])
 
     @cached_property
     def names(self) -> Names:

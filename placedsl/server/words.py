@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -42,15 +42,20 @@ class Words:
         return self.attributes.get(sort, {}).get(name)
 
 
-def words(known: Vocabulary | None) -> Words:
-    """The names of a vocabulary over those that are always there."""
+def words(known: Sequence[Vocabulary]) -> Words:
+    """The names of several vocabularies, the first one first, over those that are always there."""
     least = always()
-    if known is None:
-        return Words(least.sets, least.families, least.attributes, least.quantities, {})
-    attributes = {
-        sort: dict(least.attributes.get(sort, {})) | dict(known.attributes.get(sort, {}))
-        for sort in {*least.attributes, *known.attributes}
-    }
-    return Words(
-        dict(least.sets) | dict(known.sets), known.families, attributes, known.quantities, known.node_positions
-    )
+    out = Words(least.sets, least.families, least.attributes, least.quantities, {})
+    for one in reversed(known):
+        attributes = {
+            sort: {**out.attributes.get(sort, {}), **one.attributes.get(sort, {})}
+            for sort in dict.fromkeys([*out.attributes, *one.attributes])
+        }
+        out = Words(
+            {**out.sets, **one.sets},
+            {**out.families, **one.families},
+            attributes,
+            one.quantities,
+            {**out.nodes, **one.node_positions},
+        )
+    return out

@@ -87,3 +87,26 @@ def respaced(text: str, seed: int, within: bool = False) -> str:
 def _may_part(text: str, at: int) -> bool:
     """Whether a blank here would not make one token of two, or two of one."""
     return not (text[at - 1].isalnum() and text[at].isalnum()) and not text[at - 1].isdigit()
+
+
+#: One that uses most of the language, with letters that take two units and more in UTF-16.
+SPEC = """# Über 😀 the spec
+graph {
+    node a { time = {gpu: 1 ms, cpu: 2 ms}, memory = 1 GiB, output = 1 MiB, kind = "first" }
+    node "b 1" { time = {accelerator: 1 ms, host: 2 ms}, memory = 1 GiB, output = 1 MiB }
+    node c { time = 3 ms, memory = 512 MiB }
+    a -> "b 1" -> c
+}
+param room = 4 GiB
+param share = 25%
+device gpu[2]: accelerator { memory = room, price = 2 USD/h }
+device cpu: host
+link gpu <-> cpu { bandwidth = 16 GB/s }
+set big = nodes where memory > room / 8
+minimize time_per_sample
+subject to
+    memory
+    contiguous
+    even: forall d in gpu, e in gpu: load(d) <= 2 * load(e)  # "😀"
+    few: forall (t, v) in reads, d in devices where d.kind == "host": v on d => v.backward or t.producer.time[gpu] < 1 s
+"""

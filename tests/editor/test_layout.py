@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from spec_texts import ODD, ROOT, documented, files, respaced, specs
 
@@ -55,6 +55,7 @@ def test_every_spec_keeps_its_meaning(text: str) -> None:
     held(text)
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.sampled_from(range(len(SPECS))), st.integers(0, 2**32))
 @example(0, 0)
 def test_other_blanks_mean_the_same_and_are_laid_out_so(position: int, seed: int) -> None:
@@ -64,6 +65,7 @@ def test_other_blanks_mean_the_same_and_are_laid_out_so(position: int, seed: int
     assert tree(other) == tree(text)
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.sampled_from(range(len(SPECS))), st.integers(0, 2**32))
 def test_blanks_within_lines_do_not_matter(position: int, seed: int) -> None:
     text = placedsl.format(SPECS[position])

@@ -1,0 +1,206 @@
+"""Names: what each stands for, found everywhere, changed without a change of meaning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from spec_texts import ROOT, specs
+
+from placedsl.server.analysis import Graphs, analyse
+from placedsl.server.completion import complete
+from placedsl.server.hover import hover
+from placedsl.server.navigation import RenameError, definition, references, rename
+from placedsl.server.outline import outline
+from placedsl.server.reading import read
+from placedsl.server.state import Meaning, State
+
+GRAPHS = Graphs()
+FOLDER = ROOT / "docs" / "language"
+SPECS = specs()
+WHOLE = """
+graph {
+    node a { time = {gpu: 1 ms, cpu: 2 ms}, memory = 1 GiB, output = 1 MiB, kind = "first" }
+    node "b 1" { time = {accelerator: 1 ms, host: 2 ms}, memory = 1 GiB, output = 1 MiB }
+    a -> "b 1"
+}
+param room = 4 GiB
+param factor = 2
+device gpu[2]: accelerator { memory = room * factor }
+device cpu: host
+link gpu <-> cpu { bandwidth = 16 GB/s }
+set big = nodes where memory > room / 8
+constraint apart = forall v in big, d in gpu: v on d => not (nodes["b 1"] on d)
+minimize time_per_sample
+subject to
+    memory
+    apart
+    even: forall d in gpu, e in gpu: load(d) <= factor * load(e)
+    first: forall d in devices: a on d or sum(v in big: v on d) <= 1
+    kept: forall d in gpu: memory(d) <= room * factor
+"""
+
+
+def state_of(text: str) -> State:
+    reading = read(text, "spec.place")
+    found = analyse(reading, FOLDER, GRAPHS)
+    return State(reading, (Meaning(found.elaborated),) if found.elaborated else (), str(FOLDER))
+
+
+def at(text: str, marked: str) -> int:
+    before, after = marked.split("|")
+    assert text.count(before + after) == 1, marked
+    return text.index(before + after) + len(before)
+
+
+def pieces(text: str, places: list[tuple[int, int]]) -> list[str]:
+    return [text[slice(*p)] for p in places]
+
+
+def renamed(text: str, offset: int, new: str) -> str:
+    for (start, end), replacement in sorted(rename(state_of(text), offset, new), reverse=True):
+        text = text[:start] + replacement + text[end:]
+    return text
+
+
+def test_the_spec_is_a_spec() -> None:
+    assert analyse(read(WHOLE, "x"), FOLDER, GRAPHS).diagnostics == ()
+
+
+@pytest.mark.parametrize("text", SPECS)
+def test_every_name_is_where_it_is_said_to_be(text: str) -> None:
+    for name in state_of(text).names.occurrences:
+        written = text[slice(*name.at)]
+        assert written == name.name or (not name.plain and written.strip('"') == name.name)
+
+
+@pytest.mark.parametrize("text", SPECS)
+def test_every_symbol_can_have_a_name_that_nothing_has(text: str) -> None:
+    """And it does not matter by which way it came to it."""
+    state = state_of(text)
+    assert not state.reading.errors
+    declared = [s for s in state.names.symbols if s.at == state.names.of(s)[0].at]
+    for symbol in declared[:: 1 + len(declared) // 8]:
+        other = renamed(text, symbol.at[0], "something_new")
+        assert other != text
+        assert renamed(other, symbol.at[0], "another") == renamed(text, symbol.at[0], "another")
+        assert len(read(other, "x").tokens) == len(state.reading.tokens)
+
+
+@pytest.mark.parametrize(
+    ("marked", "count"),
+    [
+        ("param roo|m", 4),
+        ("param |factor", 4),
+        ("set b|ig", 3),
+        ("device g|pu", 7),
+        ("device cpu|", 3),
+        ("node |a", 3),
+        ('node "|b 1"', 3),
+        ("even: forall |d", 2),
+        ("e in gpu: load(d) <= factor * load(|e)", 2),
+        ("constraint a|part", 2),
+    ],
+)
+def test_references(marked: str, count: int) -> None:
+    found = references(state_of(WHOLE), at(WHOLE, marked))
+    assert len(found) == count
+    assert len({p.strip('"') for p in pieces(WHOLE, found)}) <= 1
+
+
+def test_references_without_the_declaration() -> None:
+    state = state_of(WHOLE)
+    place = at(WHOLE, "param roo|m")
+    assert set(references(state, place)) - set(references(state, place, declaration=False)) == {
+        (at(WHOLE, "param |room"), at(WHOLE, "param room| "))
+    }
+
+
+def test_what_binds_two_variables_of_one_name_keeps_them_apart() -> None:
+    found = references(state_of(WHOLE), at(WHOLE, "even: forall |d"))
+    assert all(WHOLE.index("even:") < start < WHOLE.index("first:") for start, _ in found)
+
+
+@pytest.mark.parametrize(
+    ("marked", "new", "gives"),
+    [
+        ("param roo|m", "space", ["param space =", "memory = space * factor", "> space / 8", "<= space * factor"]),
+        ("device g|pu", "tpu", ["{tpu: 1 ms", "device tpu[2]", "link tpu <->", "e in tpu: load"]),
+        ('node "|b 1"', "b", ["node b {", "a -> b", 'nodes["b"]']),
+        ('node "|b 1"', 'b "2"', ['node "b \\"2\\"" {', 'nodes["b \\"2\\""]']),
+        ("node |a", "embed", ["node embed {", 'embed -> "b 1"', "embed on d"]),
+        ("even: forall |d", "f", ["even: forall f in gpu, e in gpu: load(f)", "first: forall d in"]),
+        ("constraint a|part", "split", ["constraint split =", "    split\n"]),
+    ],
+)
+def test_rename(marked: str, new: str, gives: list[str]) -> None:
+    text = renamed(WHOLE, at(WHOLE, marked), new)
+    assert [piece for piece in gives if piece not in text] == []
+    assert analyse(read(text, "x"), FOLDER, GRAPHS).diagnostics == ()
+
+
+@pytest.mark.parametrize(
+    ("marked", "new", "why"),
+    [
+        ("param roo|m", "device", "word of the language"),
+        ("param roo|m", "factor", "a parameter already"),
+        ("param roo|m", "gpu", "a device already"),
+        ("param roo|m", "nodes", "has a meaning already"),
+        ("param roo|m", "two words", "no plain word"),
+        ("param roo|m", "", "no plain word"),
+        ("param roo|m", "1st", "no plain word"),
+        ("node |a", "b 2", "no plain word"),
+        ("device g|pu", "host", "has a meaning already"),
+        ("set b|ig", "load", "has a meaning already"),
+        ("param roo|m", "memory", "has a meaning already"),
+        ("even: forall |d", "e", "taken for something else"),
+        ("even: forall |d", "gpu", "a device already"),
+        ("constraint a|part", "memory", "has a meaning already"),
+        ("set big = nodes where mem|ory", "x", "not declared"),
+        ("minimize |time", "x", "not declared"),
+        ("minim|ize", "x", "no name here"),
+        ('node "|b 1"', "b\n1", "one line"),
+    ],
+)
+def test_refused_names(marked: str, new: str, why: str) -> None:
+    with pytest.raises(RenameError, match=why):
+        rename(state_of(WHOLE), at(WHOLE, marked), new)
+
+
+def test_a_text_with_syntax_errors_is_not_renamed_in() -> None:
+    with pytest.raises(RenameError, match="syntax errors"):
+        rename(state_of(WHOLE + "    a: b +\n"), at(WHOLE, "param roo|m"), "x")
+
+
+def test_definitions_in_the_models() -> None:
+    state = state_of(WHOLE)
+    for marked, file, line in (
+        ("subject to\n    mem|ory", "constraints.place", "constraint memory"),
+        ("minimize |time", "max_load.place", "provides time_per_sample"),
+        ("e in gpu: l|oad(d)", "max_load.place", "provides load(d)"),
+    ):
+        target = definition(state, at(WHOLE, marked))
+        assert target is not None
+        assert Path(target.source.name).name == file
+        assert line in target.source.text[target.at[0] - 20 : target.at[1]].replace("\n", " ")
+    gpipe = WHOLE + "schedule gpipe\n"
+    target = definition(state_of(gpipe), at(gpipe, "minimize |time"))
+    assert target is not None
+    assert Path(target.source.name).name == "gpipe.place"
+
+
+@pytest.mark.parametrize(
+    ("text", "step"), [(WHOLE, 1), ((ROOT / "models" / "max_load.place").read_text(encoding="utf-8"), 23)]
+)
+def test_every_beginning_of_a_text_has_answers(text: str, step: int) -> None:
+    """While it is typed, each question has an answer; nothing is ever too broken to be asked about."""
+    whole = state_of(text)
+    for end in range(0, len(text), step):
+        reading = read(text[:end], "spec.place")
+        state = State(reading, whole.meanings, str(FOLDER))
+        assert isinstance(complete(state, end), list)
+        for offset in (end, end // 2):
+            hover(state, offset)
+            definition(state, offset)
+            assert isinstance(references(state, offset), list)
+        assert [e for e in outline(reading) if not e.at[0] <= e.name_at[0] <= e.name_at[1] <= e.at[1]] == []
