@@ -51,6 +51,7 @@ def fmt(files: tuple[str, ...], check: bool, diff: bool) -> int:
 
 
 @click.command()
+@click.option("--stdio", is_flag=True, expose_value=False, help="What it does anyway; some editors say it.")
 def lsp() -> int:
     """Serve an editor: the language server protocol over stdin and stdout."""
     try:

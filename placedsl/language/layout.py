@@ -6,7 +6,7 @@ every token and every comment stays as it is, and what goes between two tokens f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from placedsl.diagnostics import Source
@@ -31,17 +31,18 @@ def formatted(text: str, name: str = "<text>") -> str:
     end = "\r\n" if "\r\n" in text else "\n"
     text = text.replace("\r\n", "\n")
     parse(Source(name, text))
-    result = "".join(f"{line}\n" for line in _Layout().lines(text))
-    if _meant(result) != _meant(text):
+    known = tokens(text)
+    result = "".join(f"{line}\n" for line in _Layout().lines(text, known))
+    if _meant(tokens(result)) != _meant(known):
         raise RuntimeError("laying out this text would change more than its blanks")
     return result.replace("\n", end)
 
 
-def _meant(text: str) -> list[tuple[str, object, bool]]:
-    """What the parser and a reader see of a text."""
+def _meant(known: Iterable[Token]) -> list[tuple[str, object, bool]]:
+    """What the parser and a reader see of a text, by its tokens."""
     return [
         (t.type, number_and_unit(t.text) if t.type == "QUANTITY" else t.text.rstrip(), t.begins)
-        for t in tokens(text)
+        for t in known
         if t.type != NEWLINE
     ]
 
@@ -74,11 +75,11 @@ class _Layout:
     before_previous: Token | None = None
     statement: int = 0
 
-    def lines(self, text: str) -> Iterator[str]:
-        """The lines in their new layout."""
+    def lines(self, text: str, known: Iterable[Token]) -> Iterator[str]:
+        """The lines of a text in their new layout; ``known`` are its tokens."""
         waiting: list[tuple[Token | None, int]] = []
         empty = True
-        for line in _split(text):
+        for line in _split(known):
             column = _column(text, line[0]) if line else 0
             if not line or line[0].type == COMMENT:
                 waiting.append((line[0] if line else None, column))
@@ -162,9 +163,9 @@ class _Layout:
         return " "
 
 
-def _split(text: str) -> Iterator[_Line]:
+def _split(known: Iterable[Token]) -> Iterator[_Line]:
     line: _Line = []
-    for token in tokens(text):
+    for token in known:
         if token.type == NEWLINE:
             yield line
             line = []

@@ -40,6 +40,7 @@ class Document:
     text: str
     version: int | None
     reading: Reading | None = None
+    pending: tuple[str, asyncio.Future[Reading]] | None = None
     state: State | None = None
     now: Meaning | None = None
     good: Meaning | None = None
@@ -130,8 +131,12 @@ class Documents:
         """The text as it is now, read once a version."""
         while document.reading is None:
             text = document.text
-            reading = await self._run(self.readers, lambda text=text: read(text, document.name))  # type: ignore[misc]
-            if text == document.text:
+            if document.pending is None or document.pending[0] != text:
+                work = self._run(self.readers, lambda: read(document.text, document.name))
+                document.pending = (text, asyncio.ensure_future(work))
+            # Several may wait for it; that one of them is cancelled is nothing to the others.
+            reading = await asyncio.shield(document.pending[1])
+            if reading.source.text == document.text:
                 document.reading = document.reading or reading
         return document.reading
 

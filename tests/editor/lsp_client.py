@@ -28,7 +28,7 @@ class Client:
     def __init__(self, encodings: list[str] | None = None) -> None:
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "placedsl", "lsp"],
+            [sys.executable, "-m", "placedsl", "lsp", "--stdio"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

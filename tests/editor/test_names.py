@@ -204,3 +204,17 @@ def test_every_beginning_of_a_text_has_answers(text: str, step: int) -> None:
             definition(state, offset)
             assert isinstance(references(state, offset), list)
         assert [e for e in outline(reading) if not e.at[0] <= e.name_at[0] <= e.name_at[1] <= e.at[1]] == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "lost"),
+    [
+        ("room = 4 GiB", "room = (4 GiB", "room"), ("gpu[2]: accelerator {", "gpu[2]: accelerator", "gpu"),
+        ("set big =", "set big", "big"), ("param factor = 2", "param factor = = 2", "factor"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_one_place_hides_nothing_elsewhere(old: str, new: str, lost: str) -> None:
+    state = state_of(WHOLE.replace(old, new))
+    assert state.reading.errors
+    declared = {s.name for s in state.names.symbols}
+    assert {"a", "b 1", "room", "factor", "gpu", "cpu", "big", "apart"} - declared == {lost}
