@@ -67,12 +67,10 @@ class _Walk:
                 if isinstance(part, syntax.Node):
                     self.own_attributes.update(e.name.text for e in part.block)
 
-    def symbol(self, kind: str, word: syntax.Word, node: Any) -> Symbol:
+    def symbol(self, kind: str, word: syntax.Word, node: Any) -> None:
         """A new symbol; of two by one name the first one counts."""
-        made = Symbol(kind, word.text, word.at, node)
-        self.symbols.append(made)
-        self.tables[kind].setdefault(word.text, made)
-        return self.tables[kind][word.text]
+        self.symbols.append(Symbol(kind, word.text, word.at, node))
+        self.tables[kind].setdefault(word.text, self.symbols[-1])
 
     def mark(self, word: syntax.Word, kind: str, symbol: Symbol | None = None, sort: Sort = "") -> None:
         """A name outside of expressions, which may stand in quotes."""
@@ -139,9 +137,7 @@ class _Walk:
             case syntax.Interconnect(name=word):
                 if word is not None:
                     self.mark(word, "word")
-            case syntax.Node() | syntax.Solve():
-                pass
-            case _:
+            case _ if not isinstance(node, syntax.Node | syntax.Solve):
                 self.parts(node, scope)
         for entry in getattr(node, "block", ()):
             self.entry(node, entry, scope)
