@@ -18,7 +18,7 @@ from placedsl.units import UNIT_PATTERN
 TARGET = Path(__file__).resolve().parent / "syntaxes" / "place.tmLanguage.json"
 _NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _NAME = r"[^\W\d]\w*"
-_DECLARING = ("device", "param", "set", "node", "var", "formulation", "constraint")
+_DECLARING = {"device", "param", "set", "node", "var", "formulation", "constraint", "define", "extend"} & RESERVED
 
 
 def grammar() -> dict[str, Any]:

@@ -113,7 +113,7 @@ class _Layout:
             return innermost.inside
         if not self._begins(line):
             return self.statement + _STEP
-        if first.type not in beginnings("rule"):
+        if not begins_rule(first):
             innermost.rules = False
         self.statement = self._inside()
         return self.statement
@@ -209,6 +209,11 @@ def _shown(token: Token) -> str:
         number, unit = number_and_unit(token.text)
         return number + unit if unit == "%" else f"{number} {unit}"
     return token.text
+
+
+def begins_rule(token: Token) -> bool:
+    """Whether a rule under ``subject to`` can begin with this token."""
+    return token.type in beginnings("rule") | beginnings("soft")
 
 
 def is_operand(token: Token | None) -> bool:

@@ -16,7 +16,7 @@ from placedsl.language.tokens import COMMENT, NEWLINE, UNREADABLE, Token, beginn
 
 _PUNCTUATION = frozenset("()[]{},:.")
 #: After these the name of something new stands.
-_DECLARING = ("device", "param", "set", "node", "var", "formulation", "constraint")
+_DECLARING = ("device", "param", "set", "node", "var", "formulation", "constraint", "define", "extend")
 _Piece = tuple[int, Any, str]
 
 

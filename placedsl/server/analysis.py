@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from placedsl.graph.graph import Graph
 from placedsl.graph.readers import read as read_graph
 from placedsl.language import syntax
 from placedsl.language.elaborate import Elaborated, elaborate
-from placedsl.server.reading import Reading
-from placedsl.units import BANDWIDTH, TIME
+from placedsl.language.parsing import parse
+from placedsl.server.reading import Place, Reading
 
 #: Names of what stands in for a missing statement; nobody can write them.
 STAND_IN = "·"
@@ -96,7 +97,7 @@ def partial(module: syntax.Module, found: Sequence[Diagnostic], folder: Path, gr
     return None
 
 
-def offsets(span: Span) -> syntax.At:
+def offsets(span: Span) -> Place:
     """Character offsets of a span in its text."""
     start = 0
     for _ in range(span.line - 1):
@@ -132,26 +133,22 @@ def _pruned(statement: Any, place: int) -> list[Any]:
 
 def _completed(statements: list[Any]) -> list[Any]:
     """With a stand-in for each statement that no spec can be without."""
-    here = (0, 1)
-
-    def lacks(*kinds: type) -> bool:
-        return not any(isinstance(s, kinds) for s in statements)
-
-    def entry(name: str, value: syntax.Number) -> syntax.Block:
-        return (syntax.Entry(here, syntax.Word(here, name), value),)
-
-    out = list(statements)
-    name = syntax.Word(here, STAND_IN)
-    if lacks(syntax.GraphFile, syntax.GraphInline) or not all(
-        s.items for s in statements if isinstance(s, syntax.GraphInline)
-    ):
-        out = [s for s in out if not isinstance(s, syntax.GraphInline)]
-        node = syntax.Node(here, name, entry("time", syntax.Number(here, 1.0, TIME, "s")))
-        out.append(syntax.GraphInline(here, (node,)))
-    if lacks(syntax.DeviceFamily):
-        out.append(syntax.DeviceFamily(here, name, None, syntax.Word(here, "host"), ()))
-    if lacks(syntax.Interconnect):
-        out.append(syntax.Interconnect(here, None, entry("bandwidth", syntax.Number(here, 1.0, BANDWIDTH, "B/s"))))
-    if lacks(syntax.Minimize):
-        out.append(syntax.Minimize(here, (syntax.Name(here, "devices_used"),)))
+    empty = [s for s in statements if isinstance(s, syntax.GraphInline) and not s.items]
+    out = [s for s in statements if s not in empty]
+    graphs = (syntax.GraphFile, syntax.GraphInline)
+    for one in _stand_ins():
+        kinds = graphs if isinstance(one, graphs) else (type(one),)
+        if not any(isinstance(s, kinds) for s in out):
+            out.append(one)
     return out
+
+
+@lru_cache(maxsize=1)
+def _stand_ins() -> tuple[syntax.Statement, ...]:
+    text = f"""graph {{
+        node "{STAND_IN}" {{ time = 1 s }}
+    }}
+    device "{STAND_IN}": host
+    interconnect {{ bandwidth = 1 B/s }}
+    minimize devices_used"""
+    return parse(Source("", text)).statements

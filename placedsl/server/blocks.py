@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from placedsl.graph.readers import READERS
-from placedsl.language.library import SCHEDULES
 from placedsl.language.vocabulary import DEVICE_ATTRIBUTES
 from placedsl.units import BANDWIDTH, DATA, NUMBER, TIME, Dimension
 
@@ -65,4 +64,4 @@ SOLVERS = ("auto", "cp-sat", "highs", "pyomo", "mip", "cvxpy")
 METHODS = ("auto", "dp", "program")
 PARAMETER_TYPES = ("int", "number", "time", "data", "text", "bool")
 VARIABLE_TYPES = ("binary", "integer", "real")
-WORDS = {"schedule": tuple(SCHEDULES), "solver": SOLVERS, "method": METHODS, "format": tuple(READERS)}
+WORDS = {"solver": SOLVERS, "method": METHODS, "format": tuple(READERS)}

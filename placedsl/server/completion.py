@@ -8,22 +8,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from placedsl.expressions import Sort
-from placedsl.language import syntax
 from placedsl.language.layout import is_operand
-from placedsl.language.library import constraint_definitions
 from placedsl.language.parsing import KEYWORDS, RESERVED, terminals
 from placedsl.language.tokens import COMMENT, UNREADABLE, Token, beginnings, number_and_unit
 from placedsl.server.analysis import STAND_IN
 from placedsl.server.blocks import ENTRIES, KINDS, PARAMETER_TYPES, VARIABLE_TYPES, WORDS
+from placedsl.server.built_in import built_in_constraints, schedules
 from placedsl.server.context import Frame, bound, frames, owner
 from placedsl.server.hover import signature
+from placedsl.server.reading import Place
 from placedsl.server.state import State
 from placedsl.units import Dimension, UnitError, parse_unit, unit_names
 
 _MOST_NODES = 500
 _FUNCTIONS = ("convex", "pipeline", "readers", "partition")
 #: After these a name is made up, or nothing fits.
-_NEW_NAME = ("device", "param", "set", "node", "var", "formulation", "constraint")
+_NEW_NAME = ("device", "param", "set", "node", "var", "formulation", "constraint", "define")
+_FORMULATIONS = ("formulation", "extend")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Completion:
     label: str
     kind: str
     detail: str
-    at: syntax.At
+    at: Place
 
 
 @dataclass(frozen=True)
@@ -97,22 +98,22 @@ def _in_quotes(place: _Place) -> list[Completion]:
     """File names after ``graph from``, node ids after ``nodes[``."""
     texts = [t.text for t in place.earlier[-2:]]
     text = place.state.reading.source.text[place.start : place.offset]
-    if texts == ["graph", "from"]:
-        return place.items("file", _files(Path(place.state.folder), text))
+    if texts == ["graph", "from"] or texts[-1:] == ["import"]:
+        return place.items("file", _files(Path(place.state.folder), text, specs=texts[-1] == "import"))
     if texts == ["nodes", "["] or place.innermost.holder == "graph":
         return place.items("node", ((n, "node") for n in list(place.state.words.nodes)[:_MOST_NODES]))
     return []
 
 
-def _files(folder: Path, typed: str) -> Iterator[tuple[str, str]]:
-    """Files and folders that a half-written file name can become."""
+def _files(folder: Path, typed: str, specs: bool) -> Iterator[tuple[str, str]]:
+    """Files and folders that a half-written file name can become: specs, or anything else."""
     beginning = typed[: typed.rfind("/") + 1]
     try:
         found = sorted((folder / beginning).iterdir())
     except OSError:
         return
     for path in found:
-        if path.name.startswith(".") or path.suffix == ".place":
+        if path.name.startswith(".") or (not path.is_dir() and (path.suffix == ".place") != specs):
             continue
         yield (beginning + path.name + "/", "folder") if path.is_dir() else (beginning + path.name, "file")
 
@@ -184,7 +185,7 @@ def _special(place: _Place) -> list[Completion] | None:
     if before == "to" and second == "subject":
         return list(_constraints(place))
     if before == "schedule":
-        return place.items("word", ((n, "schedule") for n in WORDS["schedule"]))
+        return place.items("word", ((n, "schedule") for n in schedules()))
     if before == "by":
         node = words.attributes.get("node", {})
         return place.items("attribute", ((n, str(a.type)) for n, a in node.items() if not a.per_device))
@@ -209,7 +210,7 @@ def _special(place: _Place) -> list[Completion] | None:
 def _beginnings(place: _Place) -> Iterator[Completion]:
     """What a line can begin with: a keyword, and where rules stand, a constraint."""
     holder, head = place.innermost.holder, place.innermost.head
-    rule = {"graph": "_graph_item", "formulation": "_clause"}.get(holder, "statement")
+    rule = "_graph_item" if holder == "graph" else "_clause" if holder in _FORMULATIONS else "statement"
     texts = terminals()
     first = sorted(texts[t] for t in beginnings(rule) if texts.get(t) in KEYWORDS)
     labels = {"subject": "subject to"}
@@ -223,7 +224,7 @@ def _beginnings(place: _Place) -> Iterator[Completion]:
 def _constraints(place: _Place) -> Iterator[Completion]:
     own = [(s.name, "constraint") for s in place.state.names.symbols if s.kind == "constraint"]
     yield from place.items("constraint", own)
-    yield from place.items("constraint", ((n, "built-in constraint") for n in constraint_definitions()))
+    yield from place.items("constraint", ((n, "built-in constraint") for n in built_in_constraints()))
 
 
 def _nodes(place: _Place) -> Iterator[Completion]:
@@ -283,7 +284,7 @@ def _expression(place: _Place) -> Iterator[Completion]:
     if any(t.type == "WHERE" for t in statement):
         for sort in words.attributes:
             yield from _attributes_of(place, sort)
-    if any(f.holder == "formulation" for f in place.frames):
+    if any(f.holder in _FORMULATIONS for f in place.frames):
         yield from place.items("decision", ((n, "variable") for n in _declared(place, "var")))
     known = [n for meaning in place.state.meanings for n in meaning.elaborated.parameters]
     yield from place.items("parameter", ((n, "parameter") for n in [*_declared(place, "param"), *known]))

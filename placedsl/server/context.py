@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from placedsl.expressions import Sort
-from placedsl.language.layout import opens_block
+from placedsl.language.layout import begins_rule, opens_block
 from placedsl.language.parsing import KEYWORDS
 from placedsl.language.tokens import COMMENT, Token
 from placedsl.server.words import Words
@@ -36,7 +36,7 @@ def frames(earlier: Sequence[Token]) -> list[Frame]:
         innermost = out[-1]
         if token.type == COMMENT:
             continue
-        if innermost.block and token.text in KEYWORDS:
+        if innermost.block and token.text in KEYWORDS and not begins_rule(token):
             innermost.head, innermost.tokens, innermost.start = token.text, [token], i
         elif innermost.block and (token.begins or previous is None):
             innermost.tokens, innermost.start = [token], i

@@ -13,7 +13,7 @@ from placedsl.server.analysis import offsets
 from placedsl.server.completion import Completion
 from placedsl.server.outline import Entry
 from placedsl.server.positions import Positions
-from placedsl.server.reading import Reading
+from placedsl.server.reading import Place, Reading, place
 
 _ITEM = types.CompletionItemKind
 _ITEM_KINDS = {
@@ -26,16 +26,16 @@ _SYMBOL = types.SymbolKind
 _SYMBOL_KINDS = {
     "parameter": _SYMBOL.Constant, "set": _SYMBOL.Array, "device": _SYMBOL.Module, "node": _SYMBOL.Object,
     "constraint": _SYMBOL.Interface, "formulation": _SYMBOL.Class, "variable": _SYMBOL.Variable,
-    "rule": _SYMBOL.Boolean, "statement": _SYMBOL.Namespace,
+    "rule": _SYMBOL.Boolean, "definition": _SYMBOL.Function, "statement": _SYMBOL.Namespace,
 }  # fmt: skip
 
 
-def text_range(positions: Positions, at: syntax.At) -> types.Range:
+def text_range(positions: Positions, at: Place) -> types.Range:
     """Offsets as a range."""
     return types.Range(*(types.Position(*positions.position(offset)) for offset in at))
 
 
-def location(source: Source, at: syntax.At, encoding: str) -> types.Location:
+def location(source: Source, at: Place, encoding: str) -> types.Location:
     """A place in a file."""
     return types.Location(Path(source.name).resolve().as_uri(), text_range(Positions(source.text, encoding), at))
 
@@ -64,8 +64,8 @@ def _diagnostic(reading: Reading, positions: Positions, one: Diagnostic, encodin
     )  # fmt: skip
 
 
-def _graph_file(reading: Reading) -> syntax.At:
-    files = (s.path.at for s in reading.module.statements if isinstance(s, syntax.GraphFile))
+def _graph_file(reading: Reading) -> Place:
+    files = (place(s.path.at) for s in reading.module.statements if isinstance(s, syntax.GraphFile))
     return next(files, (0, max(1, reading.source.text.find("\n"))))
 
 

@@ -6,19 +6,19 @@ import math
 from collections.abc import Callable
 
 from placedsl.diagnostics import InputError
-from placedsl.language import syntax
 from placedsl.language.formatting import clause, expression
-from placedsl.language.library import constraint_definitions
 from placedsl.language.tokens import Token, number_and_unit
 from placedsl.language.vocabulary import Quantity, Type
 from placedsl.server.analysis import STAND_IN
 from placedsl.server.blocks import ENTRIES, HOLDERS, KINDS
+from placedsl.server.built_in import built_in_constraints
+from placedsl.server.reading import Place
 from placedsl.server.state import Meaning, State
 from placedsl.server.symbols import Occurrence
 from placedsl.units import CANONICAL, DATA, NUMBER, TIME, Dimension, UnitError, parse_quantity, show
 
 _FEW = 5
-Hover = tuple[str, syntax.At]
+Hover = tuple[str, Place]
 
 
 def hover(state: State, offset: int) -> Hover | None:
@@ -29,7 +29,9 @@ def hover(state: State, offset: int) -> Hover | None:
     if token.type in ("QUANTITY", "NUMBER"):
         text = quantity_text(token.text)
         return (text, (token.start, token.end)) if text else None
-    found = state.names.at(offset) or _unparsed(state, token)
+    found = state.names.at(offset)
+    if found is None or found.kind == "unknown":
+        found = _unparsed(state, token)
     if found is None:
         return None
     text = described(state, found)
@@ -92,7 +94,7 @@ def _unparsed(state: State, token: Token) -> Occurrence | None:
         sort = next((s for s, known in words.attributes.items() if token.text in known), "")
         return Occurrence(at, token.text, "attribute", None, sort)
     for kind, known in (("device", words.families), ("quantity", words.quantities), ("set", words.sets),
-                        ("node", words.nodes), ("constraint", constraint_definitions())):  # fmt: skip
+                        ("node", words.nodes), ("constraint", built_in_constraints())):  # fmt: skip
         if token.text in known:
             return Occurrence(at, token.text, kind)
     if any(token.text in m.elaborated.parameters for m in state.meanings):
@@ -192,7 +194,7 @@ def _attribute(state: State, name: Occurrence) -> str:
 def _constraint(_: State, name: Occurrence) -> str:
     if name.symbol is not None:
         return f"constraint `{name.name}`  \n`{expression(name.symbol.node.body)}`"
-    known = constraint_definitions().get(name.name)
+    known = built_in_constraints().get(name.name)
     return f"built-in constraint `{name.name}`  \n`{expression(known[0].body)}`" if known is not None else ""
 
 
@@ -221,5 +223,6 @@ _DESCRIBED: dict[str, Callable[[State, Occurrence], str]] = {
     "attribute": _attribute, "constraint": _constraint, "variable": _variable, "decision": _decision,
     "entry": _entry, "word": _word,
     "key": lambda _, name: f"`{name.name}`: the attribute that stands after `by`",
+    "definition": lambda _, name: f"`{expression(name.symbol.node.body)}`" if name.symbol is not None else "",
     "formulation": lambda _, name: f"formulation `{name.name}`",
 }  # fmt: skip

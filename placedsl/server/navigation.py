@@ -10,16 +10,17 @@ from typing import TypeVar
 from placedsl.diagnostics import Source
 from placedsl.language import syntax
 from placedsl.language.formatting import word
-from placedsl.language.library import constraint_definitions, modules
 from placedsl.language.parsing import RESERVED
-from placedsl.server.reading import read
+from placedsl.server.built_in import built_in_constraints, formulations, schedules_of
+from placedsl.server.reading import Place, place, read
 from placedsl.server.scopes import names
 from placedsl.server.state import State
 from placedsl.server.symbols import Names, Occurrence, Symbol
 from placedsl.server.words import Words
 
 T = TypeVar("T")
-_RENAMED = ("parameter", "set", "device", "node", "variable", "decision", "constraint", "key", "formulation")
+_RENAMED = ("parameter", "set", "device", "node", "variable", "decision", "constraint", "key", "formulation",
+            "definition")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Target:
     """A place in a text: the document's own, or a file of ``models/``."""
 
     source: Source
-    at: syntax.At
+    at: Place
 
 
 class RenameError(ValueError):
@@ -41,9 +42,9 @@ def definition(state: State, offset: int) -> Target | None:
         return None
     if found.symbol is not None:
         return Target(state.reading.source, found.symbol.at)
-    if found.kind == "constraint" and found.name in constraint_definitions():
-        node, source = constraint_definitions()[found.name]
-        return Target(source, node.name.at)
+    if found.kind == "constraint" and found.name in built_in_constraints():
+        node, source = built_in_constraints()[found.name]
+        return Target(source, place(node.name.at))
     if found.kind == "quantity":
         return _provided(state, found.name)
     return None
@@ -53,17 +54,16 @@ def _provided(state: State, name: str) -> Target | None:
     """The formula of a quantity, in the formulation of the schedule that the text is for."""
     schedules = [s.name.text for s in state.reading.module.statements if isinstance(s, syntax.Schedule)]
     wanted = schedules[0] if schedules else "pipedream"
+    own = [(s, state.reading.source) for s in state.reading.module.statements if isinstance(s, syntax.Formulation)]
     found: list[tuple[bool, Target]] = []
-    for module in (state.reading.module, *modules()):
-        for formulation in (s for s in module.statements if isinstance(s, syntax.Formulation)):
-            fits = any(isinstance(c, syntax.Schedule) and c.name.text == wanted for c in formulation.clauses)
-            for clause in formulation.clauses:
-                if isinstance(clause, syntax.Provides) and getattr(clause.pattern, "name", "") == name:
-                    found.append((not fits, Target(module.source, clause.pattern.at)))
+    for formulation, source in (*own, *formulations()):
+        for clause in formulation.clauses:
+            if isinstance(clause, syntax.Provides) and getattr(clause.pattern, "name", "") == name:
+                found.append((wanted not in schedules_of(formulation), Target(source, place(clause.pattern.at))))
     return min(found, key=lambda f: f[0])[1] if found else None
 
 
-def references(state: State, offset: int, declaration: bool = True) -> list[syntax.At]:
+def references(state: State, offset: int, declaration: bool = True) -> list[Place]:
     """Everywhere that what is named at an offset is named; for what the text does not declare, where it is used."""
     found = state.names.at(offset)
     if found is None:
@@ -86,7 +86,7 @@ def renamable(state: State, offset: int) -> Occurrence:
     return found
 
 
-def rename(state: State, offset: int, new: str) -> list[tuple[syntax.At, str]]:
+def rename(state: State, offset: int, new: str) -> list[tuple[Place, str]]:
     """The edits that give what is named at an offset another name everywhere; RenameError says why there are none.
 
     What the text means stays the same: a name that is reserved or that would be taken for something else is refused.
@@ -113,7 +113,7 @@ def _refuse_clash(known: Names, words: Words, symbol: Symbol, new: str) -> None:
     apart = ("constraint", "formulation")
     if symbol.kind in apart:
         taken = {s.name: s.kind for s in known.symbols if s.kind == symbol.kind and s is not symbol}
-        built_in = set(constraint_definitions()) if symbol.kind == "constraint" else set()
+        built_in = set(built_in_constraints()) if symbol.kind == "constraint" else set()
     else:
         taken = {s.name: s.kind for s in known.symbols if s.kind not in (*apart, "variable", "key") and s is not symbol}
         built_in = {*words.sets, *words.quantities, *words.nodes, "true", "false", "accelerator", "host"}
@@ -123,7 +123,7 @@ def _refuse_clash(known: Names, words: Words, symbol: Symbol, new: str) -> None:
         raise RenameError(f"'{new}' has a meaning already")
 
 
-def _refuse_change(state: State, symbol: Symbol, new: str, edits: list[tuple[syntax.At, str]]) -> None:
+def _refuse_change(state: State, symbol: Symbol, new: str, edits: list[tuple[Place, str]]) -> None:
     """Read the new text: it must have the same names in the same places, each standing for what it stood for."""
     text = state.reading.source.text
     for (start, end), replacement in sorted(edits, reverse=True):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from placedsl.language import syntax
-from placedsl.server.reading import Reading
+from placedsl.server.reading import Place, Reading, place
 
 
 @dataclass(frozen=True)
@@ -16,15 +16,15 @@ class Entry:
 
     name: str
     kind: str
-    at: syntax.At
-    name_at: syntax.At
+    at: Place
+    name_at: Place
     children: tuple[Entry, ...] = field(default=())
 
 
 _KINDS = {
-    syntax.Param: "parameter", syntax.SetOf: "set", syntax.DeviceFamily: "device", syntax.Node: "node",
-    syntax.ConstraintDefinition: "constraint", syntax.Formulation: "formulation", syntax.Variable: "variable",
-    syntax.Rule: "rule",
+    "Param": "parameter", "SetOf": "set", "DeviceFamily": "device", "Node": "node",
+    "ConstraintDefinition": "constraint", "Formulation": "formulation", "Variable": "variable", "Rule": "rule",
+    "Define": "definition",
 }  # fmt: skip
 
 
@@ -53,15 +53,15 @@ def _entry(reading: Reading, node: Any, end: int) -> Entry | None:
     parts = parts or getattr(node, "rules", ()) or getattr(node, "clauses", ())
     inside = braces[-1] if braces and not isinstance(node, syntax.Subject | syntax.Tight) else at[1]
     children = tuple(_entries(reading, parts, inside))
-    kind = _KINDS.get(type(node))
+    kind = _KINDS.get(type(node).__name__)
     word = getattr(node, "name", None)
     if kind is not None and isinstance(word, syntax.Word):
-        return Entry(word.text or "?", kind, (min(at[0], word.at[0]), max(at[1], word.at[1])), word.at, children)
+        return Entry(word.text or "?", kind, (min(at[0], word.at[0]), max(at[1], word.at[1])), place(word.at), children)
     heading = _heading(reading, at)
     return Entry(heading, "statement", at, (start, start + len(heading)), children) if heading else None
 
 
-def _heading(reading: Reading, at: syntax.At) -> str:
+def _heading(reading: Reading, at: Place) -> str:
     """The first line of a statement up to its block."""
     line = reading.source.text[at[0] : at[1]].partition("\n")[0]
     return line.partition("{")[0].partition("#")[0].rstrip()

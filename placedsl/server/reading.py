@@ -11,6 +11,14 @@ from placedsl.language import syntax
 from placedsl.language.parsing import parse_readable
 from placedsl.language.tokens import NEWLINE, Token, tokens
 
+#: From one character offset to another.
+Place = tuple[int, int]
+
+
+def place(at: syntax.At) -> Place:
+    """Where a piece of syntax stands, as offsets."""
+    return at[0], at[1]
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -36,7 +44,7 @@ class Reading:
         # Between two tokens, a word or a number is meant rather than a bracket.
         return max(touching, key=lambda t: (t.text[0].isalnum() or t.text[0] in '_"', t.start), default=None)
 
-    def tokens_in(self, at: syntax.At) -> list[Token]:
+    def tokens_in(self, at: syntax.At | Place) -> list[Token]:
         """The tokens of a piece of syntax."""
         return self.tokens[bisect_left(self._starts, at[0]) : bisect_left(self._starts, at[1])]
 
@@ -44,13 +52,13 @@ class Reading:
         """The tokens that end before an offset or at it."""
         return [t for t in self.tokens[: bisect_left(self._starts, offset)] if t.end <= offset]
 
-    def first(self, at: syntax.At, *kinds: str) -> syntax.At:
+    def first(self, at: syntax.At, *kinds: str) -> Place:
         """Where the first token of these kinds stands in a piece of syntax (brackets around it are passed over)."""
-        return next(((t.start, t.end) for t in self.tokens_in(at) if t.type in kinds), at)
+        return next(((t.start, t.end) for t in self.tokens_in(at) if t.type in kinds), place(at))
 
-    def last(self, at: syntax.At, text: str) -> syntax.At:
+    def last(self, at: syntax.At, text: str) -> Place:
         """Where a word stands last in a piece of syntax."""
-        return next(((t.start, t.end) for t in reversed(self.tokens_in(at)) if t.text == text), at)
+        return next(((t.start, t.end) for t in reversed(self.tokens_in(at)) if t.text == text), place(at))
 
 
 def read(text: str, name: str) -> Reading:

@@ -5,27 +5,16 @@ Names are resolved in the order of checking.  Syntax that is not known here is w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from placedsl.expressions import Sort
 from placedsl.language import syntax
-from placedsl.server.reading import Reading
+from placedsl.server.ranges import Ranges, Scope
+from placedsl.server.reading import Place, Reading, place
 from placedsl.server.symbols import Names, Occurrence, Symbol
 from placedsl.server.words import Words
-
-
-@dataclass(frozen=True)
-class _Scope:
-    """What is bound around an expression, and whose attributes go by their bare names."""
-
-    bound: Mapping[str, Symbol] = field(default_factory=dict)
-    decisions: Mapping[str, Symbol] = field(default_factory=dict)
-    implicit: tuple[Sort, ...] = ()
-
-    def with_symbol(self, symbol: Symbol) -> _Scope:
-        return replace(self, bound={**self.bound, symbol.name: symbol})
 
 
 def names(reading: Reading, words: Words) -> Names:
@@ -33,15 +22,16 @@ def names(reading: Reading, words: Words) -> Names:
     walk = _Walk(reading, words)
     walk.declare()
     for statement in reading.module.statements:
-        walk.statement(statement, _Scope(decisions=walk.tables["decision"]))
+        walk.statement(statement, Scope(decisions=walk.tables["decision"]))
     symbols = dict.fromkeys(walk.symbols)
     order = sorted(dict.fromkeys(walk.found), key=lambda o: o.at)
     return Names(tuple(sorted(symbols, key=lambda s: s.at)), tuple(order))
 
 
+#: What the statements declare, by their syntax.
 _DECLARED = {
-    syntax.Param: "parameter", syntax.SetOf: "set", syntax.DeviceFamily: "device", syntax.Node: "node",
-    syntax.ConstraintDefinition: "constraint", syntax.Formulation: "formulation", syntax.Variable: "decision",
+    "Param": "parameter", "SetOf": "set", "DeviceFamily": "device", "Node": "node", "Variable": "decision",
+    "ConstraintDefinition": "constraint", "Formulation": "formulation", "Define": "definition",
 }  # fmt: skip
 
 
@@ -50,9 +40,8 @@ class _Walk:
         self.reading, self.words = reading, words
         self.symbols: list[Symbol] = []
         self.found: list[Occurrence] = []
-        kinds = ("parameter", "set", "device", "node", "constraint", "formulation", "decision")
-        self.tables: dict[str, dict[str, Symbol]] = {kind: {} for kind in kinds}
-        self.own_attributes: set[str] = set()
+        self.tables: dict[str, dict[str, Symbol]] = {kind: {} for kind in _DECLARED.values()}
+        self.ranges = Ranges(words, self.tables)
 
     # declarations
 
@@ -61,20 +50,20 @@ class _Walk:
         for statement in self.reading.module.statements:
             parts: Iterable[Any] = statement.items if isinstance(statement, syntax.GraphInline) else (statement,)
             for part in parts:
-                kind = _DECLARED.get(type(part))
+                kind = _DECLARED.get(type(part).__name__)
                 if kind is not None:
                     self.symbol(kind, part.name, part)
                 if isinstance(part, syntax.Node):
-                    self.own_attributes.update(e.name.text for e in part.block)
+                    self.ranges.own_attributes.update(e.name.text for e in part.block)
 
     def symbol(self, kind: str, word: syntax.Word, node: Any) -> None:
         """A new symbol; of two by one name the first one counts."""
-        self.symbols.append(Symbol(kind, word.text, word.at, node))
+        self.symbols.append(Symbol(kind, word.text, place(word.at), node))
         self.tables[kind].setdefault(word.text, self.symbols[-1])
 
     def mark(self, word: syntax.Word, kind: str, symbol: Symbol | None = None, sort: Sort = "") -> None:
         """A name outside of expressions, which may stand in quotes."""
-        self.found.append(Occurrence(word.at, word.text, kind, symbol, sort, plain=False))
+        self.found.append(Occurrence(place(word.at), word.text, kind, symbol, sort, plain=False))
 
     def known(self, kind: str, word: syntax.Word) -> None:
         """A name of one of the tables, outside of expressions."""
@@ -82,9 +71,9 @@ class _Walk:
 
     # statements
 
-    def statement(self, node: Any, scope: _Scope) -> None:
+    def statement(self, node: Any, scope: Scope) -> None:
         """Any statement, clause, rule or graph item."""
-        kind = _DECLARED.get(type(node))
+        kind = _DECLARED.get(type(node).__name__)
         if kind is not None and not isinstance(node, syntax.Variable):
             self.known(kind, node.name)
         match node:
@@ -105,6 +94,7 @@ class _Walk:
                     self.known("device", end.name)
                     self.expressions((end.index,), scope)
             case syntax.Param(type=word, value=value):
+                scope = self.bind(getattr(node, "items", ()), scope)
                 if word is not None:
                     self.mark(word, "word")
                 self.expressions((value,), scope)
@@ -119,11 +109,11 @@ class _Walk:
                     self.rule(rule, scope)
             case syntax.ConstraintDefinition(by=by, body=body):
                 if by is not None:
-                    key = Symbol("key", by.text, by.at, node)
+                    key = Symbol("key", by.text, place(by.at), node)
                     self.symbols.append(key)
                     self.mark(by, "key", key)
                     scope = scope.with_symbol(key)
-                self.expression(body, scope)
+                self.expression(body, self.given(node, scope))
             case syntax.Formulation(clauses=clauses):
                 self.formulation(clauses, scope)
             case syntax.Variable(items=items, type=word, low=low, high=high):
@@ -138,22 +128,33 @@ class _Walk:
                 if word is not None:
                     self.mark(word, "word")
             case _ if not isinstance(node, syntax.Node | syntax.Solve):
-                self.parts(node, scope)
+                self.parts(node, self.given(node, scope), ("parameters",))
         for entry in getattr(node, "block", ()):
             self.entry(node, entry, scope)
 
-    def formulation(self, clauses: Iterable[Any], scope: _Scope) -> None:
+    def given(self, node: Any, scope: Scope) -> Scope:
+        """The parameters of a definition, known in its body."""
+        for one in getattr(node, "parameters", ()):
+            self.expressions((one.set,), scope)
+            sort = next(iter(self.ranges.sorts(one.set, scope)), "") if one.set is not None else ""
+            symbol = Symbol("variable", one.name.text, place(one.name.at), one, sort)
+            self.symbols.append(symbol)
+            self.occurrence(symbol.at, symbol.name, "variable", symbol)
+            scope = scope.with_symbol(symbol)
+        return scope
+
+    def formulation(self, clauses: Iterable[Any], scope: Scope) -> None:
         """The clauses of a formulation; its variables are known in all of them."""
         own = dict(scope.decisions)
         for clause in clauses:
             if isinstance(clause, syntax.Variable):
-                made = Symbol("decision", clause.name.text, clause.name.at, clause)
+                made = Symbol("decision", clause.name.text, place(clause.name.at), clause)
                 self.symbols.append(made)
                 own.setdefault(made.name, made)
         for clause in clauses:
             self.statement(clause, replace(scope, decisions=own))
 
-    def provides(self, pattern: syntax.Expression, value: syntax.Expression, scope: _Scope) -> None:
+    def provides(self, pattern: syntax.Expression, value: syntax.Expression, scope: Scope) -> None:
         """``provides load(d) = …``: the names of the pattern are bound in the value."""
         slots: tuple[Any, ...] = ()
         sorts: tuple[Sort, ...] = ()
@@ -170,7 +171,7 @@ class _Walk:
                 scope = self.variable(slot, sort, scope)
         self.expression(value, scope)
 
-    def rule(self, rule: syntax.Rule, scope: _Scope) -> None:
+    def rule(self, rule: syntax.Rule, scope: Scope) -> None:
         """One rule; without a formula it names a constraint."""
         if rule.body is None:
             self.mark(rule.name, "constraint", self.tables["constraint"].get(rule.name.text))
@@ -180,13 +181,13 @@ class _Walk:
             self.mark(rule.by, "attribute", None, "node")
         self.parts(rule, scope, ("name", "by", "label"))
 
-    def entry(self, holder: Any, entry: syntax.Entry, scope: _Scope) -> None:
+    def entry(self, holder: Any, entry: syntax.Entry, scope: Scope) -> None:
         """``name = value`` in the block of a statement."""
         self.mark(entry.name, "entry", None, type(holder).__name__)
         if isinstance(entry.value, syntax.Braces):
             # A map from kinds, families or devices.
             for key, value in entry.value.pairs:
-                self.place(key, scope)
+                self.time_key(key, scope)
                 self.expressions((value,), scope)
             return
         settings = isinstance(holder, syntax.Solve | syntax.GraphFile)
@@ -195,7 +196,7 @@ class _Walk:
         else:
             self.expression(entry.value, scope)
 
-    def place(self, key: syntax.Expression, scope: _Scope) -> None:
+    def time_key(self, key: syntax.Expression, scope: Scope) -> None:
         """The key of a map of times: a kind, a family or a device."""
         match key:
             case syntax.Name(name=name):
@@ -205,26 +206,26 @@ class _Walk:
             case syntax.Text(value=name):
                 symbol = self.tables["device"].get(name)
                 if symbol is not None:
-                    self.found.append(Occurrence(key.at, name, "device", symbol, "", plain=False, quoted=True))
+                    self.found.append(Occurrence(place(key.at), name, "device", symbol, "", plain=False, quoted=True))
             case syntax.Index(base=base, arguments=arguments):
-                self.place(base, scope)
+                self.time_key(base, scope)
                 self.expressions(arguments, scope)
             case _:
                 self.expression(key, scope)
 
     # expressions
 
-    def occurrence(self, at: syntax.At, name: str, kind: str, symbol: Symbol | None = None, sort: Sort = "") -> None:
+    def occurrence(self, at: Place, name: str, kind: str, symbol: Symbol | None = None, sort: Sort = "") -> None:
         """A name in an expression, where no quotes can stand."""
         self.found.append(Occurrence(at, name, kind, symbol, sort))
 
-    def parts(self, node: Any, scope: _Scope, but: tuple[str, ...] = ()) -> None:
+    def parts(self, node: Any, scope: Scope, but: tuple[str, ...] = ()) -> None:
         """Every expression within a node."""
         for name in getattr(node, "__slots__", ()):
             if name != "at" and name not in but:
                 self.expressions((getattr(node, name),), scope)
 
-    def expressions(self, nodes: Iterable[Any], scope: _Scope) -> None:
+    def expressions(self, nodes: Iterable[Any], scope: Scope) -> None:
         """Each that is one, also within tuples; None is nothing."""
         for node in nodes:
             if isinstance(node, tuple):
@@ -232,14 +233,16 @@ class _Walk:
             elif hasattr(node, "at") and not isinstance(node, syntax.Word):
                 self.expression(node, scope)
 
-    def expression(self, node: Any, scope: _Scope) -> None:
+    def expression(self, node: Any, scope: Scope) -> None:
         """Any expression."""
         match node:
             case syntax.Name(name=name):
                 self.name(self.reading.first(node.at, "NAME"), name, scope)
             case syntax.Attribute(base=base, name=name):
                 self.expression(base, scope)
-                self.occurrence(self.reading.last(node.at, name), name, "attribute", None, self.sort(base, scope))
+                self.occurrence(
+                    self.reading.last(node.at, name), name, "attribute", None, self.ranges.sort(base, scope)
+                )
             case syntax.Index(base=syntax.Name(name="nodes") as base, arguments=(syntax.Text() as text,)):
                 self.expression(base, scope)
                 at = self.reading.first(text.at, "STRING")
@@ -256,7 +259,9 @@ class _Walk:
                 self.occurrence(at, name, "key" if bound else "attribute", bound, "" if bound else "node")
             case syntax.Call(name=name, arguments=arguments, body=body):
                 kind = "quantity" if name in self.words.quantities else "function"
-                self.occurrence(self.reading.first(node.at, "NAME"), name, kind)
+                symbol = self.tables["definition"].get(name)
+                at = self.reading.first(node.at, "NAME")
+                self.occurrence(at, name, "definition" if symbol else kind, symbol)
                 self.ranged(arguments, body, scope)
             case syntax.Aggregate(items=items, body=body) | syntax.Forall(items=items, body=body):
                 self.ranged(items, body, scope)
@@ -265,18 +270,18 @@ class _Walk:
                     self.ranged((item,), value, scope)
             case syntax.Where(item=item, condition=condition):
                 self.expression(item, scope)
-                self.expression(condition, replace(scope, implicit=(*scope.implicit, *self.sorts(item, scope))))
+                self.expression(condition, replace(scope, implicit=(*scope.implicit, *self.ranges.sorts(item, scope))))
             case _:
                 self.parts(node, scope)
 
-    def ranged(self, items: tuple[Any, ...], body: Any, scope: _Scope) -> None:
+    def ranged(self, items: tuple[Any, ...], body: Any, scope: Scope) -> None:
         """Items and what follows their colon; only with a colon they bind."""
         if body is None:
             self.expressions(items, scope)
         else:
             self.expression(body, self.bind(items, scope))
 
-    def bind(self, items: Iterable[Any], scope: _Scope) -> _Scope:
+    def bind(self, items: Iterable[Any], scope: Scope) -> Scope:
         """``v in nodes where …``: each is known in what follows."""
         for item in items:
             inner, condition = (item.item, item.condition) if isinstance(item, syntax.Where) else (item, None)
@@ -284,7 +289,7 @@ class _Walk:
                 self.expression(item, scope)
                 continue
             self.expression(inner.right, scope)
-            sorts = self.sorts(inner.right, scope)
+            sorts = self.ranges.sorts(inner.right, scope)
             targets = inner.left.items if isinstance(inner.left, syntax.TupleOf) else (inner.left,)
             for target, sort in zip(targets, (*sorts, *[""] * len(targets)), strict=False):
                 if isinstance(target, syntax.Name):
@@ -293,7 +298,7 @@ class _Walk:
                 self.expression(condition, replace(scope, implicit=(*scope.implicit, *sorts)))
         return scope
 
-    def variable(self, target: syntax.Name, sort: Sort, scope: _Scope) -> _Scope:
+    def variable(self, target: syntax.Name, sort: Sort, scope: Scope) -> Scope:
         """A bound variable where it is introduced."""
         at = self.reading.first(target.at, "NAME")
         symbol = Symbol("variable", target.name, at, target, sort)
@@ -301,17 +306,19 @@ class _Walk:
         self.occurrence(at, target.name, "variable", symbol)
         return scope.with_symbol(symbol)
 
-    def name(self, at: syntax.At, name: str, scope: _Scope) -> None:
+    def name(self, at: Place, name: str, scope: Scope) -> None:
         """A bare name."""
         tables, words = self.tables, self.words
         if name in scope.bound:
             self.occurrence(at, name, scope.bound[name].kind, scope.bound[name])
         elif name in tables["parameter"]:
             self.occurrence(at, name, "parameter", tables["parameter"][name])
-        elif (sort := self.implied(name, scope, per_device=False)) is not None:
+        elif (sort := self.ranges.implied(name, scope, per_device=False)) is not None:
             self.occurrence(at, name, "attribute", None, sort)
         elif name in tables["device"]:
             self.occurrence(at, name, "device", tables["device"][name])
+        elif name in tables["definition"]:
+            self.occurrence(at, name, "definition", tables["definition"][name])
         elif name in words.quantities:
             self.occurrence(at, name, "quantity")
         elif name in scope.decisions:
@@ -328,72 +335,15 @@ class _Walk:
             known = "device" if name in words.families else "node" if name in words.nodes else "unknown"
             self.occurrence(at, name, known)
 
-    def indexed(self, at: syntax.At, name: str, scope: _Scope) -> None:
+    def indexed(self, at: Place, name: str, scope: Scope) -> None:
         """A name with brackets behind it."""
         if name in scope.decisions:
             self.occurrence(at, name, "decision", scope.decisions[name])
             return
-        sort = self.implied(name, scope, per_device=True)
+        sort = self.ranges.implied(name, scope, per_device=True)
         if sort is not None:
             self.occurrence(at, name, "attribute", None, sort)
         elif name in self.tables["device"]:
             self.occurrence(at, name, "device", self.tables["device"][name])
         else:
             self.name(at, name, replace(scope, bound={}, implicit=()))
-
-    def implied(self, name: str, scope: _Scope, per_device: bool) -> Sort | None:
-        """The sort that a bare name is an attribute of, under ``where``."""
-        for sort in reversed(scope.implicit):
-            found = self.words.attribute(sort, name)
-            if found is not None and found.per_device == per_device:
-                return sort
-            if sort == "node" and found is None and not per_device and name in self.own_attributes:
-                return sort
-        return None
-
-    # what is ranged over
-
-    def sorts(self, node: Any, scope: _Scope, depth: int = 0) -> tuple[Sort, ...]:
-        """What the elements of a set are; nothing where it cannot be told."""
-        match node:
-            case syntax.Name(name=name):
-                if name in scope.bound:
-                    inner = scope.bound[name].sort
-                    return ("node",) if inner == "part" or inner.startswith("group:") else ()
-                if name in self.tables["device"]:
-                    return ("device",)
-                if name in self.tables["set"] and depth < 20:
-                    return self.sorts(self.tables["set"][name].node.value, scope, depth + 1)
-                return self.words.sets.get(name, ())
-            case syntax.Call(name="readers"):
-                return ("node",)
-            case syntax.Call(name="partition", arguments=(_, syntax.Name(name=key))):
-                return (f"group:{key}",)
-            case syntax.Braces(pairs=((first, _), *_)):
-                if isinstance(first, syntax.Name) and first.name in ("forward", "backward"):
-                    return ("part",)
-                return (self.sort(first, scope),)
-            case syntax.Where(item=item):
-                return self.sorts(item, scope, depth)
-            case syntax.Binary(left=left):
-                return self.sorts(left, scope, depth)
-        return ()
-
-    def sort(self, node: Any, scope: _Scope) -> Sort:
-        """What one element is; empty where it cannot be told."""
-        match node:
-            case syntax.Name(name=name):
-                if name in scope.bound:
-                    return scope.bound[name].sort
-                if name in self.tables["device"]:
-                    return "device"
-                return "node" if name in self.tables["node"] or name in self.words.nodes else ""
-            case syntax.Index(base=syntax.Name() as base):
-                return next(iter(self.sorts(base, scope)), "")
-            case syntax.Attribute(name=name, base=base):
-                owner = self.sort(base, scope)
-                if owner.startswith("group:"):
-                    return "node"
-                found = self.words.attribute(owner, name)
-                return next(iter(found.type.sorts), "") if found is not None else ""
-        return ""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from placedsl.expressions import Sort
-from placedsl.language import syntax
+from placedsl.server.reading import Place
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +19,7 @@ class Symbol:
 
     kind: str
     name: str
-    at: syntax.At
+    at: Place
     node: Any
     sort: Sort = ""
 
@@ -33,7 +33,7 @@ class Occurrence:
     quotes; ``quoted``: only a text in quotes can.
     """
 
-    at: syntax.At
+    at: Place
     name: str
     kind: str
     symbol: Symbol | None = None

@@ -20,5 +20,6 @@ def client() -> Iterator[Client]:
 @pytest.fixture
 def document(client: Client, tmp_path: Path) -> Iterator[Opened]:
     opened = client.open(tmp_path / "spec.place", SPEC)
+    assert opened.diagnostics() == []
     yield opened
     client.tell("textDocument/didClose", {"textDocument": opened.name})

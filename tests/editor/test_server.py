@@ -33,10 +33,6 @@ def told(document: Opened) -> list[tuple[str, str]]:
     return [(d["message"], document.piece(d["range"])) for d in document.diagnostics()]
 
 
-def test_a_spec_without_errors(document: Opened) -> None:
-    assert document.diagnostics() == []
-
-
 WRONG = [
     ("1 GiB, output", "1 Gib, output"),
     ("    memory\n", "    memry\n"),
