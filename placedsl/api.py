@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from placedsl.diagnostics import Source
+from placedsl.language import given
 from placedsl.language.elaborate import Elaborated, elaborate
 from placedsl.language.parsing import parse, read_source
 from placedsl.problem import Problem
@@ -52,13 +53,18 @@ class Spec:
         request = Request(solver, method, time_limit, gap, workers, seed)
         return solve(self.problem, self.elaborated.checked_formulations, request, progress, self.read_seconds)
 
-    def evaluate(self, placement: Mapping[str, str] | Sequence[int]) -> Evaluation:
-        """What a placement costs and violates: node id to device name, or one device position a node."""
-        from placedsl.cost.evaluate import evaluate
-        from placedsl.placement import positions
+    def evaluate(
+        self, placement: Mapping[str, str] | Sequence[int], variables: Mapping[str, object] | None = None
+    ) -> Evaluation:
+        """What a placement costs and violates: node id to device name, or one device position a node.
 
-        given = positions(self.problem, placement) if isinstance(placement, Mapping) else list(placement)
-        return evaluate(self.problem, given)
+        ``variables`` gives the values of the spec's own variables: a number, or an object of numbers by index.
+        """
+        from placedsl.cost.evaluate import evaluate
+        from placedsl.placement import positions, values
+
+        places = positions(self.problem, placement) if isinstance(placement, Mapping) else list(placement)
+        return evaluate(self.problem, places, values(self.problem, variables or {}))
 
     def check(self) -> None:
         """Ground the problem as solving would; InputError for what cannot be stated, as a product of two loads."""
@@ -80,21 +86,30 @@ class Spec:
         return elaborated(self.elaborated) + "\n" + comment + "\n"
 
 
-def load(path: str | Path, parameters: Mapping[str, str] | None = None) -> Spec:
+def load(path: str | Path, parameters: Mapping[str, str] | None = None, data: str | Path | None = None) -> Spec:
     """Read and check a ``.place`` file; InputError with every diagnostic when it cannot be used.
 
-    ``parameters`` gives values (as texts, ``"16 GiB"``) to parameters of the spec.
+    ``parameters`` gives values (as texts, ``"16 GiB"``) to parameters of the spec; ``data`` is a JSON or TOML file
+    with values of parameters, also of indexed ones.
     """
     began = time.monotonic()
     path = Path(path)
-    return _spec(read_source(path), path.parent, parameters, began)
+    return _spec(read_source(path), path.parent, parameters, data, began)
 
 
-def loads(text: str, folder: str | Path = ".", parameters: Mapping[str, str] | None = None) -> Spec:
+def loads(
+    text: str,
+    folder: str | Path = ".",
+    parameters: Mapping[str, str] | None = None,
+    data: str | Path | None = None,
+) -> Spec:
     """Read and check a spec from a text; ``folder`` is where its file names start from."""
-    return _spec(Source("<text>", text), Path(folder), parameters, time.monotonic())
+    return _spec(Source("<text>", text), Path(folder), parameters, data, time.monotonic())
 
 
-def _spec(source: Source, folder: Path, parameters: Mapping[str, str] | None, began: float) -> Spec:
-    elaborated = elaborate(parse(source), folder, parameters)
+def _spec(
+    source: Source, folder: Path, parameters: Mapping[str, str] | None, data: str | Path | None, began: float
+) -> Spec:
+    values = given.read(parameters or {}, None if data is None else Path(data))
+    elaborated = elaborate(parse(source), folder, values)
     return Spec(elaborated, time.monotonic() - began)

@@ -57,6 +57,9 @@ _SPEC = click.argument("spec", type=click.Path(path_type=Path))
 _SET = click.option(
     "--set", "parameters", multiple=True, metavar="NAME=VALUE", callback=_settings, help="Give a parameter its value."
 )
+_DATA = click.option(
+    "--data", type=click.Path(path_type=Path), metavar="FILE", help="Values of parameters (JSON or TOML)."
+)
 _SOLVER = click.option("--solver", metavar="NAME", help="auto, cp-sat, highs, pyomo[:NAME], mip or cvxpy.")
 _METHOD = click.option("--method", metavar="NAME", help="auto, dp or program.")
 
@@ -76,12 +79,14 @@ def cli() -> None:
 @click.option("--workers", type=click.IntRange(min=1), help="Threads that the solver may use.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of whatever is random.")
 @_SET
+@_DATA
 @click.option("--json", "json_file", metavar="FILE", help="Write the answer as JSON to a file, or to stdout (-).")
 @click.option("--picture", type=click.Path(path_type=Path), metavar="FILE", help="Draw the answer (svg, png, pdf).")
 @click.option("--quiet", is_flag=True, help="No progress.")
 def solve(
     spec: Path,
     parameters: dict[str, str],
+    data: Path | None,
     json_file: str | None,
     picture: Path | None,
     quiet: bool,
@@ -94,7 +99,7 @@ def solve(
     from placedsl.report.progress import ProgressLine
     from placedsl.report.summary import print_answer
 
-    loaded = api.load(spec, parameters)
+    loaded = api.load(spec, parameters, data)
     target = None if json_file in (None, "-") else Path(str(json_file))
     if target is not None and not target.parent.is_dir():
         raise UsageError(f"--json {target}: there is no folder '{target.parent}'")
@@ -117,11 +122,12 @@ def solve(
 @cli.command()
 @_SPEC
 @_SET
-def check(spec: Path, parameters: dict[str, str]) -> int:
+@_DATA
+def check(spec: Path, parameters: dict[str, str], data: Path | None) -> int:
     """Check SPEC: syntax, names, types, units, its data, and that it is linear.  Nothing is solved."""
     from placedsl import api
 
-    loaded = api.load(spec, parameters)
+    loaded = api.load(spec, parameters, data)
     loaded.check()
     problem = loaded.problem
     devices = len(problem.machine.devices)
@@ -134,11 +140,12 @@ def check(spec: Path, parameters: dict[str, str]) -> int:
 @_SOLVER
 @_METHOD
 @_SET
-def explain(spec: Path, solver: str | None, method: str | None, parameters: dict[str, str]) -> int:
+@_DATA
+def explain(spec: Path, solver: str | None, method: str | None, parameters: dict[str, str], data: Path | None) -> int:
     """Print the elaborated SPEC, which path will be taken and why the others were not, and sizes."""
     from placedsl import api
 
-    text = api.load(spec, parameters).explain(solver=solver, method=method)
+    text = api.load(spec, parameters, data).explain(solver=solver, method=method)
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
         from placedsl.report.pygments_lexer import coloured
 
@@ -151,21 +158,25 @@ def explain(spec: Path, solver: str | None, method: str | None, parameters: dict
 @_SPEC
 @click.argument("placement", type=click.Path(path_type=Path))
 @_SET
+@_DATA
 @click.option("--json", "json_file", metavar="FILE", help="Write the evaluation as JSON to a file, or to stdout (-).")
-def evaluate(spec: Path, placement: Path, parameters: dict[str, str], json_file: str | None) -> int:
+def evaluate(spec: Path, placement: Path, parameters: dict[str, str], data: Path | None, json_file: str | None) -> int:
     """Say what PLACEMENT (JSON) costs under SPEC, and what it violates."""
     from placedsl import api
     from placedsl import placement as placements
+    from placedsl.cost.evaluate import evaluate as evaluated
     from placedsl.graph.readers import load as load_text
     from placedsl.report.document import evaluation_document
     from placedsl.report.summary import print_evaluation
 
-    loaded = api.load(spec, parameters)
-    evaluation = loaded.evaluate(placements.read(loaded.problem, load_text(placement)))
+    loaded = api.load(spec, parameters, data)
+    source = load_text(placement)
+    places = placements.read(loaded.problem, source)
+    evaluation = evaluated(loaded.problem, places, placements.read_values(loaded.problem, source))
     if json_file is not None:
-        data = evaluation_document(loaded.problem, evaluation)
+        result = evaluation_document(loaded.problem, evaluation)
         target = None if json_file == "-" else Path(json_file)
-        _write(target, json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        _write(target, json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     if json_file != "-":
         print_evaluation(loaded.problem, evaluation, _console())
     return 0 if not evaluation.violations else 3

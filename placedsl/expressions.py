@@ -5,16 +5,17 @@ One tree, two meanings.  :mod:`placedsl.program` grounds it over decision variab
 share this tree and nothing else.
 
 Elements are positions: nodes, devices and tensors in the order of the problem, parts
-(0 forward, 1 backward), groups of a partition, and integers of a range.
+(0 forward, 1 backward), groups of a partition; an integer is its own position.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from placedsl.diagnostics import Span
 
-#: What an element can be; ``group:NAME`` is a class of ``partition(nodes, NAME)``.
+#: What an element can be: node, device, tensor, part, integer; ``group:NAME`` is a class of ``partition(nodes, NAME)``.
 Sort = str
 
 
@@ -38,15 +39,57 @@ class Members:
 
 
 @dataclass(frozen=True, slots=True)
-class Enumerated:
-    """Elements written one by one: ``{forward, backward}``, ``{gpu[1], cpu}``."""
+class Listed:
+    """Elements written one by one: ``{forward, backward}``, ``{gpu[1], cpu}``, ``{(a, b), (b, c)}``, ``{1, 2, 4}``."""
 
-    positions: tuple[int, ...]
+    items: tuple[tuple[Expression, ...], ...]
     sorts: tuple[Sort, ...]
     span: Span
 
 
-SetExpression = NamedSet | Members | Enumerated
+@dataclass(frozen=True, slots=True)
+class Range:
+    """``low..high``: whole numbers, both ends included; none where ``high`` is below ``low``."""
+
+    low: Expression
+    high: Expression
+    span: Span
+
+    @property
+    def sorts(self) -> tuple[Sort, ...]:
+        """Whole numbers."""
+        return ("integer",)
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """``union``, ``intersect`` or ``except`` of two sets of one sort."""
+
+    operator: str
+    left: SetExpression
+    right: SetExpression
+    span: Span
+
+    @property
+    def sorts(self) -> tuple[Sort, ...]:
+        """Those of either side."""
+        return self.left.sorts
+
+
+@dataclass(frozen=True, slots=True)
+class Comprehension:
+    """``{v in nodes, d in devices: condition}``: the combinations that pass; the conditions are in the binders."""
+
+    binders: tuple[Binder, ...]
+    span: Span
+
+    @property
+    def sorts(self) -> tuple[Sort, ...]:
+        """Those of all binders."""
+        return tuple(sort for binder in self.binders for sort in binder.sorts)
+
+
+SetExpression = NamedSet | Members | Listed | Range | Combined | Comprehension
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +135,10 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """The ``index``-th element (from 1) of a named set: ``heavy[1]``."""
+    """The ``index``-th element (from 1) of a named set: ``heavy[1]``, ``gpu[i]``."""
 
     set: NamedSet
-    index: int
+    index: Expression
     sort: Sort
     span: Span
 
@@ -113,9 +156,18 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A decision variable of a formulation: ``x[v, d]``."""
+    """A decision variable of a formulation, or of the spec: ``x[v, d]``."""
 
     variable: str
+    arguments: tuple[Expression, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A value of an indexed parameter: ``weight[v]``."""
+
+    name: str
     arguments: tuple[Expression, ...]
     span: Span
 
@@ -131,7 +183,7 @@ class Provided:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """``sum``, ``count``, ``max`` or ``min`` of a body over binders."""
+    """``sum``, ``count``, ``mean``, ``max`` or ``min`` of a body over binders."""
 
     operator: str
     binders: tuple[Binder, ...]
@@ -197,9 +249,9 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """``element in set``."""
+    """``element in set``, or ``(u, v) in set``."""
 
-    element: Expression
+    elements: tuple[Expression, ...]
     set: SetExpression
     span: Span
 
@@ -238,7 +290,7 @@ class SetProperty:
 
 
 Expression = (
-    Constant | Slot | Element | Pick | Attribute | Decision | Provided | Aggregate | Largest | Forall
+    Constant | Slot | Element | Pick | Attribute | Decision | Table | Provided | Aggregate | Largest | Forall
     | Arithmetic | Comparison | Logic | Not | Within | Glob | Conditional | SetProperty
 )  # fmt: skip
 
@@ -250,11 +302,25 @@ def children(node: Expression | SetExpression | Binder) -> tuple[Expression | Se
             return (owner,)
         case Binder(set=of, condition=condition):
             return (of,) if condition is None else (of, condition)
-        case Pick(set=of):
-            return (of,)
+        case Listed(items=items):
+            return tuple(e for item in items for e in item)
+        case Range(low=low, high=high):
+            return (low, high)
+        case Combined(left=left, right=right):
+            return (left, right)
+        case Comprehension(binders=binders):
+            return binders
+        case Pick(set=of, index=index):
+            return (of, index)
         case Attribute(owner=owner, device=device):
             return (owner,) if device is None else (owner, device)
-        case Decision(arguments=parts) | Provided(arguments=parts) | Largest(items=parts) | Logic(parts=parts):
+        case (
+            Decision(arguments=parts)
+            | Table(arguments=parts)
+            | Provided(arguments=parts)
+            | Largest(items=parts)
+            | Logic(parts=parts)
+        ):
             return parts
         case Aggregate(binders=binders, body=body) | Forall(binders=binders, body=body):
             return (*binders, body)
@@ -262,8 +328,8 @@ def children(node: Expression | SetExpression | Binder) -> tuple[Expression | Se
             return (left, right)
         case Not(part=part):
             return (part,)
-        case Within(element=element, set=of):
-            return (element, of)
+        case Within(elements=elements, set=of):
+            return (*elements, of)
         case Glob(subject=subject):
             return (subject,)
         case Conditional(condition=condition, then=then, otherwise=otherwise):
@@ -273,13 +339,50 @@ def children(node: Expression | SetExpression | Binder) -> tuple[Expression | Se
     return ()
 
 
-def provided_names(node: Expression) -> set[str]:
-    """The names of all quantities of the vocabulary that an expression mentions."""
-    found: set[str] = set()
-    stack: list[Expression | SetExpression | Binder] = [node]
+def every(node: Expression | SetExpression | Binder) -> Iterator[Expression | SetExpression | Binder]:
+    """An expression and all its parts."""
+    stack = [node]
     while stack:
         part = stack.pop()
-        if isinstance(part, Provided):
-            found.add(part.name)
+        yield part
         stack.extend(children(part))
-    return found
+
+
+def provided_names(node: Expression) -> set[str]:
+    """The names of all quantities of the vocabulary that an expression mentions."""
+    return {part.name for part in every(node) if isinstance(part, Provided)}
+
+
+def decided(node: Expression) -> bool:
+    """Whether an expression depends on decisions (the others are known beforehand)."""
+    return any(isinstance(part, Provided | Decision | SetProperty) for part in every(node))
+
+
+def free_slots(node: Expression | SetExpression | Binder) -> frozenset[str]:
+    """The bound variables that an expression uses and does not bind itself."""
+    match node:
+        case Slot(name=name):
+            return frozenset((name,))
+        case Aggregate(binders=binders, body=body) | Forall(binders=binders, body=body):
+            return _outside(binders, (body,))
+        case SetProperty(outer=outer, inner=inner, membership=membership):
+            return _outside((*outer, inner), (membership,))
+        case Comprehension(binders=binders):
+            return _outside(binders, ())
+        case Binder():
+            return _outside((node,), ())
+    return frozenset().union(*map(free_slots, children(node)))
+
+
+def _outside(binders: tuple[Binder, ...], bodies: tuple[Expression, ...]) -> frozenset[str]:
+    """What is free in binders and in bodies under them."""
+    bound: set[str] = set()
+    out: set[str] = set()
+    for binder in binders:
+        out |= free_slots(binder.set) - bound
+        bound |= set(binder.slots)
+        if binder.condition is not None:
+            out |= free_slots(binder.condition) - bound
+    for body in bodies:
+        out |= free_slots(body) - bound
+    return frozenset(out)

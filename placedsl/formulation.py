@@ -9,20 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from placedsl.diagnostics import Diagnostic, InputError, Span
-from placedsl.expressions import Binder, Expression, Sort, provided_names
-from placedsl.problem import Problem
-
-
-@dataclass(frozen=True)
-class Variable:
-    """``var name[binders]``: one column for each combination that passes the binders' conditions."""
-
-    name: str
-    binders: tuple[Binder, ...]
-    integer: bool
-    low: float
-    high: float
-    span: Span
+from placedsl.expressions import Expression, Sort, provided_names
+from placedsl.problem import Problem, Variable
 
 
 @dataclass(frozen=True)
@@ -64,12 +52,16 @@ class Formulation:
 
 
 def choose(problem: Problem, formulations: Iterable[Formulation]) -> Formulation:
-    """The formulation that provides every objective under the problem's schedule."""
+    """The formulation that provides every objective under the problem's schedule, and if possible all constraints."""
     wanted = {n for o in problem.objectives for n in provided_names(o.body)}
+    asked = wanted | {n for r in problem.rules for n in provided_names(r.body)}
     fitting = [f for f in formulations if problem.schedule in f.schedules]
-    for formulation in fitting:
-        if wanted <= formulation.provides.keys():
+    enough = [f for f in fitting if wanted <= f.provides.keys()]
+    for formulation in enough:
+        if asked <= formulation.provides.keys():
             return formulation
+    if enough:
+        return enough[0]
     provided = sorted({n for f in fitting for n in f.provides} - {"on"})
     span = problem.objectives[0].span
     missing = ", ".join(sorted(wanted - {n for f in fitting for n in f.provides}))

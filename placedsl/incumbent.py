@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from placedsl.cost.evaluate import Evaluation, evaluate
+from placedsl.cost.expressions import OwnValues
 from placedsl.graph.graph import Integers
 from placedsl.problem import Problem
 
@@ -35,10 +36,10 @@ class Incumbent:
         """The first objective's value; inf without a placement."""
         return self.evaluation.objectives[0] if self.evaluation else np.inf
 
-    def offer(self, placement: Integers) -> bool:
+    def offer(self, placement: Integers, values: OwnValues | None = None) -> bool:
         """Take a placement if it is feasible and better; whether it is feasible."""
         start = time.monotonic()
-        evaluation = evaluate(self.problem, [int(d) for d in placement])
+        evaluation = evaluate(self.problem, [int(d) for d in placement], values)
         self.verifying += time.monotonic() - start
         if evaluation.violations:
             self.refused = evaluation

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
-from placedsl.problem import Problem
+from placedsl.problem import Labels, Problem
 
 _MOST = 20
 
@@ -33,6 +33,53 @@ def positions(problem: Problem, placement: Mapping[str, str], source: Source | N
     if found:
         raise InputError(found[:_MOST])
     return out
+
+
+def values(
+    problem: Problem, raw: Mapping[str, object], source: Source | None = None
+) -> dict[str, dict[tuple[int, ...], float]]:
+    """Values of the spec's own variables by the positions of their indices, from their names.
+
+    ``raw`` holds a number a variable, or an object of index names (within one another for several indices);
+    InputError for what does not exist.
+    """
+    labels, found = Labels(problem), list[Diagnostic]()
+    out: dict[str, dict[tuple[int, ...], float]] = {}
+
+    def walk(name: str, given: object, sorts: tuple[str, ...], key: tuple[int, ...]) -> None:
+        if not sorts:
+            if isinstance(given, int | float) and not isinstance(given, bool):
+                out[name][key] = float(given)
+            else:
+                found.append(Diagnostic(f"a number is expected for '{name}'", _span(source, name)))
+            return
+        if not isinstance(given, Mapping):
+            found.append(Diagnostic(f"'{name}' has a value for each index", _span(source, name)))
+            return
+        for word, inner in given.items():
+            position = labels.position(sorts[0], str(word))
+            if position is None:
+                found.append(Diagnostic(f"'{name}' has no index '{word}'", _span(source, str(word))))
+            else:
+                walk(name, inner, sorts[1:], (*key, position))
+
+    for name, given in raw.items():
+        if name not in problem.variables:
+            hint = nearest(name, problem.variables)
+            found.append(Diagnostic(f"the spec has no variable '{name}'", _span(source, name), hint))
+            continue
+        out[name] = {}
+        walk(name, given, problem.variables[name].sorts, ())
+    if found:
+        raise InputError(found[:_MOST])
+    return out
+
+
+def read_values(problem: Problem, source: Source) -> dict[str, dict[tuple[int, ...], float]]:
+    """What stands under ``variables`` in the JSON text of an answer; the text has been read as a placement before."""
+    root = json.loads(source.text)
+    raw = root.get("variables") if isinstance(root, dict) else None
+    return values(problem, raw, source) if isinstance(raw, Mapping) else {}
 
 
 def read(problem: Problem, source: Source) -> list[int]:

@@ -62,6 +62,7 @@ class _Run:
         self.began = time.monotonic()
         self.best = Incumbent(problem, progress, self.began)
         self.read_seconds, self.build_seconds = read_seconds, 0.0
+        self.relaxed: Integers | None = None
         self.notes: list[str] = []
         self.method, self.solver = "none", ""
         self.used_versions = versions()
@@ -138,6 +139,7 @@ class _Run:
         )
         accepted = found.placement is not None and self.best.offer(found.placement)
         self.best.bound(found.bound if found.bound < np.inf else -np.inf)
+        self.relaxed = found.placement
         beyond, goal = contiguous.left_out(self.problem), self.problem.objectives[0]
         if found.complete and found.placement is None:
             return "infeasible", "no contiguous split satisfies the memory limits and what the devices support"
@@ -173,7 +175,7 @@ class _Run:
 
     def pipeline_helps(self) -> bool:
         """A contiguous placement is worth having as a start."""
-        return self.problem.schedule in ("pipedream", "gpipe")
+        return self.problem.schedule in ("pipedream", "gpipe") and not self.problem.variables
 
     def start_by_slicing(self) -> None:
         """A first placement from the best contiguous split (contiguity is only more than is asked for)."""
@@ -205,8 +207,6 @@ class _Run:
         start = time.monotonic()
         grounded = build(self.problem, choose(self.problem, self.formulations()))
         self.build_seconds += time.monotonic() - start
-        if grounded.impossible:
-            return "infeasible", "no placement can satisfy " + "; ".join(grounded.impossible[:3])
         for name, further in zip(names, (*names[1:], ""), strict=True):
             self.solver = name
             termination, message = self.with_solver(name, grounded)
@@ -224,7 +224,8 @@ class _Run:
             if position and self._settled(position):
                 continue
             start = time.monotonic()
-            hint = None if self.best.placement is None else grounded.hint(self.best.placement)
+            start_from = self.best.placement if self.best.placement is not None else self.relaxed
+            hint = None if start_from is None else grounded.hint(start_from)
             lowered = lower(
                 grounded.program, native=solver.features.native, integral=solver.features.integers_only,
                 objective=position, fixed=fixed, hint=hint,
@@ -260,7 +261,7 @@ class _Run:
     def _run(self, name: str, grounded: Grounded, program: LinearProgram, budget: Budget, position: int) -> Outcome:
         def heard(point: Floats | None, _value: float, bound: float) -> bool:
             if point is not None:
-                self.best.offer(grounded.placement(point))
+                self.best.offer(grounded.placement(point), grounded.values(point))
             if bound > -np.inf:
                 self.best.bound(bound, position, claimed=True)
             done = self.best.evaluation
@@ -276,7 +277,8 @@ class _Run:
         """What a solver's outcome amounts to once its placement has been evaluated."""
         if outcome.version:
             self.used_versions[self.solver] = outcome.version
-        accepted = outcome.incumbent is None or self.best.offer(grounded.placement(outcome.incumbent))
+        point = outcome.incumbent
+        accepted = point is None or self.best.offer(grounded.placement(point), grounded.values(point))
         if outcome.bound > -np.inf:
             self.best.bound(outcome.bound, position, claimed=True)
         if self.best.evaluation is None:

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placedsl.diagnostics import Span
-from placedsl.expressions import Binder, Expression
+from placedsl.expressions import Binder, Expression, SetExpression, Sort
 from placedsl.graph.graph import Floats, Graph, Integers
 from placedsl.machine.machine import Machine
-from placedsl.units import Dimension
+from placedsl.units import NUMBER, Dimension
 
 #: Constraints known by name: their meaning is a formula in ``models/constraints.place``.
 BUILT_IN = ("memory", "contiguous", "convex", "colocated")
@@ -23,7 +23,8 @@ class Rule:
     """A constraint of the spec.
 
     ``built_in`` is the name of a built-in constraint, or empty for one that the user wrote; ``by``
-    is the node attribute of ``colocated by``.  ``body`` is the formula in either case.
+    is the node attribute of ``colocated by``.  ``body`` is the formula in either case, ``label`` the
+    number of its equation.
     """
 
     name: str
@@ -31,6 +32,45 @@ class Rule:
     by: str
     body: Expression
     span: Span
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """``var name[binders]``: one decision for each combination that passes the binders' conditions.
+
+    ``low`` and ``high`` are in SI units of ``dimension``.
+    """
+
+    name: str
+    binders: tuple[Binder, ...]
+    integer: bool
+    low: float
+    high: float
+    span: Span
+    dimension: Dimension = NUMBER
+
+    @property
+    def sorts(self) -> tuple[Sort, ...]:
+        """The sorts of its indices."""
+        return tuple(sort for binder in self.binders for sort in binder.sorts)
+
+
+@dataclass(frozen=True)
+class Soft:
+    """A constraint that may be broken at a price: ``cost`` is what its breaking adds to the first objective."""
+
+    name: str
+    cost: Expression
+    span: Span
+
+
+@dataclass(frozen=True)
+class Table:
+    """The values of an indexed parameter (SI) by the positions of its indices."""
+
+    sorts: tuple[Sort, ...]
+    values: Mapping[tuple[int, ...], float | bool | str]
 
 
 @dataclass(frozen=True)
@@ -41,6 +81,39 @@ class Objective:
     body: Expression
     dimension: Dimension
     span: Span
+
+
+class Labels:
+    """How messages and files call the elements of a problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._known: dict[Sort, dict[str, int]] = {}
+
+    def of(self, sort: Sort, position: int) -> str:
+        """The word for one element: a node's id, a device's name, a number."""
+        graph = self.problem.graph
+        if sort == "node":
+            return str(graph.ids[position])
+        if sort == "device":
+            return self.problem.machine.devices[position].name
+        if sort == "tensor":
+            return str(graph.ids[int(graph.tensor_producer[position])])
+        if sort == "part":
+            return ("forward", "backward")[position]
+        return str(position)
+
+    def position(self, sort: Sort, word: str) -> int | None:
+        """The element that a word calls; None where there is none."""
+        if sort not in self._known:
+            sizes = {"node": self.problem.graph.nodes, "device": len(self.problem.machine.devices),
+                     "tensor": self.problem.graph.tensors, "part": 2}  # fmt: skip
+            group = self.problem.groups.get(sort.partition(":")[2])
+            count = sizes.get(sort, 0 if group is None else int(group.max(initial=-1)) + 1)
+            self._known[sort] = {self.of(sort, position): position for position in range(count)}
+        if sort == "integer":
+            return int(word) if word.removeprefix("-").isdecimal() else None
+        return self._known[sort].get(word)
 
 
 @dataclass(frozen=True)
@@ -67,6 +140,9 @@ class Problem:
     ``orientation`` ``"against"``: the backward pass runs through the devices in the reverse order,
                   ``"along"``: in the same order, ``""``: there is no backward part
     ``sets``      the user's sets by name
+    ``variables`` the spec's own decisions, beside the placement
+    ``tables``    indexed parameters
+    ``soft``      constraints with a price; their costs are in the first objective
     ``groups``    per attribute that is partitioned by: n labels from 0
     """
 
@@ -76,7 +152,7 @@ class Problem:
     schedule: str
     objectives: tuple[Objective, ...]
     rules: tuple[Rule, ...]
-    sets: Mapping[str, Binder]
+    sets: Mapping[str, SetExpression]
     settings: Settings
     time: Floats
     transfer: Floats
@@ -86,6 +162,9 @@ class Problem:
     orientation: str
     groups: Mapping[str, Integers] = field(default_factory=dict)
     time_unit: str = ""
+    variables: Mapping[str, Variable] = field(default_factory=dict)
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    soft: tuple[Soft, ...] = ()
 
     @property
     def accelerators(self) -> NDArray[np.bool_]:

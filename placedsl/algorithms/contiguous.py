@@ -73,6 +73,7 @@ def left_out(problem: Problem) -> list[str]:
     """The rules and further objectives that the dynamic program does not look at."""
     known = ("memory", "contiguous", "convex", "colocated")
     out = [r.name for r in problem.rules if r.built_in not in known]
+    out += [f"variable {name}" for name in problem.variables]
     for further in problem.objectives[1:2]:
         if not (isinstance(further.body, Provided) and further.body.name == "devices_used"):
             out.append(f"then {further.name}")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from placedsl.cost.facts import Facts
 from placedsl.cost.paths import coming_back, cycle_of_sets, successors
 from placedsl.cost.properties import cycle, path
 from placedsl.cost.quantities import Quantities
-from placedsl.cost.tolerance import at_most
+from placedsl.cost.tolerance import LOOSE, at_most
 from placedsl.cost.verdict import Violation
-from placedsl.problem import Rule
+from placedsl.problem import Problem, Rule, Variable
 from placedsl.units import DATA, show
 
 SHOWN = 5
@@ -49,6 +49,30 @@ def unsupported(facts: Facts, quantities: Quantities) -> Iterator[Violation]:
     if wrong:
         message = f"{_count(len(wrong), 'node')} on a device that does not support it: {some(wrong)}"
         yield Violation("supported", message, None, float(len(wrong)))
+
+
+def unvalued(variable: Variable) -> Violation:
+    """A variable of the spec without values."""
+    message = f"variable '{variable.name}' has no values: a placement alone does not say them"
+    return Violation(variable.name, message, variable.span, 0.0)
+
+
+def out_of_bounds(
+    problem: Problem, facts: Facts, values: Mapping[str, Mapping[tuple[int, ...], float]]
+) -> Iterator[Violation]:
+    """Values of the spec's own variables outside of what they may be."""
+    for name, variable in problem.variables.items():
+        wrong = []
+        for key, value in values[name].items():
+            slack = 0.0 if variable.integer else LOOSE * max(1e-3, abs(value))
+            whole = not variable.integer or value == round(value)
+            if not (variable.low - slack <= value <= variable.high + slack and whole):
+                index = ", ".join(facts.label(sort, k) for sort, k in zip(variable.sorts, key, strict=True))
+                wrong.append(f"{name}[{index}] = {value:g}" if index else f"{name} = {value:g}")
+        if wrong:
+            kind = " and whole" if variable.integer else ""
+            message = f"not within {variable.low:g}..{variable.high:g}{kind}: {some(wrong)}"
+            yield Violation(name, message, variable.span, float(len(wrong)))
 
 
 def memory(rule: Rule, facts: Facts, quantities: Quantities) -> Iterator[Violation]:

@@ -99,7 +99,9 @@ def _leaf(node: core.Expression, scope: Scope, compiler: Compiler) -> Failures:
                 return
 
         def describe() -> str:
-            bound = ", ".join(f"{name}={facts.label(sort, env[register])}" for name, sort, register in scope)
+            bound = ", ".join(
+                f"{name.partition(chr(39))[0]}={facts.label(sort, env[register])}" for name, sort, register in scope
+            )
             return ": ".join(text for text in (bound, reason or detail(env)) if text)
 
         yield Failure(amount(env), describe)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from placedsl.cost import constraints, custom
-from placedsl.cost.expressions import Compiler
+from placedsl.cost.expressions import Compiler, OwnValues
 from placedsl.cost.facts import Facts
 from placedsl.cost.quantities import Quantities
 from placedsl.cost.verdict import Evaluation, Violation
@@ -15,9 +15,10 @@ from placedsl.problem import Problem
 __all__ = ["Evaluation", "Violation", "evaluate"]
 
 
-def evaluate(problem: Problem, placement: Sequence[int]) -> Evaluation:
+def evaluate(problem: Problem, placement: Sequence[int], values: OwnValues | None = None) -> Evaluation:
     """Cost and violations of a placement: a device position per node, -1 for a node not placed.
 
+    ``values`` are those of the spec's own variables, by name and the positions of their indices.
     While a node is on no device the objectives are nan and the rules are not looked at.  Raises
     InputError for a placement of the wrong length and for an expression without a value.
     """
@@ -31,8 +32,14 @@ def evaluate(problem: Problem, placement: Sequence[int]) -> Evaluation:
     complete = not violations
     violations += constraints.unsupported(facts, quantities)
     objectives = [float("nan")] * len(problem.objectives)
-    if complete:
-        compiler = Compiler(facts, quantities)
+    values = values or {}
+    soft: list[float] = []
+    unknown = [name for name in problem.variables if name not in values]
+    violations += [constraints.unvalued(problem.variables[name]) for name in unknown]
+    if complete and not unknown:
+        compiler = Compiler(facts, quantities, values)
+        violations += constraints.out_of_bounds(problem, facts, values)
+        soft = [float(compiler.number(one.cost)(compiler.environment())) for one in problem.soft]
         for i, objective in enumerate(problem.objectives):
             value = compiler.number(objective.body)
             objectives[i] = float(value(compiler.environment()))
@@ -48,4 +55,6 @@ def evaluate(problem: Problem, placement: Sequence[int]) -> Evaluation:
         loads=tuple(quantities.loads),
         memory=tuple(quantities.memory),
         nodes=tuple(tuple(nodes) for nodes in quantities.nodes),
+        soft=tuple(soft),
+        values={name: dict(known) for name, known in values.items()},
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any
@@ -14,11 +14,31 @@ from placedsl.cost.facts import Facts
 from placedsl.cost.loops import Elements, Env, Loop, Truth, loop_over, nested
 from placedsl.cost.properties import property_witness
 from placedsl.cost.quantities import DEVICE_QUANTITIES, Quantities
-from placedsl.cost.tolerance import EXACT, TOLERANT, extreme, product, total
+from placedsl.cost.tolerance import EXACT, TOLERANT, extreme, loosely, product, total
 from placedsl.diagnostics import Diagnostic, InputError, Span
 
 Number = Callable[[Env], float]
 Position = Callable[[Env], int]
+#: The values of the spec's own variables by the positions of their indices.
+OwnValues = Mapping[str, Mapping[tuple[int, ...], float]]
+
+COMBINE: dict[str, Callable[[Sequence[Any], Sequence[Any]], list[Any]]] = {
+    "union": lambda a, b: list(dict.fromkeys([*a, *b])),
+    "intersect": lambda a, b: [x for x in a if x in set(b)],
+    "except": lambda a, b: [x for x in a if x not in set(b)],
+}
+
+
+def _one(parts: tuple[int, ...]) -> Any:
+    """A single element is not a tuple."""
+    return parts[0] if len(parts) == 1 else parts
+
+
+def _terms(node: core.Expression) -> list[core.Expression]:
+    """What is added up or subtracted on a side of a comparison."""
+    if isinstance(node, core.Arithmetic) and node.operator in "+-":
+        return _terms(node.left) + _terms(node.right)
+    return [node]
 
 
 def fail(message: str, span: Span) -> InputError:
@@ -33,22 +53,18 @@ def checked_extreme(operator: str, values: Sequence[float], span: Span) -> float
     return extreme(operator, values)
 
 
-def placed(node: core.Expression) -> bool:
-    """The expression depends on the placement."""
-    stack: list[core.Expression | core.SetExpression | core.Binder] = [node]
-    while stack:
-        part = stack.pop()
-        if isinstance(part, core.Provided | core.Decision | core.SetProperty):
-            return True
-        stack.extend(core.children(part))
-    return False
-
-
 class Compiler:
     """Compiles expressions for one placement; evaluate what it gives on an environment of ``environment()``."""
 
-    def __init__(self, facts: Facts, quantities: Quantities, own_sets: dict[str, Sequence[Any]] | None = None) -> None:
+    def __init__(
+        self,
+        facts: Facts,
+        quantities: Quantities,
+        values: OwnValues | None = None,
+        own_sets: dict[str, Sequence[Any]] | None = None,
+    ) -> None:
         self.facts, self.quantities = facts, quantities
+        self.values: OwnValues = values or {}
         self.own_sets: dict[str, Sequence[Any]] = {} if own_sets is None else own_sets
         self.registers: dict[str, int] = {}
         self.count = 0
@@ -64,15 +80,12 @@ class Compiler:
         if name in self.facts.sets:
             return self.facts.sets[name]
         if name not in self.own_sets:
-            binder = self.facts.problem.sets.get(name)
-            if binder is None:
+            of = self.facts.problem.sets.get(name)
+            if of is None:
                 return ()  # a device family of none
-            inner = Compiler(self.facts, self.quantities, self.own_sets)
-            with inner.bound((binder,)) as loop:
-                env = inner.environment()
-                registers = [inner.registers[slot] for slot in binder.slots]
-                take = itemgetter(*registers)
-                self.own_sets[name] = [take(env) for _ in loop(env)]
+            inner = Compiler(self.facts, self.quantities, self.values, self.own_sets)
+            elements = inner.elements(of)
+            self.own_sets[name] = elements(inner.environment())
         return self.own_sets[name]
 
     def elements(self, of: core.SetExpression) -> Elements:
@@ -80,12 +93,24 @@ class Compiler:
         match of:
             case core.NamedSet(name=name):
                 listed = self.named(name)
-            case core.Enumerated(positions=positions):
-                listed = positions
+                return lambda _: listed
+            case core.Listed(items=items):
+                written = [[self.position(e) for e in item] for item in items]
+                return lambda env: list(dict.fromkeys(_one(tuple(e(env) for e in item)) for item in written))
+            case core.Range(low=low, high=high):
+                first, last = self.position(low), self.position(high)
+                return lambda env: range(first(env), last(env) + 1)
+            case core.Combined(operator=operator, left=left, right=right):
+                combine, a, b = COMBINE[operator], self.elements(left), self.elements(right)
+                return lambda env: combine(a(env), b(env))
+            case core.Comprehension(binders=binders):
+                with self.bound(binders) as loop:
+                    take = itemgetter(*(self.registers[slot] for binder in binders for slot in binder.slots))
+                return lambda env: [take(env) for _ in loop(env)]
             case core.Members(owner=owner, owner_sort=sort):
                 members, position = self.facts.members[sort], self.position(owner)
                 return lambda env: members[position(env)]
-        return lambda _: listed
+        raise TypeError(f"{type(of).__name__} is no set")
 
     @contextmanager
     def bound(self, binders: tuple[core.Binder, ...]) -> Iterator[Loop]:
@@ -112,14 +137,26 @@ class Compiler:
             case core.Element(position=position):
                 return lambda _: position
             case core.Pick(set=of, index=index, span=span):
-                listed = self.named(of.name)
-                if not 1 <= index <= len(listed):
-                    raise fail(f"'{of.name}' has {len(listed)} elements, there is no number {index}", span)
-                chosen: int = listed[index - 1]
-                return lambda _: chosen
-            case core.Attribute():
+                listed, which, name = self.named(of.name), self.position(index), of.name
+
+                def pick(env: Env) -> int:
+                    k = which(env)
+                    if not 1 <= k <= len(listed):
+                        raise fail(f"'{name}' has {len(listed)} elements, there is no number {k}", span)
+                    return int(listed[k - 1])
+
+                return pick
+            case core.Attribute(name="producer" | "first"):
                 return self.attribute(node)
-        raise TypeError(f"{type(node).__name__} is no element")
+        number, place = self.number(node), node.span
+
+        def whole(env: Env) -> int:
+            value = number(env)
+            if value != round(value):
+                raise fail(f"a whole number is expected here, this is {value:g}", place)
+            return round(value)
+
+        return whole
 
     def attribute(self, node: core.Attribute) -> Callable[[Env], Any]:
         """The value of an attribute, whatever it is."""
@@ -136,6 +173,8 @@ class Compiler:
             return lambda _: value
         if isinstance(node, core.Attribute):
             return self.attribute(node)
+        if isinstance(node, core.Table):
+            return self.table(node)
         raise TypeError(f"{type(node).__name__} is no text")
 
     # numbers
@@ -146,8 +185,16 @@ class Compiler:
             case core.Constant(value=value):
                 fixed = float(value)
                 return lambda _: fixed
+            case core.Slot(name=slot):
+                return itemgetter(self.registers[slot])
+            case core.Pick():
+                return self.position(node)
             case core.Attribute():
                 return self.attribute(node)
+            case core.Table():
+                return self.table(node)
+            case core.Decision():
+                return self.decision(node)
             case core.Provided(name=name) if name != "on":
                 return self.provided(node)
             case core.Arithmetic():
@@ -162,6 +209,38 @@ class Compiler:
                 return lambda env: yes(env) if holds(env) else no(env)
         truth = self.truth(node)
         return lambda env: 1.0 if truth(env) else 0.0
+
+    def table(self, node: core.Table) -> Callable[[Env], Any]:
+        """A value of an indexed parameter."""
+        values = self.facts.problem.tables[node.name].values
+        return self.looked_up(node, lambda key: values.get(key, values.get(())))
+
+    def decision(self, node: core.Decision) -> Callable[[Env], Any]:
+        """The value of one of the spec's own variables."""
+        if node.variable not in self.facts.problem.variables:
+            message = f"'{node.variable}' is a variable of a formulation: it has no value on a placement"
+            raise fail(message, node.span)
+        return self.looked_up(node, self.values.get(node.variable, {}).get)
+
+    def looked_up(self, node: core.Table | core.Decision, find: Callable[[Any], Any]) -> Callable[[Env], Any]:
+        """What is found under the positions of the indices."""
+        arguments = [self.position(a) for a in node.arguments]
+        problem = self.facts.problem
+        name, sorts = (
+            (node.name, problem.tables[node.name].sorts)
+            if isinstance(node, core.Table)
+            else (node.variable, problem.variables[node.variable].sorts)
+        )
+
+        def value(env: Env) -> Any:
+            key = tuple(argument(env) for argument in arguments)
+            found = find(key)
+            if found is None:
+                shown = ", ".join(self.facts.label(sort, k) for sort, k in zip(sorts, key, strict=True))
+                raise fail(f"'{name}' has no value" + (f" for {shown}" if shown else ""), node.span)
+            return found
+
+        return value
 
     def provided(self, node: core.Provided) -> Number:
         """A quantity of the vocabulary."""
@@ -208,6 +287,15 @@ class Compiler:
             body = self.number(node.body)
         if operator == "sum":
             return lambda env: total(body(env) for _ in loop(env))
+        if operator == "mean":
+
+            def mean(env: Env) -> float:
+                values = [body(env) for _ in loop(env)]
+                if not values:
+                    raise fail("the mean of nothing has no value", span)
+                return total(values) / len(values)
+
+            return mean
         return lambda env: checked_extreme(operator, [body(env) for _ in loop(env)], span)
 
     # truths
@@ -224,8 +312,11 @@ class Compiler:
             case core.Provided(name="on", arguments=(v, d)):
                 placement, at, device = self.quantities.placement, self.position(v), self.position(d)
                 return lambda env: placement[at(env)] == device(env)
-            case core.Decision(variable=variable, span=span):
-                raise fail(f"'{variable}' is a variable of a formulation: it has no value on a placement", span)
+            case core.Table():
+                return self.table(node)
+            case core.Decision():
+                decided = self.decision(node)
+                return lambda env: decided(env) != 0.0
             case core.Not(part=part):
                 inner = self.truth(part)
                 return lambda env: not inner(env)
@@ -237,8 +328,8 @@ class Compiler:
                 with self.bound(binders) as loop:
                     each = self.truth(body)
                 return lambda env: all(each(env) for _ in loop(env))
-            case core.Within(element=element, set=of):
-                return self.within(self.position(element), of)
+            case core.Within(elements=elements, set=of):
+                return self.within([self.position(e) for e in elements], of)
             case core.Glob(subject=subject, pattern=pattern):
                 text, matches = self.text(subject), re.compile(fnmatch.translate(pattern)).match
                 return lambda env: matches(text(env) or "") is not None
@@ -263,8 +354,10 @@ class Compiler:
     def comparison(self, node: core.Comparison) -> Truth:
         """A comparison; numbers that depend on the placement are compared within a tolerance."""
         if node.of == "number":
-            table = TOLERANT if placed(node) else EXACT
+            table = TOLERANT if core.decided(node) else EXACT
             compare, left, right = table[node.operator], self.number(node.left), self.number(node.right)
+            if self.approximate(node):
+                return self.loosely(node)
             return lambda env: compare(left(env), right(env))
         read: Callable[[core.Expression], Callable[[Env], object]]
         read = {"text": self.text, "element": self.position, "truth": self.truth}[node.of]
@@ -273,14 +366,41 @@ class Compiler:
             return lambda env: a(env) == b(env)
         return lambda env: a(env) != b(env)
 
-    def within(self, element: Position, of: core.SetExpression) -> Truth:
+    def approximate(self, node: core.Expression) -> bool:
+        """Whether a real variable of the spec occurs: solvers give those within a tolerance only."""
+        own = self.facts.problem.variables
+        return any(isinstance(p, core.Decision) and p.variable in own and not own[p.variable].integer
+                   for p in core.every(node))  # fmt: skip
+
+    def loosely(self, node: core.Comparison) -> Truth:
+        """A comparison within what solvers leave open, measured by the largest term on either side."""
+        left, right, operator = self.number(node.left), self.number(node.right), node.operator
+        terms = [self.number(term) for side in (node.left, node.right) for term in _terms(side)]
+
+        def compare(env: Env) -> bool:
+            a, b = left(env), right(env)
+            return loosely(operator, a, b, max(abs(term(env)) for term in terms))
+
+        return compare
+
+    def within(self, parts: list[Position], of: core.SetExpression) -> Truth:
         """``element in set``."""
         if isinstance(of, core.Members):
             each = [frozenset(members) for members in self.facts.members[of.owner_sort]]
-            owner = self.position(of.owner)
+            owner, (element,) = self.position(of.owner), parts
             return lambda env: element(env) in each[owner(env)]
-        known: Collection[int] = frozenset(self.elements(of)([]))
-        return lambda env: element(env) in known
+        elements = self.elements(of)
+        fixed: list[frozenset[Any]] = []
+        static = not core.free_slots(of)
+
+        def contains(env: Env) -> bool:
+            if not static:
+                return _one(tuple(part(env) for part in parts)) in elements(env)
+            if not fixed:
+                fixed.append(frozenset(elements(env)))
+            return _one(tuple(part(env) for part in parts)) in fixed[0]
+
+        return contains
 
     def witness(self, node: core.SetProperty) -> Callable[[Env], str]:
         """What breaks ``convex`` or ``pipeline``, or an empty text."""

@@ -84,6 +84,7 @@ class Facts:
             ("device", "name"): self.device_names,
             ("device", "family"): [d.family for d in devices],
             ("device", "kind"): [d.kind for d in devices],
+            ("device", "number"): [float(self.sets[d.family].index(i) + 1) for i, d in enumerate(devices)],
             ("device", "memory"): self.device_memory,
         }
         for name, values in graph.attributes.items():

@@ -55,6 +55,20 @@ TOLERANT: dict[str, Compare] = EXACT | {
 }
 
 
+#: What solvers leave open, of the largest term: rows hold within 1e-6 or better.
+LOOSE = 1e-6
+
+
+def loosely(operator: str, left: float, right: float, largest: float) -> bool:
+    """A comparison of numbers of which one is a solver's own."""
+    slack = LOOSE * largest
+    if operator in ("<=", "<"):
+        return left <= right + slack
+    if operator in (">=", ">"):
+        return left >= right - slack
+    return (abs(left - right) <= slack) == (operator == "==")
+
+
 def product(left: float, right: float) -> float:
     """The product, where nothing times infinity is nothing."""
     out = left * right

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from placedsl.diagnostics import Span
 
@@ -19,13 +20,18 @@ class Violation:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Objective values in order, what is violated, and load, memory and nodes of each device."""
+    """Objective values in order, what is violated, and load, memory and nodes of each device.
+
+    ``soft``: what each soft constraint costs; ``values``: the spec's own variables.
+    """
 
     objectives: tuple[float, ...]
     violations: tuple[Violation, ...]
     loads: tuple[float, ...]
     memory: tuple[float, ...]
     nodes: tuple[tuple[int, ...], ...]
+    soft: tuple[float, ...] = ()
+    values: Mapping[str, Mapping[tuple[int, ...], float]] = field(default_factory=dict)
 
     @property
     def feasible(self) -> bool:

@@ -16,6 +16,13 @@ def fold(op: str, left: core.Expression, right: core.Expression, span: Span) -> 
     return core.Arithmetic(op, left, right, span)
 
 
+def known_number(node: core.Expression) -> float | None:
+    """The number that an expression is, if it is known."""
+    if isinstance(node, core.Constant) and not isinstance(node.value, bool | str):
+        return float(node.value)
+    return None
+
+
 def is_zero(node: core.Expression) -> bool:
     """Whether an expression is the number zero."""
     return isinstance(node, core.Constant) and not isinstance(node.value, str) and float(node.value) == 0.0

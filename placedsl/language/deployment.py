@@ -8,6 +8,7 @@ from placedsl import expressions as core
 from placedsl.diagnostics import nearest
 from placedsl.language import syntax
 from placedsl.language.checking import Checker
+from placedsl.language.imports import first_at
 from placedsl.language.vocabulary import DEVICE_ATTRIBUTES
 from placedsl.machine.machine import Device, Kind, Link, Machine
 from placedsl.units import BANDWIDTH, TIME, Dimension
@@ -52,8 +53,8 @@ def devices(checker: Checker, statements: Iterable[syntax.DeviceFamily]) -> tupl
     for statement in statements:
         name = statement.name.text
         if name in families:
-            first = checker.span(families[name].name)
-            checker.error(statement.name, f"device '{name}' is declared twice", f"first in line {first.line}")
+            hint = first_at(statement.at, families[name].at)
+            checker.error(statement.name, f"device '{name}' is declared twice", hint)
             continue
         families[name] = statement
         count = 1
@@ -109,7 +110,7 @@ def machine(
             checker.error(values["bandwidth"][1].value, "a bandwidth of zero carries nothing")
         elif len(ends) == 2:
             latency = values["latency"][0] if "latency" in values else 0.0
-            span = checker.span(statement.source.name)
+            span = statement.source.name.at.span
             out.append(Link(ends[0], ends[1], statement.both, values["bandwidth"][0], latency, span))
     general = None
     for extra in interconnects[1:]:
@@ -118,7 +119,7 @@ def machine(
         values = entry_values(checker, only.block, known, "an interconnect")
         if values.get("bandwidth", (0.0,))[0] > 0:
             latency = values["latency"][0] if "latency" in values else 0.0
-            place = checker.source.span(*only.at)
+            place = only.at.span
             general = Link("", "", True, values["bandwidth"][0], latency, place)
         elif "bandwidth" in values:
             checker.error(values["bandwidth"][1].value, "a bandwidth of zero carries nothing")

@@ -11,37 +11,37 @@ from typing import Any, TypeVar
 import numpy as np
 
 from placedsl import expressions as core
-from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
+from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
 from placedsl.formulation import Formulation
 from placedsl.graph.graph import Graph
 from placedsl.graph.readers import read as read_graph
-from placedsl.language import deployment, library, parameters, syntax
+from placedsl.language import deployment, library, parameters, rules, settings, syntax, tables
 from placedsl.language.assemble import graph_in_seconds, labels_of, oriented, transfers
 from placedsl.language.checking import Checker
+from placedsl.language.given import Given
+from placedsl.language.imports import first_at, imported
 from placedsl.language.inline_graph import read_inline, stand_in
 from placedsl.language.parameters import bare_names
-from placedsl.language.vocabulary import (
-    DEVICE_ATTRIBUTES,
-    Value,
-    Vocabulary,
-    number,
-    vocabulary,
-)
+from placedsl.language.scope import Definition
+from placedsl.language.variables import variable
+from placedsl.language.vocabulary import DEVICE_ATTRIBUTES, Family, Value, Vocabulary, number, types, vocabulary
 from placedsl.machine.machine import Machine
-from placedsl.problem import BUILT_IN, Objective, Problem, Rule, Settings
-from placedsl.units import NUMBER, TIME
+from placedsl.problem import BUILT_IN, Objective, Problem, Rule, Soft, Variable
+from placedsl.units import TIME
 
 S = TypeVar("S", bound=syntax.Statement)
-#: A constraint definition and the text that it stands in.
-Definition = tuple[syntax.ConstraintDefinition, Source]
 
 
 @dataclass(frozen=True)
 class Elaborated:
-    """A checked spec: the problem, the formulations that can state it, and the text it came from."""
+    """A checked spec: the problem, the formulations that can state it, and the text it came from.
+
+    ``statements`` are those of the spec and of all that it imports.
+    """
 
     problem: Problem
     module: syntax.Module
+    statements: tuple[syntax.Statement, ...]
     vocabulary: Vocabulary
     parameters: Mapping[str, Value]
     checked_formulations: Callable[[], list[Formulation]]
@@ -50,51 +50,52 @@ class Elaborated:
 def elaborate(
     module: syntax.Module,
     base: Path,
-    overrides: Mapping[str, str] | None = None,
+    given: Given | None = None,
     read: Callable[[Path, str | None], Graph] = read_graph,
 ) -> Elaborated:
     """Check a parsed spec and read its data.  ``base``: the folder that file names are relative to.
 
-    ``overrides`` are parameter values as texts (``--set name=value``); ``read`` reads a graph file of a format.
-    Raises InputError with every independent error, UsageError for an override of a parameter that does not exist.
+    ``given`` are parameter values from outside; ``read`` reads a graph file of a format.  Raises InputError with every
+    independent error, UsageError for a value on the command line of a parameter that does not exist.
     """
-    return _Elaboration(module, base, overrides or {}, read).run()
+    return _Elaboration(module, base, given or Given(), read).run()
 
 
 class _Elaboration:
     def __init__(
-        self,
-        module: syntax.Module,
-        base: Path,
-        overrides: Mapping[str, str],
-        read: Callable[[Path, str | None], Graph],
+        self, module: syntax.Module, base: Path, given: Given, read: Callable[[Path, str | None], Graph]
     ) -> None:
-        self.module, self.base, self.overrides, self.read = module, base, overrides, read
+        self.module, self.given, self.read = module, given, read
         self.source: Source = module.source
         self.found: list[Diagnostic] = []
+        self.texts = imported(module, base, self.found)
         self.parameters: dict[str, Value] = {}
+        self.definitions: dict[str, Definition] = {}
 
     def all(self, kind: type[S]) -> list[S]:
-        return [s for s in self.module.statements if isinstance(s, kind)]
+        return [s for s in self.texts.statements if isinstance(s, kind)]
 
     def error(self, at: syntax.At, message: str, hint: str = "") -> None:
-        self.found.append(Diagnostic(message, self.source.span(*at), hint))
+        self.found.append(Diagnostic(message, at.span, hint))
 
     def one(self, kind: type[S], what: str, example: str) -> S | None:
         """The single statement of a kind; a missing or second one is reported."""
         statements = self.all(kind)
         for extra in statements[1:]:
-            line = self.source.span(*statements[0].at).line
-            self.error(extra.at, f"there is a second '{what}'", f"the first is in line {line}")
+            self.error(extra.at, f"there is a second '{what}'", first_at(extra.at, statements[0].at))
         if not statements:
-            end = len(self.source.text.rstrip())
-            self.error((max(0, end - 1), end), f"the spec has no '{what}'", f"as in {example}")
+            self.error(self.end(), f"the spec has no '{what}'", f"as in {example}")
             return None
         return statements[0]
 
+    def end(self) -> syntax.At:
+        """The last character of the spec."""
+        end = len(self.source.text.rstrip())
+        return syntax.At(max(0, end - 1), end, self.source)
+
     def run(self) -> Elaborated:
         self.constants = self.checker(_no_words())
-        parameters.read(self.constants, self.all(syntax.Param), self.overrides)
+        parameters.read(self.constants, self.all(syntax.Param), self.given)
         all_devices, families = deployment.devices(self.constants, self.all(syntax.DeviceFamily))
         if not self.all(syntax.DeviceFamily):
             self.one(syntax.DeviceFamily, "device", "device gpu[2]: accelerator { memory = 16 GiB }")
@@ -105,16 +106,19 @@ class _Elaboration:
         )
         minimize = self.one(syntax.Minimize, "minimize", "minimize time_per_sample")
         graph = self.read_graph(families)
-        schedule = self.read_schedule()
-        settings = self.read_settings()
-        self.repeated_definitions()
-        named = self.named_rules()
+        schedule = settings.schedule(self.constants, self.all(syntax.Schedule))
+        solve = settings.settings(self.constants, self.all(syntax.Solve))
+        defined: list[Definition] = [
+            s for s in self.texts.statements if isinstance(s, syntax.Define | syntax.ConstraintDefinition)
+        ]
+        self.definitions |= rules.definitions(defined, self.all(syntax.Formulation), self.found)
+        named = rules.named(self.all(syntax.Subject), self.definitions, self.found)
         if graph is None:
             inline = self.all(syntax.GraphInline)
             if not inline:
                 self.fail()
                 raise InputError(self.found)
-            graph = stand_in(inline[0], self.source)
+            graph = stand_in(inline[0])
         dimensions = {k: DEVICE_ATTRIBUTES[k] for d in machine.devices for k in d.attributes}
         words = vocabulary(graph, machine, dimensions)
         words = replace(
@@ -122,24 +126,35 @@ class _Elaboration:
             sets=dict(words.sets) | dict.fromkeys(families, ("device",)),
             families=dict(words.families) | {f: words.families.get(f, ()) for f in families},
         )
-        sets, words = self.read_sets(words)
+        self.clashes(words)
+        sets, table_values, words = self.read_sets(words)
+        own, words = self.read_variables(words)
+        for definition in defined:
+            if not (isinstance(definition, syntax.ConstraintDefinition) and definition.by):
+                self.checker(words).check_definition(definition)
         objectives = self.read_objectives(minimize, words)
-        rules = self.read_rules(named, words)
-        own = [library.check_formulation(s, self.source, words, self.found) for s in self.all(syntax.Formulation)]
+        hard = [self.rule(rule, definition, words) for rule, definition in named if rule.price is None]
+        soft = self.read_soft([rule for rule, _ in named if rule.price is not None], words, objectives)
+        checked = tuple(rule for rule in hard if rule is not None)
+        if soft and objectives:
+            objectives = (_with_costs(objectives[0], soft), *objectives[1:])
+        stated = library.stated(self.all(syntax.Formulation), words, self.parameters, self.definitions, self.found)
         transfer, size, missing = transfers(graph, machine, self.source)
         self.found += [] if self.found else missing
         self.fail()
-        groups = {name: labels_of(graph, name) for name in _partitioned(rules, objectives, sets)}
-        colocations = [groups[r.by] for r in rules if r.built_in == "colocated"]
-        before, after, orientation = oriented(graph, colocations)
         time = np.column_stack([_times(graph, machine, i) for i in range(len(machine.devices))])
+        self.unsupported(graph, time)
+        self.fail()
+        groups = {name: labels_of(graph, name) for name in _partitioned(checked, objectives, sets, own)}
+        colocations = [groups[r.by] for r in checked if r.built_in == "colocated"]
+        before, after, orientation = oriented(graph, colocations)
         problem = Problem(
             name=Path(self.source.name).stem, graph=graph, machine=machine, schedule=schedule,
-            objectives=objectives, rules=rules, sets=sets, settings=settings, time=time, transfer=transfer,
+            objectives=objectives, rules=checked, sets=sets, settings=solve, time=time, transfer=transfer,
             size=size, before=before, after=after, orientation=orientation, groups=groups,
-            time_unit="s" if graph.time_in_seconds else "",
+            time_unit="s" if graph.time_in_seconds else "", variables=own, tables=table_values, soft=soft,
         )  # fmt: skip
-        return Elaborated(problem, self.module, words, self.parameters, lambda: own + library.formulations(words))
+        return Elaborated(problem, self.module, tuple(self.texts.statements), words, self.parameters, stated)
 
     def fail(self) -> None:
         """Raise what has been found so far, in the order of the text."""
@@ -148,8 +163,47 @@ class _Elaboration:
             places = {d: (d.span.line, d.span.column) if d.span else (math.inf, 0) for d in unique}
             raise InputError(sorted(unique, key=places.__getitem__))
 
+    def unsupported(self, graph: Graph, time: np.ndarray) -> None:
+        """Nodes that run on none of the devices."""
+        nowhere = np.flatnonzero(~np.isfinite(time).any(axis=1))
+        kinds = ", ".join(sorted(graph.time)) or "none"
+        words = {n.name.text: n.name for g in self.all(syntax.GraphInline) for n in g.items
+                 if isinstance(n, syntax.Node)}  # fmt: skip
+        files = self.all(syntax.GraphFile)
+        for position in nowhere[:20]:
+            name = str(graph.ids[position])
+            at = words[name].at if name in words else files[0].path.at if files else self.end()
+            hint = f"the graph has times for: {kinds}"
+            self.error(at, f"node '{graph.names[position]}' runs on none of these devices", hint)
+
     def checker(self, words: Vocabulary) -> Checker:
-        return Checker(self.source, words, self.parameters, self.found)
+        return Checker(words, self.parameters, self.found, self.definitions)
+
+    def clashes(self, words: Vocabulary) -> None:
+        """Names of the spec that mean something else already."""
+        named: list[tuple[str, syntax.Word]] = [("parameter", s.name) for s in self.all(syntax.Param)]
+        named += [("set", s.name) for s in self.all(syntax.SetOf)]
+        named += [("variable", s.name) for s in self.all(syntax.Variable)]
+        named += [("definition", s.name) for s in self.all(syntax.Define)]
+        named += [("constraint", s.name) for s in self.all(syntax.ConstraintDefinition) if s.name.text not in BUILT_IN]
+        built_in = {"nodes", "forward", "backward", "devices", "accelerators", "hosts", "tensors", "edges", "reads"}
+        inline = {item.name.text for graph in self.all(syntax.GraphInline) for item in graph.items
+                  if isinstance(item, syntax.Node)}  # fmt: skip
+        known: dict[str, tuple[str, syntax.Word]] = {}
+        for kind, word in named:
+            name = word.text
+            first = known.setdefault(name, (kind, word))
+            if name in built_in:
+                self.error(word.at, f"'{name}' is the name of a set already", "choose another name")
+            elif name in words.families:
+                self.error(word.at, f"'{name}' is the name of a device already", "choose another name")
+            elif name in words.quantities or name == "abs":
+                self.error(word.at, f"'{name}' is a quantity already", "choose another name")
+            elif name in inline:
+                self.error(word.at, f"'{name}' is a node of the graph already", "choose another name")
+            elif first[1] is not word and first[0] != kind:
+                hint = first_at(word.at, first[1].at)
+                self.error(word.at, f"'{name}' is the name of a {first[0]} already", hint)
 
     # data
 
@@ -160,8 +214,7 @@ class _Elaboration:
             self.one(syntax.GraphFile, "graph", 'graph from "model.json"')
             return None
         for extra in statements[1:]:
-            line = self.source.span(*statements[0].at).line
-            self.error(extra.at, "there is a second graph", f"the first is in line {line}")
+            self.error(extra.at, "there is a second graph", first_at(extra.at, statements[0].at))
         first = statements[0]
         try:
             if isinstance(first, syntax.GraphInline):
@@ -173,7 +226,7 @@ class _Elaboration:
 
     def read_graph_file(self, statement: syntax.GraphFile) -> Graph:
         given = Path(statement.path.text)
-        path = given if given.is_absolute() else self.base / given
+        path = given if given.is_absolute() else self.texts.folder(statement.at) / given
         form = None
         for entry in statement.block:
             if entry.name.text == "format":
@@ -188,7 +241,7 @@ class _Elaboration:
         try:
             graph = self.read(path, form)
         except InputError as problem:
-            place = self.source.span(*statement.path.at)
+            place = statement.path.at.span
             raise InputError(
                 Diagnostic(d.message, place, d.hint) if d.span is None else d for d in problem.diagnostics
             ) from None
@@ -203,153 +256,98 @@ class _Elaboration:
                     graph = graph_in_seconds(graph, float(out.value))
         return graph
 
-    def read_schedule(self) -> str:
-        statements = self.all(syntax.Schedule)
-        for extra in statements[1:]:
-            self.error(extra.at, "there is a second 'schedule'")
-        if not statements:
-            return "pipedream"
-        name = statements[0].name
-        if name.text not in library.SCHEDULES:
-            self.error(name.at, f"there is no schedule '{name.text}'", nearest(name.text, library.SCHEDULES))
-        return name.text
+    # sets, variables, objectives, rules
 
-    def read_settings(self) -> Settings:
-        known = {"time_limit": TIME, "gap": NUMBER, "workers": NUMBER, "seed": NUMBER}
-        words: dict[str, str] = {}
-        places: dict[str, Span] = {}
-        numbers: list[syntax.Entry] = []
-        statements = self.all(syntax.Solve)
-        for extra in statements[1:]:
-            self.error(extra.at, "there is a second 'solve'")
-        for entry in statements[0].block if statements else ():
-            if entry.name.text in ("solver", "method"):
-                match entry.value:
-                    case syntax.Name(name=word) | syntax.Text(value=word):
-                        words[entry.name.text] = word
-                        places[entry.name.text] = self.constants.span(entry.value)
-                    case _:
-                        self.constants.error(entry.value, "a name is expected here")
-            elif entry.name.text not in known:
-                self.constants.error(entry.name, f"'solve' has no '{entry.name.text}'",
-                                     nearest(entry.name.text, [*known, "solver", "method"]))  # fmt: skip
-            else:
-                numbers.append(entry)
-        values = deployment.entry_values(self.constants, tuple(numbers), known, "'solve'")
-        given: dict[str, Any] = {}
-        for name, (value, entry) in values.items():
-            if name in ("workers", "seed") and not value.is_integer():
-                self.constants.error(entry.value, f"'{name}' is a whole number")
-            elif name == "gap" and value >= 1:
-                self.constants.error(entry.value, "a gap is below 100%", "as in gap = 1%")
-            elif name in ("workers", "time_limit") and not value:
-                self.constants.error(entry.value, f"'{name}' cannot be zero")
-            else:
-                given[name] = int(value) if name in ("workers", "seed") else value
-        given |= words
-        given["places"] = places
-        return Settings(**given)
-
-    # sets, objectives, rules
-
-    def read_sets(self, words: Vocabulary) -> tuple[dict[str, core.Binder], Vocabulary]:
-        out: dict[str, core.Binder] = {}
-        statements = {s.name.text: s for s in reversed(self.all(syntax.SetOf))}
+    def read_sets(self, words: Vocabulary) -> tuple[dict[str, core.SetExpression], dict[str, Any], Vocabulary]:
+        """Sets and indexed parameters, each after what it is made of."""
+        out: dict[str, core.SetExpression] = {}
+        values: dict[str, Any] = {}
+        statements: dict[str, syntax.SetOf | syntax.Param] = {}
         for statement in self.all(syntax.SetOf):
             name = statement.name.text
-            if statements[name] is not statement:
-                self.error(statement.name.at, f"set '{name}' is declared twice")
-            elif name in words.sets:
-                self.error(statement.name.at, f"'{name}' is the name of another set already")
-        waiting = {name: statement for name, statement in statements.items() if name not in words.sets}
+            first = statements.setdefault(name, statement)
+            if first is not statement:
+                self.error(statement.name.at, f"set '{name}' is declared twice", first_at(statement.at, first.at))
+        for parameter in self.all(syntax.Param):
+            if parameter.items:
+                statements.setdefault(parameter.name.text, parameter)
+        waiting = {name: s for name, s in statements.items() if name not in words.sets}
         while waiting:
-            ready = [n for n, s in waiting.items() if not (bare_names(s.value) & waiting.keys())]
+            ready = [n for n, s in waiting.items() if not (_mentioned(s) & waiting.keys())]
             if not ready:
-                for statement in waiting.values():
-                    self.error(statement.name.at, f"set '{statement.name.text}' is defined by itself")
+                for one in waiting.values():
+                    what = "set" if isinstance(one, syntax.SetOf) else "parameter"
+                    self.error(one.name.at, f"{what} '{one.name.text}' is defined by itself")
                 break
             for name in ready:
-                binder = self.checker(words).binder_of_set(waiting.pop(name).value)
-                if binder is not None:
-                    out[name] = binder
-                sorts = binder.sorts if binder is not None else ("error",)
+                one = waiting.pop(name)
+                checker = self.checker(words)
+                if isinstance(one, syntax.Param):
+                    families, given, formulas = tables.read(checker, [one], self.given)
+                    values |= given
+                    self.definitions |= formulas
+                    words = replace(words, tables=dict(words.tables) | families)
+                    for formula in formulas.values():
+                        self.formula(formula, families[name], words)
+                    continue
+                of = checker.set(one.value)
+                if of is not None:
+                    out[name] = of
+                sorts = of.sorts if of is not None else ("error",)
                 words = replace(words, sets=dict(words.sets) | {name: sorts})
-        return out, words
+        return out, values, words
+
+    def formula(self, formula: syntax.Define, family: Family, words: Vocabulary) -> None:
+        """The formula of an indexed parameter has the parameter's type and depends on data alone."""
+        kind = self.checker(words).check_definition(formula)
+        if kind.kind != "error" and family.type.kind != "error" and kind != family.type:
+            hint = "declare the type, as in param share[v in nodes]: time = …"
+            self.error(formula.body.at, f"parameter '{formula.name.text}' is {family.type}, this is {kind}", hint)
+
+    def read_variables(self, words: Vocabulary) -> tuple[dict[str, Variable], Vocabulary]:
+        out: dict[str, Variable] = {}
+        families: dict[str, Family] = {}
+        for clause in self.all(syntax.Variable):
+            name = clause.name.text
+            if name in out:
+                self.error(clause.name.at, f"variable '{name}' is declared twice")
+                continue
+            out[name], families[name] = variable(self.checker(words), clause)
+        return out, replace(words, variables=families)
 
     def read_objectives(self, statement: syntax.Minimize | None, words: Vocabulary) -> tuple[Objective, ...]:
         out = []
         for expression in statement.objectives if statement else ():
-            checker = self.checker(words)
-            body, kind = checker.number(expression)
+            body, kind = self.checker(words).number(expression)
             if kind.kind != "error":
-                name = self.source.text[expression.at[0] : expression.at[1]]
-                out.append(Objective(" ".join(name.split()), body, kind.dimension, checker.span(expression)))
+                out.append(Objective(" ".join(expression.at.text.split()), body, kind.dimension, expression.at.span))
         return tuple(out)
 
-    def definitions(self) -> dict[str, Definition]:
-        own = {s.name.text: (s, self.source) for s in self.all(syntax.ConstraintDefinition)}
-        return library.constraint_definitions() | own
+    def rule(self, rule: syntax.Rule, definition: syntax.ConstraintDefinition | None, words: Vocabulary) -> Rule | None:
+        return rules.rule(self.checker(words), rule, definition)
 
-    def repeated_definitions(self) -> None:
-        seen: set[str] = set()
-        for statement in self.all(syntax.ConstraintDefinition):
-            name = statement.name.text
-            if name in BUILT_IN or name in seen:
-                kind = "built in" if name in BUILT_IN else "defined already"
-                self.error(statement.name.at, f"constraint '{name}' is {kind}", "choose another name")
-            seen.add(name)
+    def read_soft(
+        self, written: list[syntax.Rule], words: Vocabulary, objectives: tuple[Objective, ...]
+    ) -> tuple[Soft, ...]:
+        if not objectives:
+            return ()
+        checked = [rules.soft(self.checker(words), rule, objectives[0]) for rule in written]
+        return tuple(soft for soft in checked if soft is not None)
 
-    def named_rules(self) -> list[tuple[syntax.Rule, Definition | None]]:
-        """The rules with the definitions that they name; what is wrong without looking at the data is reported."""
-        known = self.definitions()
-        out: list[tuple[syntax.Rule, Definition | None]] = []
-        names: set[str] = set()
-        for rule in [r for block in self.all(syntax.Subject) for r in block.rules]:
-            name = rule.name.text
-            key = f"{name} by {rule.by.text}" if rule.by else name
-            if key in names:
-                self.error(rule.name.at, f"constraint '{key}' stands twice")
-            names.add(key)
-            if rule.body is not None and name in known:
-                self.error(rule.name.at, f"'{name}' is the name of a built-in constraint", "choose another name")
-            elif rule.body is None and name not in known:
-                hint = nearest(name, known)
-                if "did you mean" not in hint:
-                    hint += "; one's own is written name: formula"
-                self.error(rule.name.at, f"there is no constraint '{name}'", hint)
-            elif rule.body is None and known[name][0].by is not None and rule.by is None:
-                self.error(rule.name.at, f"'{name}' needs an attribute", f"as in {name} by colorClass")
-            elif rule.body is None and known[name][0].by is None and rule.by is not None:
-                self.error(rule.by.at, f"'{name}' takes no 'by'")
-            else:
-                out.append((rule, None if rule.body is not None else known[name]))
-        return out
 
-    def read_rules(self, named: list[tuple[syntax.Rule, Definition | None]], words: Vocabulary) -> tuple[Rule, ...]:
-        checked = [self.rule(rule, definition, words) for rule, definition in named]
-        used = {rule.name.text for rule, _ in named}
-        # A definition that no rule asks for is checked all the same.
-        for statement in self.all(syntax.ConstraintDefinition):
-            if statement.name.text not in used and statement.by is None:
-                self.checker(words).truth(statement.body)
-        return tuple(rule for rule in checked if rule is not None)
+def _with_costs(objective: Objective, soft: tuple[Soft, ...]) -> Objective:
+    """The objective with what broken soft constraints cost."""
+    body = objective.body
+    for one in soft:
+        body = core.Arithmetic("+", body, one.cost, objective.span)
+    return replace(objective, body=body, name=" + ".join([objective.name, *(one.name for one in soft)]))
 
-    def rule(self, rule: syntax.Rule, defined: Definition | None, words: Vocabulary) -> Rule | None:
-        name, span = rule.name.text, self.source.span(*rule.name.at)
-        if defined is None:
-            assert rule.body is not None
-            return Rule(name, "", "", self.checker(words).truth(rule.body), self.source.span(*rule.at))
-        definition, source = defined
-        by = ""
-        if definition.by is not None and rule.by is not None:
-            by = rule.by.text
-            node = {n: a for n, a in words.attributes["node"].items() if not a.per_device}
-            if by not in node:
-                self.error(rule.by.at, f"nodes have no '{by}'", nearest(by, node))
-                return None
-            words = replace(words, keys={definition.by.text: by})
-        body = Checker(source, words, self.parameters, self.found).truth(definition.body)
-        return Rule(f"{name} by {by}" if by else name, name if name in BUILT_IN else "", by, body, span)
+
+def _mentioned(statement: syntax.SetOf | syntax.Param) -> set[str]:
+    """The names that a set or an indexed parameter is made of."""
+    if isinstance(statement, syntax.SetOf):
+        return bare_names(statement.value)
+    return bare_names(statement.items) | bare_names(statement.value)
 
 
 def _no_words() -> Vocabulary:
@@ -358,21 +356,22 @@ def _no_words() -> Vocabulary:
     whole = np.zeros(0, dtype=np.int64)
     graph = Graph((), (), {}, empty, np.zeros(0, dtype=bool), {}, whole, whole, whole, whole, empty, empty, True,
                   Source("", ""))  # fmt: skip
-    return Vocabulary({}, {}, {}, {}, graph, Machine(()), {})
+    return Vocabulary({}, {}, {}, {}, graph, Machine(()), {}, types())
 
 
 def _partitioned(
-    rules: tuple[Rule, ...], objectives: tuple[Objective, ...], sets: Mapping[str, core.Binder]
+    checked: tuple[Rule, ...],
+    objectives: tuple[Objective, ...],
+    sets: Mapping[str, core.SetExpression],
+    variables: Mapping[str, Variable],
 ) -> set[str]:
     """The attributes that some expression partitions the nodes by."""
-    out = {r.by for r in rules if r.by}
-    stack: list[Any] = [*(r.body for r in rules), *(o.body for o in objectives), *sets.values()]
-    while stack:
-        part = stack.pop()
-        if isinstance(part, core.NamedSet) and part.name.startswith("partition:"):
-            out.add(part.name.partition(":")[2])
-        stack.extend(core.children(part))
-    return out
+    bodies: list[core.Expression | core.SetExpression | core.Binder] = [r.body for r in checked]
+    bodies += [*(o.body for o in objectives), *sets.values(), *(b for v in variables.values() for b in v.binders)]
+    parts = (part for body in bodies for part in core.every(body))
+    named = {part.name for part in parts if isinstance(part, core.NamedSet)}
+    by = {name.partition(":")[2] for name in named if name.startswith("partition:")}
+    return by | {r.by for r in checked if r.by}
 
 
 def _times(graph: Graph, machine: Machine, device: int) -> np.ndarray:

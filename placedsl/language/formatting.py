@@ -10,8 +10,11 @@ from placedsl.language.parsing import RESERVED
 from placedsl.units import exact
 
 #: How tightly operators bind; what is as loose or looser than its surroundings gets parentheses.
-_LEVEL = {"=>": 1, "or": 2, "and": 3, "not": 4, "on": 5, "in": 5, "+": 6, "-": 6, "*": 7, "/": 7}
-_COMPARISON, _NEGATIVE, _ATOM = 5, 8, 9
+_LEVEL = {
+    "<=>": 1, "=>": 2, "or": 3, "and": 4, "not": 5, "on": 6, "in": 6, "union": 7, "intersect": 7, "except": 7,
+    "..": 8, "+": 9, "-": 9, "*": 10, "/": 10,
+}  # fmt: skip
+_COMPARISON, _OPERAND, _RANGE, _NEGATIVE, _ATOM = 6, 7, 8, 11, 12
 
 
 def expression(node: syntax.Expression, level: int = 0) -> str:
@@ -46,9 +49,12 @@ def _plain(node: syntax.Expression) -> tuple[str, int]:
             return f"-{expression(operand, _NEGATIVE)}", _NEGATIVE
         case syntax.Binary(operator=operator, left=left, right=right):
             own = _LEVEL[operator]
-            # '=>' is not associative, 'on' and 'in' take sums; the others group to the left.
-            first = own + 1 if operator in ("=>", "on", "in") else own
-            return f"{expression(left, first)} {operator} {expression(right, own + 1)}", own
+            # '=>' groups to the right, '<=>', 'on' and 'in' not at all, the others to the left.
+            first = own + 1 if operator in ("<=>", "=>", "on", "in") else own
+            second = own if operator == "=>" else own + 1
+            return f"{expression(left, first)} {operator} {expression(right, second)}", own
+        case syntax.Range(low=low, high=high):
+            return f"{expression(low, _RANGE + 1)}..{expression(high, _RANGE + 1)}", _RANGE
         case syntax.Compare(operators=operators, operands=operands):
             texts = [expression(o, _COMPARISON + 1) for o in operands]
             parts = [texts[0], *(f"{op} {text}" for op, text in zip(operators, texts[1:], strict=True))]
@@ -86,7 +92,12 @@ def block(entries: syntax.Block) -> str:
 def rule(node: syntax.Rule) -> str:
     """One rule under ``subject to``."""
     by = f" by {word(node.by.text)}" if node.by else ""
-    return f"{node.name.text}{by}{_label(node.label)}{_after(node.body)}"
+    given = f"({_list(node.arguments)})" if node.arguments else ""
+    if node.price is not None:
+        price = expression(node.price, _RANGE + 1)
+        return f"soft {node.name.text}{_label(node.label)} at {price}{_after(node.body)}"
+    replaced = "replace " if node.replaces else ""
+    return f"{replaced}{node.name.text}{by}{given}{_label(node.label)}{_after(node.body)}"
 
 
 def statement(node: syntax.Statement) -> str:
@@ -103,9 +114,15 @@ def statement(node: syntax.Statement) -> str:
             return f"link {_endpoint(source)} {'<->' if both else '->'} {_endpoint(target)}{block(entries)}"
         case syntax.Interconnect(name=label, block=entries):
             return f"interconnect{' ' + word(label.text) if label else ''}{block(entries)}"
-        case syntax.Param(name=name, type=kind, value=value):
+        case syntax.Param(name=name, items=items, type=kind, value=value):
             given = "" if value is None else f" = {expression(value)}"
-            return f"param {word(name.text)}{': ' + kind.text if kind else ''}{given}"
+            return f"param {word(name.text)}{_indices(items)}{': ' + kind.text if kind else ''}{given}"
+        case syntax.Import(path=path):
+            return f"import {json.dumps(path.text, ensure_ascii=False)}"
+        case syntax.Variable():
+            return clause(node)
+        case syntax.Define(name=name, parameters=parameters, body=body):
+            return f"define {name.text}{_formal(parameters)} = {expression(body)}"
         case syntax.SetOf(name=name, value=value):
             return f"set {word(name.text)} = {expression(value)}"
         case syntax.Schedule(name=name):
@@ -116,26 +133,42 @@ def statement(node: syntax.Statement) -> str:
             return "\n".join(["subject to", *(f"    {rule(r)}" for r in rules)])
         case syntax.Solve(block=entries):
             return f"solve{block(entries) or ' {}'}"
-        case syntax.ConstraintDefinition(name=name, by=by, label=label, body=body):
+        case syntax.ConstraintDefinition(name=name, by=by, parameters=parameters, label=label, body=body):
             key = f" by {word(by.text)}" if by else ""
-            return f"constraint {name.text}{key}{_label(label)} = {expression(body)}"
-        case syntax.Formulation(name=name, clauses=clauses):
+            return f"constraint {name.text}{key}{_formal(parameters)}{_label(label)} = {expression(body)}"
+        case syntax.Formulation(name=name, clauses=clauses, extends=extends):
             inner = "\n".join(clause(c) for c in clauses).replace("\n", "\n    ")
-            return f"formulation {name.text} {{\n    {inner}\n}}"
+            return f"{'extend' if extends else 'formulation'} {name.text} {{\n    {inner}\n}}"
 
 
 def clause(node: syntax.Clause) -> str:
     """One clause of a formulation."""
     match node:
         case syntax.Variable(name=name, items=items, type=kind, low=low, high=high):
-            bounds = "" if low is None or high is None else f" in {expression(low, 6)}..{expression(high, 6)}"
-            return f"var {name.text}[{_list(items)}]{': ' + kind.text if kind else ''}{bounds}"
-        case syntax.Provides(pattern=pattern, value=value):
-            return f"provides {expression(pattern)} = {expression(value)}"
+            bounds = ""
+            if low is not None and high is not None:
+                bounds = f" in {expression(low, _RANGE + 1)}..{expression(high, _RANGE + 1)}"
+            return f"var {name.text}{_indices(items)}{': ' + kind.text if kind else ''}{bounds}"
+        case syntax.Provides(pattern=pattern, value=value, replaces=replaces):
+            return f"{'replace ' if replaces else ''}provides {expression(pattern)} = {expression(value)}"
         case syntax.Tight(variable=name, rules=rules):
             return "\n".join([f"tight {name.text}", *(f"    {rule(r)}" for r in rules)])
         case _:
             return statement(node)
+
+
+def _indices(items: tuple[syntax.Expression, ...]) -> str:
+    return f"[{_list(items)}]" if items else ""
+
+
+def _formal(parameters: tuple[syntax.Parameter, ...]) -> str:
+    return f"({', '.join(map(_parameter, parameters))})" if parameters else ""
+
+
+def _parameter(node: syntax.Parameter) -> str:
+    if node.set is not None:
+        return f"{node.name.text} in {expression(node.set, _OPERAND)}"
+    return f"{node.name.text}: {node.type.text if node.type else ''}"
 
 
 def _label(label: str) -> str:

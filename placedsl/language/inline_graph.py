@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from placedsl import expressions as core
-from placedsl.diagnostics import InputError, Source, Span, nearest
+from placedsl.diagnostics import InputError, Span, nearest
 from placedsl.graph.build import Place, build, column, edge_costs
 from placedsl.graph.graph import Graph
 from placedsl.language import syntax
@@ -186,16 +186,16 @@ def read_inline(statement: syntax.GraphInline, checker: Checker, families: list[
             return checker.span(entry.value if entry else node.name)
         if place.kind == "edge" and place.index is not None and place.index < len(edges):
             return checker.span(_edge_word(statement, place.index, place.field))
-        return checker.source.span(*statement.at)
+        return statement.at.span
 
     return build(
-        source=checker.source, ids=ids, names=reader.names, time=time, memory=np.array(reader.memory),
+        source=statement.at.source, ids=ids, names=reader.names, time=time, memory=np.array(reader.memory),
         backward=np.array(reader.backward, dtype=bool), attributes=attributes, edges=edges,
         edge_time=edge_time, edge_bytes=edge_bytes, time_in_seconds=True, locate=locate,
     )  # fmt: skip
 
 
-def stand_in(statement: syntax.GraphInline, source: Source) -> Graph:
+def stand_in(statement: syntax.GraphInline) -> Graph:
     """A graph with the names of one that could not be read, so that the rest of the spec can be checked."""
     nodes = {item.name.text: item for item in statement.items if isinstance(item, syntax.Node)}
     count = len(nodes)
@@ -209,7 +209,7 @@ def stand_in(statement: syntax.GraphInline, source: Source) -> Graph:
     return Graph(
         ids=ids, names=ids, time={}, memory=zero, backward=zero > 0, attributes=attributes, edge_source=none,
         edge_target=none, edge_tensor=none, tensor_producer=none, tensor_time=zero[:0], tensor_bytes=zero[:0],
-        time_in_seconds=True, source=source,
+        time_in_seconds=True, source=statement.at.source,
     )  # fmt: skip
 
 

@@ -1,21 +1,22 @@
-"""The files of ``models/``: formulations and the meaning of built-in constraints."""
+"""Formulations and built-in constraints: the files of ``models/``, and what a spec adds to them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from placedsl import expressions as core
-from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
-from placedsl.formulation import Definition, Formulation, NamedRule, Variable
-from placedsl.language import syntax
+from placedsl.diagnostics import Diagnostic, InputError, nearest
+from placedsl.formulation import Definition, Formulation, NamedRule
+from placedsl.language import scope, syntax
 from placedsl.language.checking import Checker
+from placedsl.language.extending import extended
 from placedsl.language.parsing import parse_file
-from placedsl.language.vocabulary import Vocabulary
+from placedsl.language.settings import SCHEDULES
+from placedsl.language.variables import variable
+from placedsl.language.vocabulary import Family, Value, Vocabulary
+from placedsl.problem import Variable
 from placedsl.resources import model_files
-
-SCHEDULES = ("pipedream", "gpipe")
 
 
 @lru_cache(maxsize=1)
@@ -24,100 +25,115 @@ def modules() -> tuple[syntax.Module, ...]:
     return tuple(parse_file(path) for path in model_files())
 
 
-def constraint_definitions() -> dict[str, tuple[syntax.ConstraintDefinition, Source]]:
-    """Built-in constraints by name, each with the text it stands in."""
+def constraint_definitions() -> dict[str, syntax.ConstraintDefinition]:
+    """Built-in constraints by name."""
     return {
-        s.name.text: (s, module.source)
-        for module in modules()
-        for s in module.statements
-        if isinstance(s, syntax.ConstraintDefinition)
+        s.name.text: s for module in modules() for s in module.statements if isinstance(s, syntax.ConstraintDefinition)
     }
 
 
-def formulations(vocabulary: Vocabulary) -> list[Formulation]:
-    """Every formulation of ``models/``, checked against the names of one problem."""
+def models() -> dict[str, syntax.Formulation]:
+    """The formulations of ``models/`` by name."""
+    return {s.name.text: s for module in modules() for s in module.statements if isinstance(s, syntax.Formulation)}
+
+
+def stated(
+    written: Sequence[syntax.Formulation],
+    vocabulary: Vocabulary,
+    parameters: dict[str, Value],
+    definitions: Mapping[str, scope.Definition],
+    found: list[Diagnostic],
+) -> Callable[[], list[Formulation]]:
+    """What gives every formulation: those that a spec writes or extends (checked now), then the others of ``models/``.
+
+    Formulations speak of the contracted graph: they see the parameters of a spec, not its sets and variables.
+    """
+    own: dict[str, syntax.Formulation] = {}
+    for statement in written:
+        name = statement.name.text
+        if statement.extends:
+            continue
+        if name in own:
+            found.append(Diagnostic(f"formulation '{name}' is there twice", statement.name.at.span))
+        own[name] = statement
+    for statement in written:
+        if statement.extends:
+            name = statement.name.text
+            base = own.get(name) or models().get(name)
+            if base is None:
+                known = nearest(name, [*own, *models()])
+                found.append(Diagnostic(f"there is no formulation '{name}' to extend", statement.name.at.span, known))
+            else:
+                own[name] = extended(base, statement, found)
+    plain = set(vocabulary.sets) & {
+        "nodes", "forward", "backward", "devices", "accelerators", "hosts", "tensors", "edges", "reads",
+        *vocabulary.families,
+    }  # fmt: skip
+    words = replace(vocabulary, sets={n: vocabulary.sets[n] for n in plain}, variables={}, tables={})
+    checked = [check_formulation(s, words, parameters, definitions, found) for s in own.values()]
+    return lambda: checked + _others(own, words)
+
+
+def _others(own: Mapping[str, syntax.Formulation], words: Vocabulary) -> list[Formulation]:
     out = []
-    for module in modules():
-        for statement in module.statements:
-            if isinstance(statement, syntax.Formulation):
-                found: list[Diagnostic] = []
-                out.append(check_formulation(statement, module.source, vocabulary, found))
-                if found:
-                    raise InputError(found)
+    for name, statement in models().items():
+        if name not in own:
+            found: list[Diagnostic] = []
+            out.append(check_formulation(statement, words, {}, {}, found))
+            if found:
+                raise InputError(found)
     return out
 
 
 def check_formulation(
-    statement: syntax.Formulation, source: Source, vocabulary: Vocabulary, found: list[Diagnostic]
+    statement: syntax.Formulation,
+    vocabulary: Vocabulary,
+    parameters: dict[str, Value],
+    definitions: Mapping[str, scope.Definition],
+    found: list[Diagnostic],
 ) -> Formulation:
     """Resolve a formulation; what is wrong goes to ``found``."""
+    name, span = statement.name, statement.at.span
     variables: dict[str, Variable] = {}
-    schedules: list[str] = []
+    families: dict[str, Family] = {}
     before = len(found)
     for clause in statement.clauses:
-        if isinstance(clause, syntax.Schedule):
-            schedules.append(clause.name.text)
         if isinstance(clause, syntax.Variable):
-            checker = Checker(source, vocabulary, {}, found)
-            variables[clause.name.text] = _variable(checker, clause)
+            if clause.name.text in variables:
+                found.append(Diagnostic(f"variable '{clause.name.text}' is declared twice", clause.name.at.span))
+            made, family = variable(Checker(vocabulary, parameters, found, definitions), clause)
+            variables[clause.name.text], families[clause.name.text] = made, family
     if len(found) > before:  # what uses the variables would be told wrong for it
-        return Formulation(statement.name.text, (), variables, {}, (), {}, source.span(*statement.at))
-    words = replace(
-        vocabulary,
-        variables={n: tuple(s for b in v.binders for s in b.sorts) for n, v in variables.items()},
-    )
+        return Formulation(name.text, (), variables, {}, (), {}, span)
+    words = replace(vocabulary, variables=families)
     provides: dict[str, Definition] = {}
     rules: list[NamedRule] = []
     tight: dict[str, tuple[NamedRule, ...]] = {}
+    schedules: list[str] = []
     for clause in statement.clauses:
-        checker = Checker(source, words, {}, found)
-        if isinstance(clause, syntax.Provides):
-            definition = _definition(checker, clause)
-            if definition is not None:
-                provides[definition.name] = definition
-        elif isinstance(clause, syntax.Subject):
-            rules += _rules(checker, clause.rules)
-        elif isinstance(clause, syntax.Tight):
-            if clause.variable.text not in variables:
-                checker.error(clause.variable, f"there is no variable '{clause.variable.text}'",
-                              nearest(clause.variable.text, variables))  # fmt: skip
-            tight[clause.variable.text] = tuple(_rules(checker, clause.rules))
-    own = Checker(source, words, {}, found)
-    for schedule in [c.name for c in statement.clauses if isinstance(c, syntax.Schedule)]:
-        if schedule.text not in SCHEDULES:
-            own.error(schedule, f"there is no schedule '{schedule.text}'", nearest(schedule.text, SCHEDULES))
-    if not schedules:
-        own.error(
-            statement.name, "this formulation does not say under which schedule it holds", "as in schedule pipedream"
-        )
+        checker = Checker(words, parameters, found, definitions)
+        match clause:
+            case syntax.Schedule(name=schedule):
+                if schedule.text not in SCHEDULES:
+                    hint = nearest(schedule.text, SCHEDULES)
+                    checker.error(schedule, f"there is no schedule '{schedule.text}'", hint)
+                schedules.append(schedule.text)
+            case syntax.Provides():
+                definition = _definition(checker, clause)
+                if definition is not None:
+                    provides[definition.name] = definition
+            case syntax.Minimize(objectives=(objective,)):
+                checker.number(objective)
+            case syntax.Subject():
+                rules += _rules(checker, clause.rules)
+            case syntax.Tight(variable=word):
+                if word.text not in variables:
+                    checker.error(word, f"there is no variable '{word.text}'", nearest(word.text, variables))
+                tight[word.text] = (*tight.get(word.text, ()), *_rules(checker, clause.rules))
     if "on" not in provides:
-        own.error(
-            statement.name, "this formulation does not provide where a node is", "as in provides v on d = x[v, d]"
-        )
-    return Formulation(
-        statement.name.text, tuple(schedules), variables, provides, tuple(rules), tight, source.span(*statement.at)
-    )
-
-
-def _variable(checker: Checker, clause: syntax.Variable) -> Variable:
-    binders = checker.binders(clause.items)
-    low, high, integer = 0.0, float("inf"), False
-    if clause.type is not None:
-        kind = clause.type.text
-        if kind == "binary":
-            low, high, integer = 0.0, 1.0, True
-        elif kind == "integer":
-            integer = True
-        elif kind != "real":
-            checker.error(
-                clause.type, f"'{kind}' is no type of a variable", nearest(kind, ["binary", "integer", "real"])
-            )
-    for bound, which in ((clause.low, "low"), (clause.high, "high")):
-        if bound is not None:
-            out, _ = checker.number(bound)
-            if isinstance(out, core.Constant):
-                low, high = (float(out.value), high) if which == "low" else (low, float(out.value))
-    return Variable(clause.name.text, binders, integer, low, high, checker.source.span(*clause.at))
+        hint = "as in provides v on d = x[v, d]"
+        found.append(Diagnostic("this formulation does not provide where a node is", name.at.span, hint))
+    return Formulation(name.text, tuple(schedules) or SCHEDULES[:1], variables, provides, tuple(rules), tight, span)
 
 
 def _definition(checker: Checker, clause: syntax.Provides) -> Definition | None:
@@ -142,17 +158,22 @@ def _definition(checker: Checker, clause: syntax.Provides) -> Definition | None:
     if len(names) != len(quantity.arguments):
         checker.error(pattern, f"'{name}' has {len(quantity.arguments)} arguments", quantity.meaning)
         return None
-    checker.slots = dict(zip(names, quantity.arguments, strict=True))
+    for slot, sort in zip(names, quantity.arguments, strict=True):
+        checker.bind(slot, sort, pattern.at.span)
     body, _ = checker.number(clause.value)
-    return Definition(name, tuple(names), quantity.arguments, body, checker.source.span(*clause.at))
+    return Definition(name, tuple(names), quantity.arguments, body, clause.at.span)
 
 
 def _rules(checker: Checker, rules: Iterable[syntax.Rule]) -> list[NamedRule]:
     out = []
     for rule in rules:
+        if rule.replaces:
+            checker.error(rule.name, "'replace' stands in an 'extend' block", "as in extend max_load { … }")
+        if rule.price is not None:
+            checker.error(rule.name, "a row of a formulation has no price", "soft constraints stand in the spec")
         checker.slots = {}
         if rule.body is None:
             checker.error(rule.name, f"'{rule.name.text}' needs a formula here")
             continue
-        out.append(NamedRule(rule.name.text, rule.label, checker.truth(rule.body), checker.span(rule.name)))
+        out.append(NamedRule(rule.name.text, rule.label, checker.truth(rule.body), rule.name.at.span))
     return out

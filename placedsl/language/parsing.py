@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,12 +21,15 @@ from placedsl.resources import cache_folder, grammar_text
 
 KEYWORDS = (
     "graph", "device", "link", "interconnect", "param", "set", "schedule", "minimize", "subject",
-    "solve", "formulation", "constraint", "node", "var", "provides", "tight",
+    "solve", "formulation", "constraint", "define", "extend", "import", "var", "soft", "node", "provides", "tight",
+    "replace",
 )  # fmt: skip
+#: Those that begin a statement of a spec.
+_STATEMENTS = KEYWORDS[:16]
 #: Words that cannot be names without quotes.
 RESERVED = frozenset((
-    *KEYWORDS, "forall", "if", "then", "else", "or", "and", "not", "on", "in", "sum", "count", "max", "min", "by",
-    "to", "from", "where",
+    *KEYWORDS, "forall", "if", "then", "else", "or", "and", "not", "on", "in", "sum", "count", "max", "min", "mean",
+    "by", "to", "from", "where", "union", "intersect", "except", "at",
 ))  # fmt: skip
 #: What walks over an expression recurses; so deep it stays far within Python's own limit.
 _DEEPEST = 150
@@ -33,8 +38,8 @@ _TRIES = 60
 
 # A line goes on when its last token or the next line's first one is one of these.
 _CONTINUES_BEFORE = frozenset((
-    "IMPLIES", "OR", "AND", "COMPARE", "TILDE", "PLUS", "MINUS", "TIMES", "OVER", "EQUAL", "WHERE", "THEN", "ELSE",
-    "RBRACE", "ARROW", "LINK_ARROW",
+    "IFF", "IMPLIES", "OR", "AND", "UNION", "INTERSECT", "EXCEPT", "AT", "COMPARE", "TILDE", "PLUS", "MINUS", "TIMES",
+    "OVER", "EQUAL", "WHERE", "THEN", "ELSE", "RBRACE", "ARROW", "LINK_ARROW",
 ))  # fmt: skip
 _CONTINUES_AFTER = (_CONTINUES_BEFORE - {"RBRACE"}) | {
     "NOT", "ON", "IN", "COLON", "COMMA", "LBRACE", "IF", "BY", "TO", "FROM", "FORALL", "SUBJECT", "__DOTDOT",
@@ -74,6 +79,11 @@ class _LineEnds:
             yield token
 
 
+#: The parser holds the builder, and the builder the text that it is at: one parse at a time.
+_BUILDER = TreeBuilder()
+_ONE_AT_A_TIME = threading.Lock()
+
+
 @lru_cache(maxsize=1)
 def _parser() -> Lark:
     options: dict[str, Any] = {
@@ -81,7 +91,7 @@ def _parser() -> Lark:
         "lexer": "basic",  # keywords are reserved everywhere; _LineEnds looks one token ahead
         "postlex": _LineEnds(),
         "maybe_placeholders": True,
-        "transformer": TreeBuilder(),
+        "transformer": _BUILDER,
     }
     folder = cache_folder()
     if folder is None:
@@ -131,7 +141,7 @@ def parse_readable(source: Source) -> tuple[syntax.Module, list[Diagnostic]]:
         message = f"an expression here is nested more than {_DEEPEST} deep"
         hint = "take it apart with param and set, and write long sums as sum(v in …: …)"
         kept = tuple(s for s in statements_of_text if all(s is not d for d, _ in deep))
-        return syntax.Module(source, kept), [Diagnostic(message, source.span(*p.at), hint) for _, p in deep]
+        return syntax.Module(source, kept), [Diagnostic(message, p.at.span, hint) for _, p in deep]
     found: list[Diagnostic] = []
     statements: list[syntax.Statement] = []
     chunks = _chunks(source, found)
@@ -196,18 +206,22 @@ def read_source(path: Path) -> Source:
 def _statements(text: str, source: Source) -> tuple[syntax.Statement, ...]:
     """Parse a text whose offsets are those of the source."""
     try:
-        built = _parser().parse(text)
+        with _ONE_AT_A_TIME:
+            _BUILDER.source = source
+            built = _parser().parse(text)
     except UnexpectedInput as problem:
         raise InputError([_syntax_error(problem, source)]) from None
     except RecursionError:
         raise InputError([Diagnostic("the text is nested too deeply to be read", source.whole())]) from None
     statements: Any = built  # what the transformer makes of the tree
-    return attach_rules(statements, source)
+    return attach_rules(statements)
 
 
-def attach_rules(
-    statements: tuple[syntax.Statement | syntax.Rule, ...], source: Source
-) -> tuple[syntax.Statement, ...]:
+def _through(first: syntax.Subject | syntax.Tight, last: syntax.Rule) -> syntax.At:
+    return syntax.At(first.at.start, last.at.end, first.at.source)
+
+
+def attach_rules(statements: tuple[syntax.Statement | syntax.Rule, ...]) -> tuple[syntax.Statement, ...]:
     """Hang each rule under the ``subject to`` before it."""
     out: list[Any] = []
     for statement in statements:
@@ -217,21 +231,19 @@ def attach_rules(
             head = out[-1]
             rules = (*head.rules, statement)
             if isinstance(head, syntax.Subject):
-                out[-1] = syntax.Subject((head.at[0], statement.at[1]), rules)
+                out[-1] = syntax.Subject(_through(head, statement), rules)
             else:
-                out[-1] = syntax.Tight((head.at[0], statement.at[1]), head.variable, rules)
+                out[-1] = syntax.Tight(_through(head, statement), head.variable, rules)
         else:
             hint = nearest(statement.name.text, KEYWORDS)
             if "did you mean" not in hint:
                 hint = "constraints stand after 'subject to'"
-            raise InputError(
-                [Diagnostic(f"'{statement.name.text}' is no statement", source.span(*statement.name.at), hint)]
-            )
+            raise InputError([Diagnostic(f"'{statement.name.text}' is no statement", statement.name.at.span, hint)])
     merged: list[Any] = []
     for statement in out:
         if isinstance(statement, syntax.Formulation):
-            clauses: Any = attach_rules(statement.clauses, source)  # type: ignore[arg-type]
-            merged.append(syntax.Formulation(statement.at, statement.name, clauses))
+            clauses: Any = attach_rules(statement.clauses)  # type: ignore[arg-type]
+            merged.append(replace(statement, clauses=clauses))
         else:
             merged.append(statement)
     return tuple(merged)
@@ -256,8 +268,12 @@ def _syntax_error(problem: UnexpectedInput, source: Source) -> Diagnostic:
     start = token.start_pos or 0
     if token.type == "_NL":
         return Diagnostic("the line ends too early", source.span(start), expected)
-    hint = _keyword_hint(text, start) or expected
     shown = str(token)
+    before = re.search(r"(?:^|\n)[ \t]*([a-z]+)[ \t]*$", text[:start])
+    if shown == ":" and before is not None and before[1] in RESERVED:
+        place = source.span(before.start(1), before.end(1))
+        return Diagnostic(f"'{before[1]}' is a word of the language", place, "choose another name for the constraint")
+    hint = _keyword_hint(text, start) or expected
     return Diagnostic(f"unexpected '{shown}'", source.span(start, start + len(shown)), hint)
 
 
@@ -266,7 +282,7 @@ def _expected(problem: UnexpectedToken) -> str:
     if {"NAME", "NUMBER", "LPAR", "MINUS"} <= set(names):
         return "expected: an expression"
     if "GRAPH" in names and "DEVICE" in names:
-        return "expected: a statement (" + ", ".join(KEYWORDS[:12]) + ")"
+        return "expected: a statement (" + ", ".join(_STATEMENTS) + ")"
     words = [_WORDS.get(n) or f"'{_terminal_text(n)}'" for n in sorted(names)]
     if len(words) > 8:
         punctuation = [_WORDS[n] for n in ("COLON", "EQUAL", "RPAR", "RSQB", "RBRACE", "COMMA", "_NL") if n in names]
@@ -310,8 +326,8 @@ def _chunks(source: Source, found: list[Diagnostic]) -> list[tuple[int, int]]:
                 return []
             stack.pop()
         elif token == "\n":
-            word = re.compile(r"[ \t]*([a-z]+)\b").match(text, match.end())
-            if word and word[1] in KEYWORDS[:12]:
+            word = re.compile(r"[ \t]*([a-z]+)\b(?![ \t]*:)").match(text, match.end())
+            if word and word[1] in _STATEMENTS:
                 if not stack:
                     cuts.append(match.end())
                 elif stack[-1][0] != "{" and word.end() - len(word[1]) == match.end():
@@ -328,7 +344,7 @@ def _chunks(source: Source, found: list[Diagnostic]) -> list[tuple[int, int]]:
 
 def _at_the_margin(text: str, start: int) -> list[tuple[int, int]]:
     """Parts of a text from an offset on, cut where a line begins with a keyword of a statement."""
-    cuts = [m.start() for m in re.finditer(rf"^(?:{'|'.join(KEYWORDS[:12])})\b", text, re.MULTILINE)]
+    cuts = [m.start() for m in re.finditer(rf"^(?:{'|'.join(_STATEMENTS)})\b", text, re.MULTILINE)]
     cuts = [c for c in cuts if c >= start]
     return list(itertools.pairwise([*cuts, len(text)]))
 

@@ -2,70 +2,25 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 from placedsl import expressions as core
-from placedsl.diagnostics import Diagnostic, Source, Span, nearest
+from placedsl.diagnostics import Span, nearest
 from placedsl.expressions import Sort
 from placedsl.language import syntax
-from placedsl.language.vocabulary import ERROR, Type, Value, Vocabulary
+from placedsl.language.scope import Scope, named
+from placedsl.language.vocabulary import PLAIN, Type, element
+from placedsl.units import NUMBER
 
-Checked = tuple[core.Expression, Type]
+_PARTS = {"forward": 0, "backward": 1}
 
 
-class SetChecker(ABC):
-    """What checking of expressions and of sets share: the text, the vocabulary, the bound variables."""
-
-    def __init__(
-        self,
-        source: Source,
-        vocabulary: Vocabulary,
-        parameters: dict[str, Value],
-        found: list[Diagnostic],
-    ) -> None:
-        self.source = source
-        self.vocabulary = vocabulary
-        self.parameters = parameters
-        self.found = found
-        self.slots: dict[str, Sort] = {}
-        self.implicit: list[tuple[str, Sort]] = []
-
-    @abstractmethod
-    def check(self, node: syntax.Expression) -> Checked:
-        """Resolve any expression but a set."""
-
-    @abstractmethod
-    def truth(self, node: syntax.Expression) -> core.Expression:
-        """A condition (a constraint's body)."""
-
-    @abstractmethod
-    def integer(self, node: syntax.Expression, low: int, high: int | None, what: str) -> int | None:
-        """A constant integer within bounds, or None after reporting."""
+class SetChecker(Scope):
+    """Resolves binders and sets."""
 
     @abstractmethod
     def element(self, node: syntax.Expression, sort: Sort) -> core.Expression:
         """One element of a sort."""
-
-    # errors
-
-    def span(self, node: syntax.Expression | syntax.Word) -> Span:
-        """Where a node stands."""
-        return self.source.span(*node.at)
-
-    def error(self, node: syntax.Expression | syntax.Word, message: str, hint: str = "") -> Checked:
-        """Report, and give back what nothing more is said about."""
-        self.found.append(Diagnostic(message, self.span(node), hint))
-        return core.Constant(0.0, self.span(node)), ERROR
-
-    def expect(self, node: syntax.Expression, got: Type, kind: str) -> bool:
-        """Report what is not of the expected kind."""
-        if got.kind in (kind, "error"):
-            return True
-        words = {"truth": "a condition", "number": "a number", "text": "a text"}
-        self.error(node, f"{words.get(kind, kind)} is expected here, this is {got}")
-        return False
-
-    # binders and sets
 
     def binders(self, items: tuple[syntax.Expression, ...]) -> tuple[core.Binder, ...]:
         """``v in nodes where …, (u, v) in edges``: each binds its slots for what follows."""
@@ -79,55 +34,136 @@ class SetChecker(ABC):
             of = self.set(inner.right)
             names = [t.name for t in targets if isinstance(t, syntax.Name)]
             if of is None:
-                self.slots |= dict.fromkeys(names, "error")
+                self.slots |= dict.fromkeys(names)
                 continue
             if len(names) != len(targets) or len(names) != len(of.sorts):
-                shape = "one name" if len(of.sorts) == 1 else "a pair of names like (u, v)"
-                self.slots |= dict.fromkeys(names, "error")
+                letters = ", ".join("uvwxyz"[: len(of.sorts)])
+                many = "a pair of" if len(of.sorts) == 2 else str(len(of.sorts))
+                shape = "one name" if len(of.sorts) == 1 else f"{many} names like ({letters})"
+                self.slots |= dict.fromkeys(names)
                 self.error(inner.left, f"{shape} is expected before 'in' here")
                 continue
-            out.append(self.filtered(tuple(names), of, condition, self.span(item)))
+            if len(set(names)) < len(names):
+                self.slots |= dict.fromkeys(names)
+                self.error(inner.left, "the same name stands twice here")
+                continue
+            out.append(self.filtered(tuple(names), of, condition, item.at.span))
         return tuple(out)
 
     def filtered(
-        self, slots: tuple[str, ...], of: core.SetExpression, condition: syntax.Expression | None, span: Span
+        self, names: tuple[str, ...], of: core.SetExpression, condition: syntax.Expression | None, span: Span
     ) -> core.Binder:
         """A binder whose condition may use the attributes of its elements by their bare names."""
-        self.slots |= dict(zip(slots, of.sorts, strict=True))
+        slots = [self.bind(name, sort, span) for name, sort in zip(names, of.sorts, strict=True)]
         checked = None
         if condition is not None:
-            self.implicit += zip(slots, of.sorts, strict=True)
+            self.implicit += [(slot, slot.sort) for slot in slots]
             checked = self.truth(condition)
             del self.implicit[-len(slots) :]
-        return core.Binder(slots, of, checked, span)
+            if core.decided(checked):
+                self.error(condition, "a 'where' cannot depend on the placement", "write the condition after the colon")
+                checked = None
+        return core.Binder(tuple(slot.name for slot in slots), of, checked, span)
 
     def set(self, node: syntax.Expression) -> core.SetExpression | None:
         """A set, or None after reporting."""
-        span, words = self.span(node), self.vocabulary
+        span, words = node.at.span, self.vocabulary
+        name = named(node)
+        if name is not None:
+            return self._named(node, name)
         match node:
-            case syntax.Name(name=name):
-                if self.slots.get(name) == "error":
-                    return None
-                if name in self.slots:
-                    return self._members(node, core.Slot(name, self.slots[name], span), self.slots[name])
-                if name in words.sets:
-                    return core.NamedSet(name, words.sets[name], span)
-                self.error(node, f"there is no set '{name}'", nearest(name, words.sets))
-                return None
             case syntax.Call(name="readers", arguments=(argument,)):
                 return core.Members(self.element(argument, "tensor"), "tensor", ("node",), span)
             case syntax.Call(name="partition", arguments=(of, syntax.Name(name=key))):
                 return self._partition(node, of, key)
+            case syntax.Range(low=low, high=high):
+                return self._range(low, high, span)
+            case syntax.Binary(operator="union" | "intersect" | "except" as operator, left=left, right=right):
+                a, b = self.set(left), self.set(right)
+                if a is None or b is None:
+                    return None
+                if a.sorts != b.sorts:
+                    kinds = f"{Type('set', sorts=a.sorts)} and {Type('set', sorts=b.sorts)}"
+                    self.error(node, f"'{operator}' takes two sets of one kind, these are {kinds}")
+                    return None
+                return core.Combined(operator, a, b, span)
+            case syntax.Where(item=item, condition=condition):
+                return self._filter(item, condition, span)
+            case syntax.Braces(pairs=pairs) if pairs and pairs[-1][1] is not None:
+                return self._comprehension(node, pairs)
             case syntax.Braces(pairs=pairs):
-                return self._enumerated(node, [item for item, _ in pairs])
+                return self._listed(node, [item for item, _ in pairs])
         self.error(node, "a set is expected here", nearest("", words.sets))
+        return None
+
+    def _named(self, node: syntax.Expression, name: str) -> core.SetExpression | None:
+        span, words = node.at.span, self.vocabulary
+        given = self.given.get(name)
+        if given is not None and not isinstance(given, tuple):
+            return given
+        if name in self.slots:
+            slot = self.slots[name]
+            return None if slot is None else self._members(node, core.Slot(slot.name, slot.sort, span), slot.sort)
+        if name in words.sets:
+            sorts = words.sets[name]
+            return None if sorts == ("error",) else core.NamedSet(name, sorts, span)
+        self.error(node, f"there is no set '{name}'", nearest(name, words.sets))
         return None
 
     def _members(self, node: syntax.Expression, owner: core.Expression, sort: Sort) -> core.SetExpression | None:
         if sort == "part" or sort.startswith("group:"):
-            return core.Members(owner, sort, ("node",), self.span(node))
+            return core.Members(owner, sort, ("node",), node.at.span)
         self.error(node, f"a {sort} is no set", "a group of partition(nodes, …) or a part is one")
         return None
+
+    def _range(self, low: syntax.Expression, high: syntax.Expression, span: Span) -> core.SetExpression | None:
+        ends = []
+        for end in (low, high):
+            out, kind = self.number(end)
+            if kind.kind == "error":
+                return None
+            if kind.dimension != NUMBER:
+                self.error(end, f"whole numbers make a range, this is {kind}")
+                return None
+            if core.decided(out):
+                self.error(end, "a range cannot depend on the placement")
+                return None
+            if isinstance(out, core.Constant) and float(out.value) != int(float(out.value)):
+                self.error(end, f"a range has whole numbers as its ends, this is {float(out.value):g}")
+                return None
+            ends.append(out)
+        return core.Range(ends[0], ends[1], span)
+
+    def _filter(self, item: syntax.Expression, condition: syntax.Expression, span: Span) -> core.SetExpression | None:
+        """``nodes where memory > 1 GiB``."""
+        of = self.set(item)
+        if of is None:
+            return None
+        with self.bound():
+            names = tuple(f"·{i}" for i in range(len(of.sorts)))
+            return core.Comprehension((self.filtered(names, of, condition, span),), span)
+
+    def _comprehension(
+        self, node: syntax.Expression, pairs: tuple[tuple[syntax.Expression, syntax.Expression | None], ...]
+    ) -> core.SetExpression | None:
+        """``{v in nodes, d in devices: condition}``."""
+        condition = pairs[-1][1]
+        assert condition is not None
+        if any(body is not None for _, body in pairs[:-1]):
+            self.error(node, "one condition at the end is expected here", "as in {v in nodes: memory(v) > 1 GiB}")
+            return None
+        before = len(self.found)
+        with self.bound():
+            binders = self.binders(tuple(item for item, _ in pairs))
+            checked = self.truth(condition)
+            if core.decided(checked):
+                self.error(condition, "which elements a set has cannot depend on the placement")
+        if len(self.found) > before or not binders:
+            return None
+        last = binders[-1]
+        if last.condition is not None:
+            checked = core.Logic("and", (last.condition, checked), checked.span)
+        return core.Comprehension((*binders[:-1], core.Binder(last.slots, last.set, checked, last.span)), node.at.span)
 
     def _partition(self, node: syntax.Expression, of: syntax.Expression, key: str) -> core.SetExpression | None:
         if not isinstance(of, syntax.Name) or of.name != "nodes":
@@ -138,37 +174,43 @@ class SetChecker(ABC):
         if attribute not in known:
             self.error(node, f"nodes have no '{attribute}' to be partitioned by", nearest(attribute, known))
             return None
-        return core.NamedSet(f"partition:{attribute}", (f"group:{attribute}",), self.span(node))
+        return core.NamedSet(f"partition:{attribute}", (f"group:{attribute}",), node.at.span)
 
-    def _enumerated(self, node: syntax.Expression, items: list[syntax.Expression]) -> core.SetExpression | None:
-        span = self.span(node)
-        parts = {"forward": 0, "backward": 1}
-        if items and all(isinstance(i, syntax.Name) and i.name in parts for i in items):
-            positions = tuple(parts[i.name] for i in items if isinstance(i, syntax.Name))
-            return core.Enumerated(positions, ("part",), span)
-        elements: list[core.Element] = []
+    def _listed(self, node: syntax.Expression, items: list[syntax.Expression]) -> core.SetExpression | None:
+        if not items:
+            self.error(node, "an empty list says nothing of what it could hold", "as in {gpu[1], cpu}, {1, 2, 4}")
+            return None
+        listed: list[tuple[core.Expression, ...]] = []
+        shapes: list[tuple[Sort, ...]] = []
         for item in items:
-            out, kind = self.check(item)
-            if kind.kind == "error":
+            parts = item.items if isinstance(item, syntax.TupleOf) else (item,)
+            checked = [self._listed_element(part) for part in parts]
+            if any(c is None for c in checked):
                 return None
-            if not isinstance(out, core.Element):
-                self.error(item, "an element known by name is expected in a list", "as in {gpu[1], cpu}")
-                return None
-            elements.append(out)
-        if len({e.sort for e in elements}) != 1:
+            listed.append(tuple(c[0] for c in checked if c is not None))
+            shapes.append(tuple(c[1] for c in checked if c is not None))
+        if len(set(shapes)) > 1:
             self.error(node, "the elements of a list must be of one kind")
             return None
-        return core.Enumerated(tuple(e.position for e in elements), (elements[0].sort,), span)
+        return core.Listed(tuple(listed), shapes[0], node.at.span)
+
+    def _listed_element(self, node: syntax.Expression) -> tuple[core.Expression, Sort] | None:
+        if isinstance(node, syntax.Name) and node.name in _PARTS and node.name not in self.slots:
+            return core.Element("part", _PARTS[node.name], node.at.span), "part"
+        out, kind = self.check(node)
+        if kind.kind == "error":
+            return None
+        if kind.kind == "element":
+            return out, kind.sorts[0]
+        if kind == PLAIN and not core.decided(out):
+            whole = not isinstance(out, core.Constant) or float(out.value) == int(float(out.value))
+            if whole:
+                return out, "integer"
+        hint = "as in {gpu[1], cpu} or {1, 2, 4}"
+        self.error(node, f"an element or a whole number is expected in a list, this is {kind}", hint)
+        return None
 
 
-class Bound:
-    """Forgets, on leaving, the slots that were bound inside."""
-
-    def __init__(self, checker: SetChecker) -> None:
-        self.checker = checker
-
-    def __enter__(self) -> None:
-        self.saved = dict(self.checker.slots)
-
-    def __exit__(self, *_: object) -> None:
-        self.checker.slots = self.saved
+def type_of_element(sort: Sort) -> Type:
+    """The type of an element: a whole number where it is one of a range."""
+    return PLAIN if sort == "integer" else element(sort)

@@ -1,16 +1,30 @@
-"""The syntax tree of the .place language: what was written, nothing resolved.
-
-``at`` is the pair of character offsets (start, end) in the text of the module.
-"""
+"""The syntax tree of the .place language: what was written, nothing resolved."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from placedsl.diagnostics import Source
+from placedsl.diagnostics import Source, Span
 from placedsl.units import Dimension
 
-At = tuple[int, int]
+
+class At(NamedTuple):
+    """Where a piece stands: from the character offset ``start`` to ``end`` of ``source``."""
+
+    start: int
+    end: int
+    source: Source
+
+    @property
+    def span(self) -> Span:
+        """The place as lines and columns."""
+        return self.source.span(self.start, self.end)
+
+    @property
+    def text(self) -> str:
+        """What is written there."""
+        return self.source.text[self.start : self.end]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +109,7 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """``+ - * /``, ``and or =>``, ``on``, ``in``."""
+    """``+ - * /``, ``and or => <=>``, ``on``, ``in``, ``union intersect except``."""
 
     at: At
     operator: str
@@ -110,6 +124,15 @@ class Compare:
     at: At
     operators: tuple[str, ...]
     operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """``low..high``, both ends included."""
+
+    at: At
+    low: Expression
+    high: Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +184,7 @@ class Conditional:
 
 Expression = (
     Number | Text | Name | Attribute | Index | Call | TupleOf | Braces | Unary | Binary
-    | Compare | Match | Where | Aggregate | Forall | Conditional
+    | Compare | Range | Match | Where | Aggregate | Forall | Conditional
 )  # fmt: skip
 
 
@@ -262,12 +285,21 @@ class Interconnect:
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """``param name: type = value``."""
+    """``param name: type = value``, or ``param name[v in nodes]: type = value``."""
 
     at: At
     name: Word
+    items: tuple[Expression, ...]
     type: Word | None
     value: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """``import "file"``: the statements of that file, as if they stood here."""
+
+    at: At
+    path: Word
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,13 +329,20 @@ class Minimize:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """``name by attribute (label): body``; a built-in constraint has no body."""
+    """``name by attribute (label): body``, or ``name(arguments)`` where a constraint is defined by that name.
+
+    ``price``: the constraint is soft and costs that much where it is broken; ``replaces``: it stands for the one of
+    that name in the formulation that is extended.
+    """
 
     at: At
     name: Word
     by: Word | None
     label: str
     body: Expression | None
+    arguments: tuple[Expression, ...] = ()
+    price: Expression | None = None
+    replaces: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,19 +371,40 @@ class Solve:
 
 
 @dataclass(frozen=True, slots=True)
+class Parameter:
+    """What a definition is given: ``v in nodes``, ``limit: time``, ``group: nodes`` (a set of nodes)."""
+
+    at: At
+    name: Word
+    set: Expression | None
+    type: Word | None
+
+
+@dataclass(frozen=True, slots=True)
 class ConstraintDefinition:
-    """``constraint name by key (label) = body``."""
+    """``constraint name by key (parameters) (label) = body``."""
 
     at: At
     name: Word
     by: Word | None
+    parameters: tuple[Parameter, ...]
     label: str
     body: Expression
 
 
 @dataclass(frozen=True, slots=True)
+class Define:
+    """``define name(parameters) = body``: a name for an expression."""
+
+    at: At
+    name: Word
+    parameters: tuple[Parameter, ...]
+    body: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class Variable:
-    """``var name[v in nodes, …]: binary`` or ``in low..high`` (formulations only)."""
+    """``var name[v in nodes, …]: binary`` or ``in low..high``."""
 
     at: At
     name: Word
@@ -356,11 +416,12 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Provides:
-    """``provides pattern = value`` (formulations only)."""
+    """``provides pattern = value`` (formulations only); ``replaces`` what the extended formulation says."""
 
     at: At
     pattern: Expression
     value: Expression
+    replaces: bool = False
 
 
 Clause = Variable | Provides | Minimize | Schedule | Subject | Tight
@@ -368,16 +429,17 @@ Clause = Variable | Provides | Minimize | Schedule | Subject | Tight
 
 @dataclass(frozen=True, slots=True)
 class Formulation:
-    """``formulation name { … }``."""
+    """``formulation name { … }``; ``extends``: ``extend name { … }``, more clauses for the one of that name."""
 
     at: At
     name: Word
     clauses: tuple[Clause, ...]
+    extends: bool = False
 
 
 Statement = (
     GraphFile | GraphInline | DeviceFamily | LinkBetween | Interconnect | Param | SetOf | Schedule
-    | Minimize | Subject | Solve | ConstraintDefinition | Formulation
+    | Minimize | Subject | Solve | ConstraintDefinition | Define | Formulation | Variable | Import
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from placedsl.expressions import Sort
 from placedsl.graph.graph import Graph
 from placedsl.machine.machine import Machine
-from placedsl.units import BANDWIDTH, COMPUTE, DATA, NUMBER, PRICE, TIME, Dimension
+from placedsl.units import BANDWIDTH, COMPUTE, DATA, MONEY, NUMBER, PRICE, TIME, Dimension
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,10 @@ class Type:
         if self.kind == "element":
             return f"a {self.sorts[0].partition(':')[0]}"
         if self.kind == "set":
-            return "a set of " + (self.sorts[0].partition(":")[0] + "s" if len(self.sorts) == 1 else "pairs")
+            one = self.sorts[0].partition(":")[0]
+            return "a set of " + (
+                "whole numbers" if one == "integer" else one + "s" if len(self.sorts) == 1 else "pairs"
+            )
         return {"truth": "a condition", "text": "a text"}.get(self.kind, self.kind)
 
 
@@ -92,9 +95,20 @@ def quantities(time: Dimension, size: Dimension) -> dict[str, Quantity]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Family:
+    """An indexed name, a decision variable or a parameter: the sorts of its indices, and the type of each value."""
+
+    sorts: tuple[Sort, ...]
+    type: Type
+
+
 @dataclass(frozen=True)
 class Vocabulary:
-    """All names that an expression may use (parameters and bound variables apart)."""
+    """All names that an expression may use (parameters and bound variables apart).
+
+    ``types`` are the words that may stand after a colon: ``param limit: time``.
+    """
 
     sets: Mapping[str, tuple[Sort, ...]]
     families: Mapping[str, tuple[int, ...]]
@@ -103,8 +117,18 @@ class Vocabulary:
     graph: Graph
     machine: Machine
     node_positions: Mapping[str, int]
-    variables: Mapping[str, tuple[Sort, ...]] = field(default_factory=dict)
+    types: Mapping[str, Type]
+    variables: Mapping[str, Family] = field(default_factory=dict)
+    tables: Mapping[str, Family] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)
+
+
+def types(time: Dimension = TIME) -> dict[str, Type]:
+    """The types by name; ``time``: what times are in this graph."""
+    return {
+        "int": PLAIN, "number": PLAIN, "real": PLAIN, "time": number(time), "data": number(DATA),
+        "bandwidth": number(BANDWIDTH), "money": number(MONEY), "price": number(PRICE), "text": TEXT, "bool": TRUTH,
+    }  # fmt: skip
 
 
 def vocabulary(graph: Graph, machine: Machine, device_dimensions: Mapping[str, Dimension]) -> Vocabulary:
@@ -136,6 +160,7 @@ def vocabulary(graph: Graph, machine: Machine, device_dimensions: Mapping[str, D
         "name": AttributeType(TEXT),
         "family": AttributeType(TEXT),
         "kind": AttributeType(TEXT),
+        "number": AttributeType(PLAIN),
         "memory": AttributeType(number(DATA)),
     }
     device |= {name: AttributeType(number(d)) for name, d in device_dimensions.items() if name not in device}
@@ -146,7 +171,7 @@ def vocabulary(graph: Graph, machine: Machine, device_dimensions: Mapping[str, D
     }
     ids = {str(i): position for position, i in enumerate(graph.ids)}
     attributes = {"node": node, "device": device, "tensor": tensor}
-    return Vocabulary(sets, families, attributes, quantities(time, size), graph, machine, ids)
+    return Vocabulary(sets, families, attributes, quantities(time, size), graph, machine, ids, types(time))
 
 
 #: Device attributes with a meaning of their own and the dimension they must have.

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from placedsl import expressions as core
+from placedsl.diagnostics import Diagnostic, InputError
 from placedsl.formulation import Formulation, NamedRule
 from placedsl.graph.contraction import Quotient
-from placedsl.problem import Problem
+from placedsl.problem import Problem, Variable
 from placedsl.program.frames import ROOT, Columns
 from placedsl.program.ground import Grounder
 from placedsl.program.program import (
@@ -18,6 +21,7 @@ from placedsl.program.program import (
     Integers,
     Maximum,
     Objective,
+    Origin,
     Product,
     Program,
     RowBlock,
@@ -25,25 +29,42 @@ from placedsl.program.program import (
 )
 from placedsl.program.universe import of_quotient, original, quotient_of, to_quotient
 
+#: The most rows that are told of at once, and the largest table from indices to columns.
+_MOST_TOLD = 20
+_MOST_LOOKED_UP = 200_000_000
+
 
 @dataclass(frozen=True, eq=False)
 class Grounded:
     """A program, with what is needed to read a placement off its points.
 
     ``on`` is units x devices: the column that puts a unit on a device (-1: not supported).
-    ``impossible`` names rows that no placement can satisfy, whatever a solver says.
+    ``own`` holds the spec's own variables, and ``own_slots`` the index positions of their columns.
     """
 
     program: Program
     quotient: Quotient
     on: Integers
-    impossible: tuple[str, ...]
+    own: Mapping[str, tuple[VariableBlock, tuple[Integers, ...]]]
 
     def placement(self, point: Floats) -> Integers:
         """The device of each node of the problem."""
         values = np.where(self.on >= 0, point[np.maximum(self.on, 0)], -1.0)
         chosen: Integers = np.argmax(values, axis=1)[self.quotient.unit_of_node]
         return chosen
+
+    def values(self, point: Floats) -> dict[str, dict[tuple[int, ...], float]]:
+        """The values of the spec's own variables by the positions of their indices."""
+        out: dict[str, dict[tuple[int, ...], float]] = {}
+        for name, (block, slots) in self.own.items():
+            columns = np.arange(block.start, block.start + block.size)
+            given = point[columns]
+            whole = self.program.integer[columns]
+            given = np.where(whole, np.rint(given), given)
+            given = np.clip(given, self.program.lower[columns], self.program.upper[columns])
+            keys = zip(*(s.tolist() for s in slots), strict=True) if slots else [()]
+            out[name] = dict(zip(keys, given.tolist(), strict=True))
+        return out
 
     def hint(self, device_of_node: Integers) -> Floats:
         """A partial starting point: the placement's columns; nan for all others."""
@@ -64,9 +85,9 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
     """
     quotient = quotient_of(problem, contracted=contracted and not _tells_parts_apart(formulation))
     columns = Columns()
-    inner = Grounder(of_quotient(problem, quotient), columns, {})
+    inner = Grounder(of_quotient(problem, quotient), columns, {}, {})
     inner.formulation = formulation
-    outer = Grounder(original(problem), columns, problem.sets, inner, to_quotient(quotient))
+    outer = Grounder(original(problem), columns, problem.sets, problem.tables, inner, to_quotient(quotient))
     outer.pairs = (problem.before, problem.after)
     outer.edges = (problem.graph.edge_source, problem.graph.edge_target)
     if all(r.built_in for r in problem.rules):
@@ -74,17 +95,22 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
     needed = _needed(problem, formulation)
     for name in formulation.variables:
         if name in needed:
-            inner.variables[name] = _variable_block(inner, formulation, name)
+            _declare(inner, formulation.variables[name])
+    own = {name: (outer.variables[name], slots) for name, slots in _declared(outer, problem)}
 
     objectives = tuple(_objective(outer, o.body, o.name) for o in problem.objectives)
     for rule in problem.rules:
         outer.require(rule.body, ROOT, rule.name, rule.span)
+    if columns.impossible:
+        raise InputError(_never(origin, row) for origin, row in columns.impossible[:_MOST_TOLD])
     spoken = len(columns.rows), len(columns.constraints)
     for named in formulation.rules:
         if _variables_of(named.body) <= needed:
             inner.require(named.body, ROOT, _title(named), named.span)
     columns = _tightened(inner, columns, spoken, objectives)
 
+    # A unit that no device supports: what must share one has none in common.  The solver is to say so.
+    columns.rows += [_false(origin) for origin, _ in columns.impossible]
     every = np.indices((quotient.units, len(problem.machine.devices))).reshape(2, -1)
     on = inner.definition("on", (every[0], every[1]))
     lookup = np.full(on.size, -1, dtype=np.int64)
@@ -93,8 +119,7 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
         np.concatenate(columns.lower), np.concatenate(columns.upper), np.concatenate(columns.integer),
         dict(inner.variables), tuple(r for r in columns.rows if r.rows), tuple(columns.constraints), objectives,
     )  # fmt: skip
-    impossible = tuple(origin.describe(i) for origin, i in columns.impossible[:20])
-    return Grounded(program, quotient, lookup.reshape(quotient.units, -1), impossible)
+    return Grounded(program, quotient, lookup.reshape(quotient.units, -1), own)
 
 
 def _title(rule: NamedRule) -> str:
@@ -106,51 +131,73 @@ def _objective(grounder: Grounder, body: core.Expression, name: str) -> Objectiv
     return Objective(name, value.column, value.coefficient, float(value.constant[0]))
 
 
-def _variable_block(grounder: Grounder, formulation: Formulation, name: str) -> VariableBlock:
-    variable = formulation.variables[name]
+def _never(origin: Origin, row: int) -> Diagnostic:
+    return Diagnostic(f"'{origin.describe(row)}' is false whatever the placement", origin.span)
+
+
+def _false(origin: Origin) -> RowBlock:
+    none = np.zeros(0, dtype=np.int64)
+    return RowBlock(Origin(origin.name, origin.span), none, none, np.zeros(0), np.ones(1), np.full(1, np.inf))
+
+
+def _declared(outer: Grounder, problem: Problem) -> Iterator[tuple[str, tuple[Integers, ...]]]:
+    """Declare the spec's own variables."""
+    for name, variable in problem.variables.items():
+        yield name, _declare(outer, variable)
+
+
+def _declare(grounder: Grounder, variable: Variable) -> tuple[Integers, ...]:
+    """Columns for a variable; returns the positions of its indices, one array an index."""
     frame, _ = grounder.expand(ROOT, variable.binders)
     slots = [s for b in variable.binders for s in b.slots]
     sorts = [s for b in variable.binders for s in b.sorts]
     start = grounder.columns.count
     columns = grounder.columns.add(frame.size, variable.low, variable.high, variable.integer)
-    lookup = np.full([grounder.universe.sizes[s] for s in sorts], -1, dtype=np.int64)
-    lookup[tuple(frame.slots[s] for s in slots)] = columns
-    return VariableBlock(name, lookup, start, frame.size, tuple(slots))
+    positions = [frame.slots[s] for s in slots]
+    offset, shape = [], []
+    for sort, position in zip(sorts, positions, strict=True):
+        low = int(position.min(initial=0)) if sort == "integer" else 0
+        offset.append(low)
+        shape.append(int(position.max(initial=0)) - low + 1 if sort == "integer" else grounder.universe.sizes[sort])
+    if math.prod(shape) > _MOST_LOOKED_UP:
+        message = f"the indices of '{variable.name}' span {math.prod(shape):,} combinations"
+        raise InputError([Diagnostic(message, variable.span, f"at most {_MOST_LOOKED_UP:,}; use fewer indices")])
+    lookup = np.full(shape, -1, dtype=np.int64)
+    where = tuple(p - o for p, o in zip(positions, offset, strict=True))
+    lookup[where] = columns if where else columns[0]
+    block = VariableBlock(variable.name, lookup, start, frame.size, tuple(slots), tuple(offset))
+    grounder.variables[variable.name] = block
+    grounder.variable_sorts[variable.name] = tuple(sorts)
+    return tuple(positions)
 
 
 def _tells_parts_apart(formulation: Formulation) -> bool:
     """Whether its expressions ask for the part that a node belongs to."""
-    stack: list[core.Expression | core.SetExpression | core.Binder] = [d.body for d in formulation.provides.values()]
-    stack += [rule.body for rule in formulation.rules]
-    while stack:
-        part = stack.pop()
+    bodies = [d.body for d in formulation.provides.values()] + [rule.body for rule in formulation.rules]
+    for part in (part for body in bodies for part in core.every(body)):
         if isinstance(part, core.NamedSet) and part.name in ("forward", "backward"):
             return True
         if isinstance(part, core.Attribute) and part.name == "backward":
             return True
-        stack.extend(core.children(part))
     return False
 
 
 def _variables_of(node: core.Expression) -> set[str]:
     """The decision variables that an expression mentions itself."""
-    found: set[str] = set()
-    stack: list[core.Expression | core.SetExpression | core.Binder] = [node]
-    while stack:
-        part = stack.pop()
-        if isinstance(part, core.Decision):
-            found.add(part.variable)
-        stack.extend(core.children(part))
-    return found
+    return {part.variable for part in core.every(node) if isinstance(part, core.Decision)}
 
 
 def _needed(problem: Problem, formulation: Formulation) -> set[str]:
     """The variables that the objectives and constraints of the spec rest on."""
-    waiting = [*(o.body for o in problem.objectives), *(r.body for r in problem.rules)]
-    if "on" in formulation.provides:
-        waiting.append(formulation.provides["on"].body)
+    asked = [*(o.body for o in problem.objectives), *(r.body for r in problem.rules)]
+    waiting = [formulation.provides[name].body for name in ("on",) if name in formulation.provides]
     found: set[str] = set()
     seen: set[str] = set()
+    for body in asked:  # the decisions that these mention themselves are the spec's own
+        for name in core.provided_names(body) - seen:
+            seen.add(name)
+            if name in formulation.provides:
+                waiting.append(formulation.provides[name].body)
     while waiting:
         body = waiting.pop()
         found |= _variables_of(body)

@@ -6,6 +6,7 @@ A *frame* is a relation over the bound variables: one integer array a variable, 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,10 +37,12 @@ class Grounder(Numbers):
     def require(self, node: core.Expression, frame: Frame, name: str, span: Span) -> None:
         """Add rows and global constraints that make the condition hold in every row of the frame."""
         labels = {k: self.universe.labels.get(frame.sorts[k], ()) for k in frame.slots}
-        shown = {k: v for k, v in frame.slots.items() if labels[k]}
+        shown = {k: v for k, v in frame.slots.items() if labels[k] or frame.sorts[k] == "integer"}
         self.origin = origin = Origin(name, span, shown, labels)
         none, zero, one = np.full(frame.size, np.inf), np.zeros(frame.size), np.ones(frame.size)
-        if not isinstance(node, core.Forall | core.SetProperty):
+        if isinstance(node, core.Forall):
+            node = guarded(node)
+        elif not isinstance(node, core.SetProperty):
             known = self.truth_of_data(node, frame)
             if known is not None:
                 self.columns.impossible += [(origin, int(i)) for i in np.flatnonzero(~known)]
@@ -184,3 +187,16 @@ class Grounder(Numbers):
             indices = {name: v[rows] for name, v in origin.indices.items()}
             own = Origin(origin.name, origin.span, indices, origin.labels)
             self.columns.constraints.append(Convex(own, members[rows], source[kept], target[kept]))
+
+
+def guarded(node: core.Forall) -> core.Forall:
+    """``forall v in s: data => body`` as ``forall v in s where data: body``."""
+    while isinstance(node.body, core.Logic) and node.body.operator == "=>" and node.binders:
+        left, right = node.body.parts
+        if core.decided(left):
+            break
+        last = node.binders[-1]
+        both = left if last.condition is None else core.Logic("and", (last.condition, left), left.span)
+        binders = (*node.binders[:-1], replace(last, condition=both))
+        node = core.Forall(binders, right, node.span)
+    return node

@@ -9,6 +9,7 @@ import numpy as np
 from placedsl import expressions as core
 from placedsl.diagnostics import Diagnostic, InputError, Span
 from placedsl.formulation import Formulation
+from placedsl.problem import Table
 from placedsl.program import affine
 from placedsl.program.affine import Affine
 from placedsl.program.frames import Columns, Frame
@@ -37,15 +38,17 @@ class Numbers(Relations):
         self,
         universe: Universe,
         columns: Columns,
-        sets: Mapping[str, core.Binder],
+        sets: Mapping[str, core.SetExpression],
+        tables: Mapping[str, Table],
         formulation_side: Numbers | None = None,
         crossing: Mapping[core.Sort, Integers] | None = None,
     ) -> None:
-        super().__init__(universe, columns, sets)
+        super().__init__(universe, columns, sets, tables)
         self.formulation_side = formulation_side
         self.crossing = crossing or {}
         self.formulation: Formulation | None = None
         self.variables: dict[str, VariableBlock] = {}
+        self.variable_sorts: dict[str, tuple[core.Sort, ...]] = {}
         self.origin = Origin("objective")
         self._scalars: dict[str, Affine] = {}
 
@@ -56,11 +59,16 @@ class Numbers(Relations):
         match node:
             case core.Constant(value=value):
                 return affine.data(np.full(frame.size, float(value)))
+            case core.Slot(name=name, sort="integer"):
+                return affine.data(frame.slots[name].astype(float))
+            case core.Pick(sort="integer"):
+                return affine.data(self.positions(node, frame).astype(float))
             case core.Attribute():
                 return affine.data(np.asarray(self.attribute(node, frame), dtype=float))
-            case core.Decision(variable=variable, arguments=arguments):
-                block = self.variables[variable]
-                return affine.of_columns(block.lookup[tuple(self.positions(a, frame) for a in arguments)])
+            case core.Table():
+                return affine.data(np.asarray(self.table(node, frame), dtype=float))
+            case core.Decision():
+                return self._decision(node, frame)
             case core.Provided():
                 return self.provided(node, frame)
             case core.Arithmetic():
@@ -80,6 +88,22 @@ class Numbers(Relations):
                         parts.append(self.value(branch, frame.take(rows)).placed(rows, frame.size))
                 return parts[0] if len(parts) == 1 else parts[0] + parts[1] if parts else affine.data(np.zeros(0))
         return self.indicator(node, frame)
+
+    def _decision(self, node: core.Decision, frame: Frame) -> Affine:
+        """A variable; where a formulation declares none it is zero, where the spec does that is an error."""
+        block = self.variables[node.variable]
+        positions = [self.positions(a, frame) for a in node.arguments]
+        columns = block.columns_at(positions)
+        if not positions:
+            columns = np.repeat(columns, frame.size)
+        missing = np.flatnonzero(columns < 0)
+        if self.formulation_side is not None and len(missing):
+            at = int(missing[0])
+            sorts = self.variable_sorts[node.variable]
+            shown = ", ".join(self.universe.label(s, int(p[at])) for s, p in zip(sorts, positions, strict=True))
+            message = f"'{node.variable}' does not exist for {shown}"
+            raise InputError([Diagnostic(message, node.span, "it exists for what its 'var' ranges over")])
+        return affine.of_columns(columns)
 
     def provided(self, node: core.Provided, frame: Frame) -> Affine:
         """A quantity of the vocabulary, through its definition in the formulation."""
@@ -198,6 +222,11 @@ class Numbers(Relations):
         body = self.value(node.body, inner)
         if node.operator == "sum":
             return body.summed(parent, frame.size)
+        if node.operator == "mean":
+            count = np.bincount(parent, minlength=frame.size).astype(float)
+            if not count.all():
+                raise InputError([Diagnostic("the mean of nothing has no value", node.span)])
+            return body.summed(parent, frame.size).scaled(1.0 / count)
         return self._extreme(node.operator, body, parent, frame.size, node.span)
 
     def _extreme(self, operator: str, body: Affine, group: Integers, groups: int, span: Span) -> Affine:

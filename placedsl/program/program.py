@@ -36,19 +36,36 @@ class Origin:
 
     def describe(self, row: int) -> str:
         """``name[v=embed, d=gpu[1]]`` for one row of the block."""
-        parts = [f"{k}={self.labels[k][int(i[row])]}" for k, i in self.indices.items() if k in self.labels]
+        parts = [f"{k.partition(chr(39))[0]}={self._shown(k, int(i[row]))}" for k, i in self.indices.items()]
         return self.name + (f"[{', '.join(parts)}]" if parts else "")
+
+    def _shown(self, slot: str, position: int) -> str:
+        labels = self.labels.get(slot, ())
+        return labels[position] if labels else str(position)
 
 
 @dataclass(frozen=True, eq=False)
 class VariableBlock:
-    """One declared variable: ``lookup`` maps index positions to columns (-1: fixed to zero)."""
+    """One declared variable: ``lookup`` maps index positions, less ``offset``, to columns (-1: it does not exist)."""
 
     name: str
     lookup: Integers
     start: int
     size: int
     index_names: tuple[str, ...] = ()
+    offset: tuple[int, ...] = ()
+
+    def columns_at(self, positions: list[Integers]) -> Integers:
+        """The column of each combination of index positions; -1 where there is none."""
+        if not positions:
+            return np.asarray(self.lookup).reshape(1)
+        moved = [p - o for p, o in zip(positions, self.offset, strict=True)]
+        inside = np.ones(len(moved[0]), dtype=bool)
+        for p, size in zip(moved, self.lookup.shape, strict=True):
+            inside &= (p >= 0) & (p < size)
+        out = np.full(len(moved[0]), -1, dtype=np.int64)
+        out[inside] = self.lookup[tuple(p[inside] for p in moved)]
+        return out
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,21 +11,34 @@ import numpy as np
 
 from placedsl import expressions as core
 from placedsl.diagnostics import Diagnostic, InputError
+from placedsl.problem import Table
 from placedsl.program.affine import Affine, spread
 from placedsl.program.frames import ROOT, Columns, Frame
+from placedsl.program.joins import codes_of, conjuncts, join_keys, within
 from placedsl.program.program import Booleans, Floats, Integers
 from placedsl.program.universe import Universe
 
+#: The most combinations that are kept, and that are looked at to find them.
 _MOST_ROWS = 50_000_000
+_MOST_VISITED = 20_000_000_000
+#: So many combinations are looked at in one go.
+_CHUNK = 4_000_000
 
 
 class Relations(ABC):
     """The sets and attributes of one universe, joined with frames."""
 
-    def __init__(self, universe: Universe, columns: Columns, sets: Mapping[str, core.Binder]) -> None:
+    def __init__(
+        self,
+        universe: Universe,
+        columns: Columns,
+        sets: Mapping[str, core.SetExpression],
+        tables: Mapping[str, Table],
+    ) -> None:
         self.universe = universe
         self.columns = columns
         self.sets = sets
+        self.tables = tables
         self._set_cache: dict[str, tuple[Integers, ...]] = {}
 
     @abstractmethod
@@ -41,59 +54,192 @@ class Relations(ABC):
         if name not in self._set_cache:
             if name not in self.sets:
                 return (np.zeros(0, dtype=np.int64),)  # a device family of none
-            binder = self.sets[name]
-            frame, _ = self.expand(ROOT, (binder,))
-            self._set_cache[name] = tuple(frame.slots[s] for s in binder.slots)
+            self._set_cache[name] = self._elements(ROOT, self.sets[name])[1]
         return self._set_cache[name]
 
     def expand(self, frame: Frame, binders: tuple[core.Binder, ...]) -> tuple[Frame, Integers]:
-        """Join a frame with binders; returns the wider frame and, per row, the row it came from."""
+        """Join a frame with binders; returns the wider frame and, per row, the row it came from.
+
+        What a condition says of one side alone filters that side first, equalities between the sides make the join,
+        and only the rest is asked of the combinations: the work grows with what passes.
+        """
         parent = np.arange(frame.size)
         for binder in binders:
-            rows, values = self._join(frame, binder.set)
-            if len(rows) > _MOST_ROWS:
-                message = f"this ranges over {len(rows):,} combinations, more than {_MOST_ROWS:,}"
-                raise InputError([Diagnostic(message, binder.span, "narrow it with 'where' or smaller sets")])
-            slots = {k: v[rows] for k, v in frame.slots.items()} | dict(zip(binder.slots, values, strict=True))
-            sorts = dict(frame.sorts) | dict(zip(binder.slots, binder.sorts, strict=True))
-            frame, parent = Frame(len(rows), slots, sorts), parent[rows]
-            if binder.condition is not None:
-                kept = np.flatnonzero(self.condition(binder.condition, frame))
-                frame, parent = frame.take(kept), parent[kept]
+            frame, rows = self._bound(frame, binder)
+            parent = parent[rows]
         return frame, parent
 
-    def _join(self, frame: Frame, of: core.SetExpression) -> tuple[Integers, tuple[Integers, ...]]:
-        if isinstance(of, core.Members):
-            relation = self.universe.relations[of.owner_sort]
-            owner = self.positions(of.owner, frame)
-            counts = relation.start[owner + 1] - relation.start[owner]
-            return np.repeat(np.arange(frame.size), counts), (relation.member[spread(relation.start[owner], counts)],)
-        if isinstance(of, core.NamedSet):
-            values = self.members(of.name)
-        else:
-            values = (np.array(of.positions, dtype=np.int64),)
-        size = len(values[0])
-        rows = np.repeat(np.arange(frame.size), size)
-        return rows, tuple(np.tile(v, frame.size) for v in values)
+    def _bound(self, frame: Frame, binder: core.Binder) -> tuple[Frame, Integers]:
+        new, old = frozenset(binder.slots), frozenset(frame.slots)
+        parts = conjuncts(binder.condition)
+        outer = [p for p in parts if not core.free_slots(p) & new]
+        kept = np.arange(frame.size)
+        for part in outer:
+            rows = np.flatnonzero(self.condition(part, frame))
+            frame, kept = frame.take(rows), kept[rows]
+        parts = [p for p in parts if p not in outer]
+        sorts = dict(frame.sorts) | dict(zip(binder.slots, binder.sorts, strict=True))
+        if core.free_slots(binder.set) & old:
+            rows, values = self._elements(frame, binder.set)
+            slots = {k: v[rows] for k, v in frame.slots.items()} | dict(zip(binder.slots, values, strict=True))
+            wide = Frame(len(rows), slots, sorts)
+            passed = self._passing(wide, parts)
+            return (wide, kept[rows]) if passed is None else (wide.take(passed), kept[rows[passed]])
+        own = dict(zip(binder.slots, binder.sorts, strict=True))
+        _, values = self._elements(ROOT, binder.set)
+        inner = Frame(len(values[0]), dict(zip(binder.slots, values, strict=True)), own)
+        inside = [p for p in parts if core.free_slots(p) <= new]
+        passed = self._passing(inner, inside)
+        inner = inner if passed is None else inner.take(passed)
+        parts = [p for p in parts if p not in inside]
+        equal = [pair for pair in (join_keys(p, new, old) for p in parts) if pair is not None]
+        left = [self._key(pair.outer, pair.of, frame) for pair in equal]
+        right = [self._key(pair.inner, pair.of, inner) for pair in equal]
+        left_key, right_key = codes_of(left, right, frame.size, inner.size)
+        rest = [p for p in parts if p not in [pair.part for pair in equal]]
+        rows, elements = self._matched(frame, inner, left_key, right_key, rest, sorts, binder)
+        slots = {k: v[rows] for k, v in frame.slots.items()} | {k: v[elements] for k, v in inner.slots.items()}
+        return Frame(len(rows), slots, sorts), kept[rows]
+
+    def _matched(
+        self,
+        frame: Frame,
+        inner: Frame,
+        left: Integers,
+        right: Integers,
+        rest: list[core.Expression],
+        sorts: Mapping[str, core.Sort],
+        binder: core.Binder,
+    ) -> tuple[Integers, Integers]:
+        """Rows of the frame and of the inner one that bear the same key and pass the other conditions."""
+        order = np.argsort(right, kind="stable")
+        start = np.searchsorted(right[order], left, side="left")
+        counts = np.searchsorted(right[order], left, side="right") - start
+        counts[left < 0] = 0
+        total = int(counts.sum())
+        if total > (_MOST_VISITED if rest else _MOST_ROWS):
+            raise _too_many(total, binder)
+        if not rest:
+            return np.repeat(np.arange(frame.size), counts), order[spread(start, counts)]
+        found_rows: list[Integers] = []
+        found_elements: list[Integers] = []
+        kept = 0
+        for first, last in _slices(counts):
+            some = counts[first:last]
+            rows = np.repeat(np.arange(first, last), some)
+            elements = order[spread(start[first:last], some)]
+            slots = {k: v[rows] for k, v in frame.slots.items()} | {k: v[elements] for k, v in inner.slots.items()}
+            passed = self._passing(Frame(len(rows), slots, sorts), rest)
+            assert passed is not None
+            found_rows.append(rows[passed])
+            found_elements.append(elements[passed])
+            kept += len(passed)
+            if kept > _MOST_ROWS:
+                raise _too_many(kept, binder)
+        none = np.zeros(0, dtype=np.int64)
+        return np.concatenate([none, *found_rows]), np.concatenate([none, *found_elements])
+
+    def _passing(self, frame: Frame, parts: list[core.Expression]) -> Integers | None:
+        """The rows that pass all conditions; None where there are no conditions."""
+        if not parts:
+            return None
+        kept = np.arange(frame.size)
+        for part in parts:
+            passed = np.flatnonzero(self.condition(part, frame))
+            if len(passed) < frame.size:
+                frame, kept = frame.take(passed), kept[passed]
+        return kept
+
+    def _key(self, node: core.Expression, of: str, frame: Frame) -> np.ndarray:
+        """The values that an equality compares."""
+        if of == "text":
+            return self._texts(node, frame)
+        if of == "element":
+            return self.positions(node, frame)
+        return self.value(node, frame).constant
+
+    def _elements(self, frame: Frame, of: core.SetExpression) -> tuple[Integers, tuple[Integers, ...]]:
+        """The elements of a set for each row of a frame: the row of each, and one array a sort."""
+        match of:
+            case core.NamedSet(name=name):
+                values = self.members(name)
+                size = len(values[0])
+                return np.repeat(np.arange(frame.size), size), tuple(np.tile(v, frame.size) for v in values)
+            case core.Members(owner=node, owner_sort=sort):
+                relation = self.universe.relations[sort]
+                owner = self.positions(node, frame)
+                counts = relation.start[owner + 1] - relation.start[owner]
+                rows = np.repeat(np.arange(frame.size), counts)
+                return rows, (relation.member[spread(relation.start[owner], counts)],)
+            case core.Listed(items=items):
+                columns = [[self.positions(e, frame) for e in item] for item in items]
+                rows = np.tile(np.arange(frame.size), len(items))
+                values = tuple(np.concatenate([c[k] for c in columns]) for k in range(len(of.sorts)))
+                return _first_of_each(rows, values)
+            case core.Range(low=low, high=high):
+                first, last = self.positions(low, frame), self.positions(high, frame)
+                counts = np.maximum(last - first + 1, 0)
+                if counts.sum() > _MOST_ROWS:
+                    raise InputError([Diagnostic(f"this range has {int(counts.sum()):,} numbers", of.span)])
+                return np.repeat(np.arange(frame.size), counts), (spread(first, counts),)
+            case core.Comprehension(binders=binders):
+                inner, parent = self.expand(frame, binders)
+                return parent, tuple(inner.slots[s] for b in binders for s in b.slots)
+            case core.Combined(operator=operator, left=left, right=right):
+                rows, values = self._elements(frame, left)
+                other_rows, other = self._elements(frame, right)
+                if operator == "union":
+                    both = tuple(np.concatenate(pair) for pair in zip(values, other, strict=True))
+                    return _first_of_each(np.concatenate((rows, other_rows)), both)
+                shared = within((rows, *values), (other_rows, *other))
+                kept = np.flatnonzero(shared if operator == "intersect" else ~shared)
+                return rows[kept], tuple(v[kept] for v in values)
 
     # data
 
     def positions(self, node: core.Expression, frame: Frame) -> Integers:
-        """An element-valued expression."""
+        """An expression that is an element, or a whole number."""
         match node:
             case core.Slot(name=name):
                 return frame.slots[name]
             case core.Element(position=position):
                 return np.full(frame.size, position)
             case core.Pick(set=of, index=index, span=span):
-                members = self.members(of.name)[0]
-                if index > len(members):
-                    message = f"'{of.name}' has {len(members)} elements, there is no number {index}"
+                members, chosen = self.members(of.name)[0], self.positions(index, frame)
+                wrong = chosen[(chosen < 1) | (chosen > len(members))]
+                if len(wrong):
+                    message = f"'{of.name}' has {len(members)} elements, there is no number {wrong[0]}"
                     raise InputError([Diagnostic(message, span)])
-                return np.full(frame.size, members[index - 1])
-            case core.Attribute():
+                return members[chosen - 1]
+            case core.Attribute(name="producer" | "first"):
                 return np.asarray(self.attribute(node, frame), dtype=np.int64)
-        raise TypeError(f"{type(node).__name__} is no element")
+        numbers = self.value(node, frame)
+        if not numbers.is_data or not np.isfinite(numbers.constant).all():
+            raise InputError([Diagnostic("a whole number known beforehand is expected here", node.span)])
+        out = np.rint(numbers.constant).astype(np.int64)
+        if not np.array_equal(out, numbers.constant):
+            odd = numbers.constant[out != numbers.constant][0]
+            raise InputError([Diagnostic(f"a whole number is expected here, this is {odd:g}", node.span)])
+        return out
+
+    def table(self, node: core.Table, frame: Frame) -> np.ndarray:
+        """The values of an indexed parameter."""
+        table = self.tables[node.name]
+        keys = [self.positions(a, frame) for a in node.arguments]
+        code, _ = codes_of([np.asarray(k) for k in keys], [k[:0] for k in keys], frame.size, 0)
+        _, first, back = np.unique(code, return_index=True, return_inverse=True)
+        found: list[float | bool | str] = []
+        for row in first:
+            key = tuple(int(k[row]) for k in keys)
+            value = table.values.get(key, table.values.get(()))
+            if value is None:
+                shown = ", ".join(self.universe.label(s, k) for s, k in zip(table.sorts, key, strict=True))
+                message = f"'{node.name}' has no value for {shown}"
+                raise InputError([Diagnostic(message, node.span, "give one, or one for '*', all others")])
+            found.append(value)
+        texts = any(isinstance(v, str) for v in found)
+        values = np.array(found, dtype=object if texts else float)
+        return np.asarray(values[back])
 
     def attribute(self, node: core.Attribute, frame: Frame) -> np.ndarray:
         """The values of an attribute."""
@@ -117,6 +263,8 @@ class Relations(ABC):
                 return np.full(frame.size, bool(value))
             case core.Attribute():
                 return np.asarray(self.attribute(node, frame), dtype=bool)
+            case core.Table():
+                return np.asarray(self.table(node, frame), dtype=bool)
             case core.Not(part=part):
                 inner = self.truth_of_data(part, frame)
                 return None if inner is None else ~inner
@@ -129,8 +277,8 @@ class Relations(ABC):
                     return ~known[0] | known[1]
                 combined: Booleans = np.logical_and.reduce(known) if op == "and" else np.logical_or.reduce(known)
                 return combined
-            case core.Within(element=inner_element, set=of):
-                return self._within(self.positions(inner_element, frame), of, frame)
+            case core.Within(elements=elements, set=of):
+                return self._within(tuple(self.positions(e, frame) for e in elements), of, frame)
             case core.Glob(subject=subject, pattern=pattern):
                 texts = self._texts(subject, frame)
                 known_texts, back = np.unique(np.array([t or "" for t in texts], dtype=str), return_inverse=True)
@@ -165,19 +313,46 @@ class Relations(ABC):
     def _texts(self, node: core.Expression, frame: Frame) -> np.ndarray:
         if isinstance(node, core.Constant):
             return np.full(frame.size, node.value, dtype=object)
+        if isinstance(node, core.Table):
+            return self.table(node, frame)
         assert isinstance(node, core.Attribute)
         return self.attribute(node, frame)
 
-    def _within(self, positions: Integers, of: core.SetExpression, frame: Frame) -> Booleans:
+    def _within(self, elements: tuple[Integers, ...], of: core.SetExpression, frame: Frame) -> Booleans:
         if isinstance(of, core.Members):
             relation = self.universe.relations[of.owner_sort]
-            size = self.universe.sizes[of.sorts[0]]
             owners = np.repeat(np.arange(len(relation.start) - 1), np.diff(relation.start))
-            keys = owners * size + relation.member
-            return np.isin(self.positions(of.owner, frame) * size + positions, keys)
-        if isinstance(of, core.NamedSet):
-            return np.isin(positions, self.members(of.name)[0])
-        return np.isin(positions, of.positions)
+            return within((self.positions(of.owner, frame), *elements), (owners, relation.member))
+        if not core.free_slots(of):
+            return within(elements, self._elements(ROOT, of)[1])
+        rows, values = self._elements(frame, of)
+        return within((np.arange(frame.size), *elements), (rows, *values))
+
+
+def _too_many(count: int, binder: core.Binder) -> InputError:
+    message = f"this ranges over {count:,} combinations, more than {_MOST_ROWS:,}"
+    return InputError([Diagnostic(message, binder.span, "narrow it with 'where' or smaller sets")])
+
+
+def _slices(counts: Integers) -> list[tuple[int, int]]:
+    """Runs of rows whose counts add up to about a chunk (one row at least)."""
+    ends = np.cumsum(counts)
+    out: list[tuple[int, int]] = []
+    first = 0
+    while first < len(counts):
+        before = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, before + _CHUNK, side="right")))
+        out.append((first, last))
+        first = last
+    return out
+
+
+def _first_of_each(rows: Integers, values: tuple[Integers, ...]) -> tuple[Integers, tuple[Integers, ...]]:
+    """Each element once a row, by rows, in the order of its first mention."""
+    code, _ = codes_of([rows, *values], [rows[:0], *(v[:0] for v in values)], len(rows), 0)
+    _, first = np.unique(code, return_index=True)
+    first = first[np.lexsort((first, rows[first]))]
+    return rows[first], tuple(v[first] for v in values)
 
 
 def compare(operator: str, left: Floats, right: Floats) -> Booleans:

@@ -41,6 +41,10 @@ class Universe:
     relations: Mapping[Sort, Relation]
     attributes: Mapping[tuple[Sort, str], Column]
 
+    def label(self, sort: Sort, position: int) -> str:
+        """The user's word for an element."""
+        return str(position) if sort == "integer" else self.labels[sort][position]
+
 
 def relation(owner: Integers, member: Integers, owners: int) -> Relation:
     """A relation from its pairs."""
@@ -76,6 +80,12 @@ def _machine(problem: Problem) -> tuple[dict[str, tuple[Integers, ...]], dict[tu
     for family in {d.family for d in devices}:
         sets[family] = (np.array([i for i, d in enumerate(devices) if d.family == family]),)
     attributes: dict[tuple[Sort, str], Column] = {("device", "memory"): problem.device_memory}
+    count: dict[str, int] = {}
+    number = [count.setdefault(d.family, 0) for d in devices]
+    for i, device in enumerate(devices):
+        count[device.family] += 1
+        number[i] = count[device.family]
+    attributes["device", "number"] = np.array(number, dtype=float)
     for name in ("name", "family", "kind"):
         attributes["device", name] = np.array([getattr(d, name) for d in devices], dtype=object)
     for name in {k for d in devices for k in d.attributes}:

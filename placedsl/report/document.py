@@ -7,7 +7,7 @@ from typing import Any
 
 from placedsl.answer import Answer, gap
 from placedsl.cost.evaluate import Evaluation
-from placedsl.problem import Problem
+from placedsl.problem import Labels, Problem
 from placedsl.units import CANONICAL
 
 SCHEMA = 1
@@ -36,6 +36,8 @@ def document(answer: Answer) -> dict[str, Any]:
         "objectives": goals,
         "placement": None if evaluation is None else {str(k): v for k, v in answer.device_of().items()},
         "devices": [] if evaluation is None else device_list(problem, evaluation),
+        "variables": {} if evaluation is None else own_variables(problem, evaluation),
+        "soft": [] if evaluation is None else soft_costs(problem, evaluation),
         "method": answer.method,
         "solver": answer.solver or None,
         "verified": evaluation is not None and not evaluation.violations,
@@ -61,6 +63,25 @@ def device_list(problem: Problem, evaluation: Evaluation) -> list[dict[str, Any]
     return out
 
 
+def own_variables(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
+    """The spec's own variables: a value, or an object of values by index (several indices within one another)."""
+    out: dict[str, Any] = {}
+    labels = Labels(problem)
+    for name, variable in problem.variables.items():
+        for key, value in evaluation.values.get(name, {}).items():
+            place, words = out, [name, *map(labels.of, variable.sorts, key)]
+            for word in words[:-1]:
+                place = place.setdefault(word, {})
+            place[words[-1]] = finite(value)
+    return out
+
+
+def soft_costs(problem: Problem, evaluation: Evaluation) -> list[dict[str, Any]]:
+    """What each soft constraint adds to the first objective."""
+    pairs = zip(problem.soft, evaluation.soft, strict=False)
+    return [{"name": one.name, "cost": finite(cost)} for one, cost in pairs]
+
+
 def evaluation_document(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
     """What ``evaluate --json`` writes: objectives, devices, violations."""
     return {
@@ -70,6 +91,8 @@ def evaluation_document(problem: Problem, evaluation: Evaluation) -> dict[str, A
             for goal, value in zip(problem.objectives, evaluation.objectives, strict=True)
         ],
         "devices": device_list(problem, evaluation),
+        "variables": own_variables(problem, evaluation),
+        "soft": soft_costs(problem, evaluation),
         "violations": [{"rule": v.rule, "message": v.message} for v in evaluation.violations],
         "feasible": not evaluation.violations,
     }

@@ -12,18 +12,18 @@ from placedsl.units import exact
 
 _ORDER = (
     syntax.GraphFile, syntax.GraphInline, syntax.Param, syntax.DeviceFamily, syntax.LinkBetween, syntax.Interconnect,
-    syntax.SetOf, syntax.ConstraintDefinition, syntax.Formulation, syntax.Schedule, syntax.Minimize, syntax.Subject,
-    syntax.Solve,
+    syntax.SetOf, syntax.Define, syntax.Variable, syntax.ConstraintDefinition, syntax.Formulation, syntax.Schedule,
+    syntax.Minimize, syntax.Subject, syntax.Solve,
 )  # fmt: skip
 
 
 def elaborated(spec: Elaborated) -> str:
     """A spec that means the same; what is built in stands beside it as comments."""
-    module, problem = spec.module, spec.problem
+    problem = spec.problem
     counts = Counter(d.family for d in problem.machine.devices)
     lines: list[str] = []
-    by_kind = sorted(module.statements, key=lambda s: next((i for i, k in enumerate(_ORDER) if isinstance(s, k)), 99))
-    schedule_said = any(isinstance(s, syntax.Schedule) for s in module.statements)
+    by_kind = sorted(spec.statements, key=lambda s: next((i for i, k in enumerate(_ORDER) if isinstance(s, k)), 99))
+    schedule_said = any(isinstance(s, syntax.Schedule) for s in spec.statements)
     previous: type | None = None
     for item in by_kind:
         if not isinstance(item, _ORDER):
@@ -62,4 +62,4 @@ def _meaning(rule: syntax.Rule) -> list[str]:
     if rule.body is not None:
         return []
     known = constraint_definitions().get(rule.name.text)
-    return [] if known is None else [f"    # {rule.name.text}: {expression(known[0].body)}"]
+    return [] if known is None else [f"    # {rule.name.text}: {expression(known.body)}"]

@@ -64,7 +64,6 @@ def explain(problem: Problem, formulations: Callable[[], Iterable[Formulation]],
         + (f", largest big-M {note.big_m:.6g}" if note.big_m not in (0.0, 1.0) else "")
         for note in lowered.notes
     ]
-    lines += [f"  impossible: {text}" for text in grounded.impossible]
     path = f"program with {name}" if program else "dynamic programming"
     if program and chosen.method == "auto" and not fit.against:
         path = f"dynamic programming, whose placement is the answer if it satisfies the rest; else {path}"

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from placedsl.answer import Answer
 from placedsl.cost.evaluate import Evaluation
-from placedsl.problem import Problem
+from placedsl.problem import Labels, Problem
 from placedsl.units import DATA, NUMBER, TIME, Dimension, show
 
+#: So many values of one variable are shown.
+_MOST_SHOWN = 12
 _WORDS = {
     "optimal": "optimal", "gap_reached": "within the gap", "time_limit": "time limit", "interrupted": "interrupted",
     "infeasible": "infeasible", "unbounded": "unbounded", "error": "error",
@@ -41,10 +44,36 @@ def print_answer(answer: Answer, console: Console) -> None:
         value, bound = answer.evaluation.objectives[k], answer.bounds[k]
         distance = (value - bound) / max(abs(value), 1e-12) if math.isfinite(bound) else math.inf
         proven = "proven optimal" if distance <= 1e-6 else f"bound {amount(bound, goal.dimension)}, gap {distance:.2%}"
-        console.print(f"  {goal.name} = [bold]{amount(value, goal.dimension)}[/bold]  ({proven})", highlight=False)
+        shown = f"[bold]{amount(value, goal.dimension)}[/bold]"
+        console.print(f"  {escape(goal.name)} = {shown}  ({proven})", highlight=False)
+    print_own(problem, answer.evaluation, console)
     print_devices(problem, answer.evaluation, console)
     for note in answer.notes:
         console.print(f"  note: {note}", highlight=False)
+
+
+def print_own(problem: Problem, evaluation: Evaluation, console: Console) -> None:
+    """What soft constraints cost, and the values of the spec's own variables (those that are not zero)."""
+    goal = problem.objectives[0]
+    for one, cost in zip(problem.soft, evaluation.soft, strict=False):
+        said = "holds" if cost == 0.0 else f"costs {amount(cost, goal.dimension)}"
+        console.print(f"  soft {escape(one.name)} {said}", highlight=False)
+    for name, text in own_values(problem, evaluation):
+        console.print(f"  {escape(name)} = {escape(text)}", highlight=False)
+
+
+def own_values(problem: Problem, evaluation: Evaluation) -> list[tuple[str, str]]:
+    """Names with their indices and values, zeros left out."""
+    out = []
+    labels = Labels(problem)
+    for name, variable in problem.variables.items():
+        shown = [(k, v) for k, v in evaluation.values.get(name, {}).items() if v != 0.0 or not k]
+        for key, value in shown[:_MOST_SHOWN]:
+            index = ", ".join(labels.of(sort, position) for sort, position in zip(variable.sorts, key, strict=True))
+            out.append((f"{name}[{index}]" if index else name, amount(value, variable.dimension)))
+        if len(shown) > _MOST_SHOWN:
+            out.append((name, f"… {len(shown) - _MOST_SHOWN} more that are not zero"))
+    return out
 
 
 def print_devices(problem: Problem, evaluation: Evaluation, console: Console) -> None:
@@ -66,12 +95,13 @@ def print_devices(problem: Problem, evaluation: Evaluation, console: Console) ->
 def print_evaluation(problem: Problem, evaluation: Evaluation, console: Console) -> None:
     """Objectives, devices and what is violated."""
     for goal, value in zip(problem.objectives, evaluation.objectives, strict=True):
-        console.print(f"  {goal.name} = [bold]{amount(value, goal.dimension)}[/bold]", highlight=False)
+        console.print(f"  {escape(goal.name)} = [bold]{amount(value, goal.dimension)}[/bold]", highlight=False)
+    print_own(problem, evaluation, console)
     print_devices(problem, evaluation, console)
     if not evaluation.violations:
         console.print("  every constraint holds", highlight=False)
     for violation in evaluation.violations:
         place = f" ({violation.span})" if violation.span else ""
         console.print(
-            f"  [bold]violated[/bold] {violation.rule}: {violation.message}{place}", highlight=False, markup=True
+            f"  [bold]violated[/bold] {escape(f'{violation.rule}: {violation.message}{place}')}", highlight=False
         )

@@ -25,8 +25,8 @@ graph {
     a -> b -> c
 }
 param room = 6 GiB
-param devices: int = 2
-device gpu[devices]: accelerator { memory = room }
+param gpus: int = 2
+device gpu[gpus]: accelerator { memory = room }
 device cpu: host
 link gpu <-> cpu { bandwidth = 16 GB/s }
 minimize time_per_sample
@@ -85,14 +85,17 @@ def test_progress_goes_to_stderr(spec: Path) -> None:
 
 
 def test_parameters(spec: Path) -> None:
-    assert json.loads(run("solve", spec, "--json", "-", "--set", "devices=3").stdout)["devices"][2]["name"] == "gpu[3]"
+    assert (
+        json.loads(run("solve", spec, "--json", "-", "--set", "gpus=3").stdout)["devices"][2]["name"]
+        == "gpu[3]"
+    )
     for given, words in (
         ("rom=3 GiB", "did you mean 'room'?"),
         ("room=3 ms", "this is a number (time)"), ("room=3 apples", "not a unit"),
-        ("devices=2.5", "declared int"), ("room", "not name=value"),
+        ("gpus=2.5", "declared int"), ("room", "not name=value"),
     ):  # fmt: skip
         done = run("solve", spec, "--set", given)
-        assert done.returncode == (1 if given == "devices=2.5" else 2), given
+        assert done.returncode == (1 if given == "gpus=2.5" else 2), given
         assert words in done.stderr, given
         assert done.stdout == ""
 

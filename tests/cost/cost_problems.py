@@ -186,7 +186,7 @@ def negated(part):
 
 
 def within(item, of):
-    return core.Within(item, of, SPAN)
+    return core.Within((item,), of, SPAN)
 
 
 def glob(subject, pattern):

@@ -51,6 +51,10 @@ def holds(body, **changes):
     return out.feasible
 
 
+def listed(sort, *positions):
+    return core.Listed(tuple((core.Element(sort, p, SPAN),) for p in positions), (sort,), SPAN)
+
+
 def members(owner, sort):
     return core.Members(owner, sort, ("node",), SPAN)
 
@@ -80,7 +84,7 @@ def test_pairs():
 
 
 def test_members():
-    part, group = bind("p", core.Enumerated((1,), ("part",), SPAN)), bind("g", named("partition:layer", "group:layer"))
+    part, group = bind("p", listed("part", 1)), bind("g", named("partition:layer", "group:layer"))
     assert count(part, bind("v", members(slot("p", "part"), "part"))) == 1
     assert count(group, bind("v", members(slot("g", "group:layer"), "group:layer"))) == 5
     readers = members(element("tensor", 0), "tensor")
@@ -90,20 +94,20 @@ def test_members():
 
 
 def test_enumerations():
-    assert count(bind("d", core.Enumerated((0, 2), ("device",), SPAN))) == 2
+    assert count(bind("d", listed("device", 0, 2, 0))) == 2
 
 
 def test_own_sets_and_picks():
     heavy = nodes("w", compare(attribute(slot("w"), "memory"), ">=", number(3)))
     wide = bind("u v", named("edges", "node", "node"), within(slot("u"), named("heavy")))
-    sets = {"heavy": heavy, "wide": wide}
+    sets = {name: core.Comprehension((b,), SPAN) for name, b in (("heavy", heavy), ("wide", wide))}
     assert value(aggregate("count", [bind("x", named("heavy"))], TRUE), sets=sets) == 3
     assert value(aggregate("sum", [bind("x y", named("wide", "node", "node"))], attribute(slot("y"), "memory")),
                  sets=sets) == 4 + 5  # fmt: skip
-    pick = core.Pick(named("heavy"), 2, "node", SPAN)
+    pick = core.Pick(named("heavy"), number(2), "node", SPAN)
     assert value(attribute(pick, "memory"), sets=sets) == 4
     with pytest.raises(InputError, match="3 elements"):
-        value(attribute(core.Pick(named("heavy"), 4, "node", SPAN), "memory"), sets=sets)
+        value(attribute(core.Pick(named("heavy"), number(4), "node", SPAN), "memory"), sets=sets)
 
 
 def test_attributes():
@@ -318,8 +322,8 @@ def test_messages_label_every_sort():
     first = attribute(slot("g", "group:layer"), "first", "group:layer")
     binders = [
         bind("g", named("partition:layer", "group:layer"), compare(first, "==", node(1), "element")),
-        bind("p", core.Enumerated((1,), ("part",), SPAN)),
-        bind("t", core.Enumerated((3,), ("tensor",), SPAN)),
+        bind("p", listed("part", 1)),
+        bind("t", listed("tensor", 3)),
     ]  # fmt: skip
     (violation,) = evaluate(diamond(rules=[c.custom(forall(binders, FALSE))]), PLACEMENT).violations
     assert violation.message == "g=layer of b, p=backward, t=tensor of d: does not hold"

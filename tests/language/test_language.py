@@ -134,4 +134,4 @@ def test_syntax_has_places() -> None:
     text = SPECS["inline.place"]
     module = parse(Source("spec", text))
     minimize = next(s for s in module.statements if isinstance(s, syntax.Minimize))
-    assert text[slice(*minimize.at)].startswith("minimize time_per_sample")
+    assert minimize.at.text.startswith("minimize time_per_sample")

@@ -42,7 +42,7 @@ def random_spec(seed: int) -> str:
 
     def node(name: str, back: bool, color: int | None) -> str:
         accelerator, host = rng.choice([1, 2, 3, 5, 8]) / rng.choice([1, 2, 3]), rng.choice([2, 5, 9, 20])
-        times = [f"accelerator: {accelerator:.4g} ms"] if rng.random() > 0.08 else []
+        times = [f"accelerator: {accelerator:.4g} ms"] if rng.random() > 0.08 or not hosts else []
         times += [f"host: {host} ms"] if rng.random() > 0.15 or not times else []
         if second and rng.random() < 0.5:
             times.append(f"tpu: {rng.choice([1, 2, 4])} ms")

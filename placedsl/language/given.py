@@ -1,0 +1,63 @@
+"""Values from outside: ``--set name=value`` and data files."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
+
+
+@dataclass(frozen=True)
+class Given:
+    """Values for parameters: texts from the command line, and what a data file holds."""
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    data: Mapping[str, object] = field(default_factory=dict)
+    source: Source | None = None
+
+    def place(self, path: Sequence[str]) -> Span | None:
+        """Where a value of the data file stands: at its last key."""
+        if self.source is None:
+            return None
+        at, text = 0, self.source.text
+        for key in path:
+            marks = [f'"{key}"', key]
+            found = next((i for i in (text.find(mark, at) for mark in marks) if i >= 0), -1)
+            if found < 0:
+                break
+            at = found
+        return self.source.span(at, at + len(path[-1]) + (2 if text[at : at + 1] == '"' else 0))
+
+
+def read(texts: Mapping[str, str], path: Path | None) -> Given:
+    """The values of the command line with those of a data file (JSON or TOML)."""
+    if path is None:
+        return Given(texts)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InputError([Diagnostic(f"'{path}' is not a text in UTF-8")]) from None
+    except OSError as problem:
+        siblings = [p.name for p in path.parent.iterdir() if p.is_file()] if path.parent.is_dir() else []
+        reason = (problem.strerror or "cannot be read").lower()
+        raise InputError([Diagnostic(f"'{path}': {reason}", None, nearest(path.name, siblings))]) from None
+    source = Source(str(path), text)
+    if path.suffix == ".toml":
+        try:
+            return Given(texts, tomllib.loads(text), source)
+        except tomllib.TOMLDecodeError as problem:
+            raise InputError([Diagnostic(f"this is not TOML: {problem}", source.whole())]) from None
+    try:
+        root = json.loads(text)
+    except json.JSONDecodeError as problem:
+        raise InputError([Diagnostic(f"this is not JSON: {problem.msg}", source.span(problem.pos))]) from None
+    except RecursionError:
+        raise InputError([Diagnostic("this JSON is nested too deeply", source.whole())]) from None
+    if not isinstance(root, dict):
+        hint = 'as in {"budget": 3, "limit": "16 GiB"}'
+        raise InputError([Diagnostic("a data file is an object of parameters and values", source.whole(), hint)])
+    return Given(texts, root, source)

@@ -1,0 +1,344 @@
+"""Names, attributes, indices and calls: the part of checking that says what a word stands for."""
+
+from __future__ import annotations
+
+from placedsl import expressions as core
+from placedsl.diagnostics import nearest
+from placedsl.expressions import Sort
+from placedsl.language import syntax
+from placedsl.language.constants import fold, known_number
+from placedsl.language.scope import Checked, named
+from placedsl.language.sets import SetChecker, type_of_element
+from placedsl.language.vocabulary import ERROR, PLAIN, TRUTH, Family, Type, element
+from placedsl.units import NUMBER
+
+AGGREGATES = ("sum", "count", "mean", "max", "min")
+
+
+class NameChecker(SetChecker):
+    """Resolves what is named, indexed or called."""
+
+    def by_name(self, node: syntax.Expression, name: str) -> Checked:
+        """A bare word."""
+        words, span = self.vocabulary, node.at.span
+        if name in self.slots:
+            slot = self.slots[name]
+            if slot is None:  # its binder was reported
+                return core.Constant(0.0, span), ERROR
+            return core.Slot(slot.name, slot.sort, span), type_of_element(slot.sort)
+        if name in self.given:
+            given = self.given[name]
+            return given if isinstance(given, tuple) else (core.Constant(0.0, span), Type("set", sorts=given.sorts))
+        if name in self.parameters:
+            value, kind = self.parameters[name]
+            return core.Constant(value, span), kind
+        for slot, sort in reversed(self.implicit):
+            known = words.attributes.get(sort, {}).get(name)
+            if known is not None and not known.per_device:
+                return core.Attribute(name, sort, core.Slot(slot.name, sort, span), None, span), known.type
+        if name in words.families:
+            members = words.families[name]
+            if len(members) == 1:
+                return core.Element("device", members[0], span), element("device")
+            return core.Constant(0.0, span), Type("set", sorts=("device",))
+        if name in words.variables:
+            return self._indexed(node, name, words.variables[name], (), decision=True)
+        if name in words.tables:
+            return self._indexed(node, name, words.tables[name], (), decision=False)
+        quantity = words.quantities.get(name)
+        if name in self.definitions and quantity is None:
+            return self.unfold(node, name, ())
+        if quantity is not None:
+            if quantity.arguments:
+                shape = ", ".join(quantity.arguments)
+                return self.error(node, f"'{name}' needs what it is about: {name}({shape})", quantity.meaning)
+            return core.Provided(name, (), span), quantity.type
+        if name in ("true", "false"):
+            return core.Constant(name == "true", span), TRUTH
+        if name in words.sets:
+            sorts = words.sets[name]
+            return core.Constant(0.0, span), ERROR if sorts == ("error",) else Type("set", sorts=sorts)
+        if name in words.node_positions:
+            return core.Element("node", words.node_positions[name], span), element("node")
+        return self.error(node, f"there is no '{name}' here", nearest(name, self.names_in_scope()))
+
+    def names_in_scope(self) -> list[str]:
+        """Every name that could have been meant."""
+        words = self.vocabulary
+        known = [*self.slots, *self.given, *self.parameters, *words.sets, *words.quantities, *words.variables]
+        known += [*words.tables, *self.definitions]
+        known += [a for _, sort in self.implicit for a in words.attributes.get(sort, {})]
+        return known + list(words.node_positions)[:5000]
+
+    # attributes
+
+    def attribute(
+        self, node: syntax.Expression, base: syntax.Expression, name: str, device: syntax.Expression | None
+    ) -> Checked:
+        """``base.name`` or ``base.name[device]``."""
+        owner, kind = self.check(base)
+        if kind.kind == "error":
+            return owner, ERROR
+        if kind.kind != "element":
+            return self.error(base, f"this is {kind}, which has no attributes", "attributes belong to one element")
+        return self._attribute_of(node, owner, kind.sorts[0], name, device)
+
+    def _attribute_of(
+        self, node: syntax.Expression, owner: core.Expression, sort: Sort, name: str, device: syntax.Expression | None
+    ) -> Checked:
+        span = node.at.span
+        if sort.startswith("group:") and name == "first":
+            return core.Attribute(name, sort, owner, None, span), element("node")
+        known = self.vocabulary.attributes.get(sort, {})
+        if name not in known:
+            what = sort.partition(":")[0]
+            return self.error(node, f"a {what} has no '{name}'", nearest(name, known))
+        attribute = known[name]
+        if attribute.per_device:
+            if device is None:
+                return self.error(node, f"'{name}' depends on the device", f"write it as {name}[d]")
+            return core.Attribute(name, sort, owner, self._device(device), span), attribute.type
+        if device is not None:
+            return self.error(node, f"'{name}' does not depend on a device", f"write it as {name}")
+        return core.Attribute(name, sort, owner, None, span), attribute.type
+
+    def _device(self, node: syntax.Expression) -> core.Expression:
+        """A device, or a family standing for any of its devices (their times are the same)."""
+        name = named(node)
+        if name is not None and name not in self.slots and name not in self.given:
+            members = self.vocabulary.families.get(name)
+            if members:
+                return core.Element("device", members[0], node.at.span)
+        return self.element(node, "device")
+
+    def element(self, node: syntax.Expression, sort: Sort) -> core.Expression:
+        """One element of a sort."""
+        name = named(node)
+        out, kind = self.check(node) if name is None else self.by_name(node, name)
+        if kind.kind != "error" and kind != type_of_element(sort):
+            hint = nearest("", self.vocabulary.families) if sort == "device" else ""
+            what = "whole number" if sort == "integer" else sort
+            self.error(node, f"a {what} is expected here, this is {kind}", hint)
+        return out
+
+    # indices
+
+    def index(self, node: syntax.Index) -> Checked:
+        """``x[v, d]``, ``v.time[d]``, ``time[gpu]`` within where, ``gpu[1]``, ``nodes["id"]``, ``heavy[2]``."""
+        base, words = node.base, self.vocabulary
+        if isinstance(base, syntax.Attribute):
+            return self.attribute(node, base.base, base.name, node.arguments[0])
+        name = named(base)
+        if name is None:
+            return self.error(base, "this cannot be indexed")
+        if name in words.variables:
+            return self._indexed(node, name, words.variables[name], node.arguments, decision=True)
+        if name in words.tables and name in self.definitions:
+            return self.unfold(node, name, node.arguments)
+        if name in words.tables:
+            return self._indexed(node, name, words.tables[name], node.arguments, decision=False)
+        for slot, sort in reversed(self.implicit):
+            known = words.attributes.get(sort, {}).get(name)
+            if known is not None and known.per_device:
+                owner = core.Slot(slot.name, sort, base.at.span)
+                return self._attribute_of(node, owner, sort, name, node.arguments[0])
+        if name == "nodes" and isinstance(node.arguments[0], syntax.Text):
+            key = node.arguments[0].value
+            if key not in words.node_positions:
+                return self.error(
+                    node.arguments[0], f"the graph has no node '{key}'", nearest(key, words.node_positions)
+                )
+            return core.Element("node", words.node_positions[key], node.at.span), element("node")
+        if name in words.sets:
+            return self._pick(node, base, name)
+        known_names = [*words.sets, *words.variables, *words.tables]
+        return self.error(base, f"there is no '{name}' to index", nearest(name, known_names))
+
+    def _pick(self, node: syntax.Index, base: syntax.Expression, name: str) -> Checked:
+        """One element of a set by its number."""
+        sorts, span = self.vocabulary.sets[name], node.at.span
+        if sorts == ("error",):
+            return core.Constant(0.0, span), ERROR
+        if len(node.arguments) > 1:
+            return self.error(node, f"'{name}' takes one number", f"as in {name}[1]")
+        out, kind = self.number(node.arguments[0])
+        if kind.kind == "error":
+            return core.Constant(0.0, span), ERROR
+        if len(sorts) != 1:
+            return self.error(node, f"'{name}' holds pairs: take them apart with (u, v) in {name}")
+        if kind.dimension != NUMBER or core.decided(out):
+            return self.error(node.arguments[0], "a whole number known beforehand is expected here")
+        members = self.vocabulary.families.get(name)
+        if isinstance(out, core.Constant):
+            high = None if members is None else len(members)
+            position = self.integer(node.arguments[0], 1, high, f"'{name}'")
+            if position is None:
+                return core.Constant(0.0, span), ERROR
+            if members is not None:
+                return core.Element("device", members[position - 1], span), element("device")
+        return core.Pick(core.NamedSet(name, sorts, base.at.span), out, sorts[0], span), type_of_element(sorts[0])
+
+    def integer(self, node: syntax.Expression, low: int, high: int | None, what: str) -> int | None:
+        """A constant integer within bounds, or None after reporting."""
+        out, kind = self.number(node)
+        if kind.kind == "error":
+            return None
+        value = known_number(out)
+        if value is None or kind.dimension != NUMBER:
+            self.error(node, "a whole number known beforehand is expected here")
+            return None
+        if value != int(value) or value < low or (high is not None and value > high):
+            bounds = f"{low}..{high}" if high is not None else f"{low} or more"
+            self.error(node, f"{value:g} is out of range", f"{what} takes {bounds}")
+            return None
+        return int(value)
+
+    def _indexed(
+        self,
+        node: syntax.Expression,
+        name: str,
+        family: Family,
+        arguments: tuple[syntax.Expression, ...],
+        *,
+        decision: bool,
+    ) -> Checked:
+        """A decision variable or an indexed parameter."""
+        if len(arguments) != len(family.sorts):
+            shape = f"{name}[{', '.join(s.partition(':')[0] for s in family.sorts)}]" if family.sorts else name
+            count = len(family.sorts)
+            said = "no index" if not count else "one index" if count == 1 else f"{count} indices"
+            return self.error(node, f"'{name}' has {said}, here are {len(arguments)}", f"it is written {shape}")
+        checked = tuple(self.element(a, s) for a, s in zip(arguments, family.sorts, strict=True))
+        if decision:
+            return core.Decision(name, checked, node.at.span), family.type
+        return core.Table(name, checked, node.at.span), family.type
+
+    # calls
+
+    def call(self, node: syntax.Call) -> Checked:
+        """``load(d)``, ``abs(x)``, a definition with what it is given."""
+        name, words = node.name, self.vocabulary
+        if node.body is not None:
+            return self.error(
+                node, f"'{name}' is nothing that ranges over a set", "known: " + ", ".join((*AGGREGATES, "forall"))
+            )
+        if name == "abs":
+            return self._absolute(node)
+        quantity = words.quantities.get(name)
+        if name in self.definitions and quantity is None:
+            if name in words.tables:
+                return self.error(node, f"'{name}' is an indexed parameter", f"it is written {name}[…]")
+            return self.unfold(node, name, node.arguments)
+        if quantity is None:
+            known = [n for n, q in words.quantities.items() if q.arguments and n != "on"]
+            known += [n for n, d in self.definitions.items() if d.parameters]
+            return self.error(node, f"there is no '{name}(…)'", nearest(name, [*known, *AGGREGATES, "abs"]))
+        if len(quantity.arguments) != len(node.arguments):
+            shape = f"{name}({', '.join(quantity.arguments)})" if quantity.arguments else name
+            return self.error(node, f"'{name}' is written {shape}", quantity.meaning)
+        arguments = tuple(self.element(a, s) for a, s in zip(node.arguments, quantity.arguments, strict=True))
+        return core.Provided(name, arguments, node.at.span), quantity.type
+
+    def _absolute(self, node: syntax.Call) -> Checked:
+        span = node.at.span
+        if len(node.arguments) != 1:
+            return self.error(node, "'abs' takes one number", "as in abs(load(gpu[1]) - load(gpu[2]))")
+        out, kind = self.number(node.arguments[0])
+        if kind.kind == "error":
+            return out, ERROR
+        known = known_number(out)
+        if known is not None:
+            return core.Constant(abs(known), span), kind
+        return core.Largest("max", (out, fold("-", core.Constant(0.0, span), out, span)), span), kind
+
+    def unfold(self, node: syntax.Expression, name: str, arguments: tuple[syntax.Expression, ...]) -> Checked:
+        """A definition's body, with what it is given in place of its parameters."""
+        definition = self.definitions[name]
+        span = node.at.span
+        if name in self.unfolding:
+            return self.error(node, f"'{name}' is defined by itself")
+        if len(arguments) != len(definition.parameters):
+            shape = ", ".join(p.name.text for p in definition.parameters)
+            count = len(definition.parameters)
+            said = "nothing" if not count else f"{count} argument" + ("" if count == 1 else "s")
+            return self.error(
+                node, f"'{name}' takes {said}, here are {len(arguments)}", f"it is written {name}({shape})"
+            )
+        given: dict[str, Checked | core.SetExpression] = {}
+        for parameter, argument in zip(definition.parameters, arguments, strict=True):
+            bound = self._argument(parameter, argument)
+            given[parameter.name.text] = bound if bound is not None else (core.Constant(0.0, span), ERROR)
+        with self.inside(name, given):
+            out, kind = self.check(definition.body)
+        if isinstance(definition, syntax.ConstraintDefinition) and kind.kind != "error" and kind != TRUTH:
+            return self.error(definition.body, f"a constraint is a condition, this is {kind}")
+        return out, kind
+
+    def _argument(
+        self, parameter: syntax.Parameter, argument: syntax.Expression
+    ) -> Checked | core.SetExpression | None:
+        """What a parameter stands for in one use; None after reporting."""
+        expected = self.expected(parameter)
+        if isinstance(expected, tuple):  # a set of these sorts
+            of = self.set(argument)
+            if of is not None and of.sorts != expected:
+                wanted = Type("set", sorts=expected)
+                self.error(argument, f"'{parameter.name.text}' is {wanted}, this is {Type('set', sorts=of.sorts)}")
+                return None
+            return of
+        if expected is None:
+            return None
+        if expected.kind == "element":
+            return self.element(argument, expected.sorts[0]), expected
+        out, kind = self.check(argument)
+        if kind.kind == "error":
+            return None
+        zero = known_number(out) == 0.0 and expected.kind == "number"
+        if kind != expected and not zero:
+            self.error(argument, f"'{parameter.name.text}' is {expected}, this is {kind}")
+            return None
+        return out, expected
+
+    def expected(self, parameter: syntax.Parameter) -> Type | tuple[Sort, ...] | None:
+        """What a parameter takes: one element, a value of a type, or (the sorts of) a set; None after reporting."""
+        if parameter.set is not None:
+            with self.inside(parameter.name.text, {}):
+                of = self.set(parameter.set)
+            if of is None:
+                return None
+            if len(of.sorts) != 1:
+                self.error(parameter.set, "one element is expected here, this set holds pairs")
+                return None
+            return type_of_element(of.sorts[0])
+        assert parameter.type is not None
+        name = parameter.type.text
+        if name in self.vocabulary.types:
+            return self.vocabulary.types[name]
+        if name in self.vocabulary.sets:
+            return self.vocabulary.sets[name]
+        known = [*self.vocabulary.types, *self.vocabulary.sets]
+        self.error(parameter.type, f"'{name}' is no type", nearest(name, known))
+        return None
+
+    def check_definition(self, definition: syntax.Define | syntax.ConstraintDefinition) -> Type:
+        """Check a definition's body by itself, whoever uses it; returns its type."""
+        given: dict[str, Checked | core.SetExpression] = {}
+        for parameter in definition.parameters:
+            expected, span, name = self.expected(parameter), parameter.at.span, parameter.name.text
+            if name in given:
+                self.error(parameter.name, f"'{name}' stands twice among the parameters")
+            if isinstance(expected, tuple):
+                given[name] = core.NamedSet("nodes", expected, span)
+            elif expected is None:
+                given[name] = core.Constant(0.0, span), ERROR
+            else:
+                sort = expected.sorts[0] if expected.kind == "element" else "integer"
+                given[name] = core.Slot(name, sort, span), expected
+        with self.inside(definition.name.text, given):
+            kind = self.check(definition.body)[1]
+        if isinstance(definition, syntax.ConstraintDefinition) and kind.kind not in ("error", "truth"):
+            self.error(definition.body, f"a constraint is a condition, this is {kind}")
+        return kind
+
+
+__all__ = ["ERROR", "PLAIN", "NameChecker"]
