@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from placedsl.diagnostics import InputError
-from placedsl.language.formatting import clause, expression
+from placedsl.language.formatting import clause, expression, statement
 from placedsl.language.tokens import Token, number_and_unit
 from placedsl.language.vocabulary import Quantity, Type
 from placedsl.server.analysis import STAND_IN
@@ -110,7 +110,8 @@ def _parameter(state: State, name: Occurrence) -> str:
         if name.name in meaning.elaborated.parameters:
             value, kind = meaning.elaborated.parameters[name.name]
             return f"parameter `{name.name}` = {_value(value, kind)}" if kind.kind != "error" else ""
-    return f"parameter `{name.name}`"
+    written = f"  \n`{statement(name.symbol.node)}`" if name.symbol is not None else ""
+    return f"parameter `{name.name}`{written}"
 
 
 def _set(state: State, name: Occurrence) -> str:
@@ -223,6 +224,6 @@ _DESCRIBED: dict[str, Callable[[State, Occurrence], str]] = {
     "attribute": _attribute, "constraint": _constraint, "variable": _variable, "decision": _decision,
     "entry": _entry, "word": _word,
     "key": lambda _, name: f"`{name.name}`: the attribute that stands after `by`",
-    "definition": lambda _, name: f"`{expression(name.symbol.node.body)}`" if name.symbol is not None else "",
+    "definition": lambda _, name: f"`{statement(name.symbol.node)}`" if name.symbol is not None else "",
     "formulation": lambda _, name: f"formulation `{name.name}`",
 }  # fmt: skip

@@ -42,11 +42,25 @@ def definition(state: State, offset: int) -> Target | None:
         return None
     if found.symbol is not None:
         return Target(state.reading.source, found.symbol.at)
+    imported = _imported(state, found.name)
+    if imported is not None:
+        return imported
     if found.kind == "constraint" and found.name in built_in_constraints():
         node, source = built_in_constraints()[found.name]
         return Target(source, place(node.name.at))
     if found.kind == "quantity":
         return _provided(state, found.name)
+    return None
+
+
+def _imported(state: State, name: str) -> Target | None:
+    """Where a text that is imported declares a name."""
+    for meaning in state.meanings:
+        for statement in meaning.elaborated.statements:
+            word = getattr(statement, "name", None)
+            source = statement.at.source
+            if isinstance(word, syntax.Word) and word.text == name and source.name != state.reading.source.name:
+                return None if source.name == "" else Target(source, place(word.at))
     return None
 
 

@@ -317,6 +317,8 @@ class _Walk:
             self.occurrence(at, name, "attribute", None, sort)
         elif name in tables["device"]:
             self.occurrence(at, name, "device", tables["device"][name])
+        elif name in words.families and name not in tables["set"]:
+            self.occurrence(at, name, "device")
         elif name in tables["definition"]:
             self.occurrence(at, name, "definition", tables["definition"][name])
         elif name in words.quantities:
@@ -332,8 +334,7 @@ class _Walk:
         elif name in ("true", "false"):
             self.occurrence(at, name, "word")
         else:
-            known = "device" if name in words.families else "node" if name in words.nodes else "unknown"
-            self.occurrence(at, name, known)
+            self.occurrence(at, name, "node" if name in words.nodes else "unknown")
 
     def indexed(self, at: Place, name: str, scope: Scope) -> None:
         """A name with brackets behind it."""

@@ -218,3 +218,76 @@ def test_what_is_wrong_in_one_place_hides_nothing_elsewhere(old: str, new: str, 
     assert state.reading.errors
     declared = {s.name for s in state.names.symbols}
     assert {"a", "b 1", "room", "factor", "gpu", "cpu", "big", "apart"} - declared == {lost}
+
+
+ALGEBRA = """
+import "shared.place"
+param weight[v in nodes]: number = 2
+set both = {a, c} union (nodes except {a})
+define heavy(v in nodes) = v.memory > room
+define total = sum(v in nodes: weight[v])
+constraint apart(u in nodes, w in nodes) = forall d in gpu: u on d => not (w on d)
+var spare[d in gpu] in 0..4
+minimize time_per_sample
+subject to
+    apart(a, c)
+    soft near at 3 ms: a on cpu <=> c on cpu
+    kept: forall d in gpu, i in 1..3: spare[d] + i <= total + count(v in both: heavy(v))
+"""
+SHARED = """
+graph {
+    node a { time = 1 ms, memory = 1 GiB, output = 1 MiB }
+    node c { time = 1 ms, memory = 1 GiB, output = 1 MiB }
+    a -> c
+}
+device gpu[2]: accelerator { memory = 4 GiB }
+device cpu: host
+interconnect { bandwidth = 16 GB/s }
+param room = 2 GiB
+"""
+
+
+def importing(folder: Path) -> State:
+    (folder / "shared.place").write_text(SHARED, encoding="utf-8")
+    reading = read(ALGEBRA, str(folder / "spec.place"))
+    found = analyse(reading, folder, GRAPHS)
+    assert found.diagnostics == ()
+    assert found.elaborated is not None
+    return State(reading, (Meaning(found.elaborated),), str(folder))
+
+
+def test_definitions_and_indexed_names(tmp_path: Path) -> None:
+    state = importing(tmp_path)
+    for marked, count in (
+        ("param weig|ht", 2), ("define hea|vy", 2), ("define tot|al", 2), ("constraint ap|art", 2), ("var spa|re", 2),
+        ("set bo|th", 2), ("heavy(|v in", 2), ("apart(|u", 2), ("i in 1..3: spare[d] + |i", 2),
+    ):  # fmt: skip
+        places = references(state, at(ALGEBRA, marked))
+        assert len(places) == count, marked
+        if "i in" not in marked:
+            assert len(rename(state, at(ALGEBRA, marked), "other")) == count
+    assert "define heavy(v in nodes) = v.memory > room" in said(state, "define hea|vy")
+    assert "weight[v in nodes]" in said(state, "param weig|ht")
+    assert "`u`: a node" in said(state, "apart(|u")
+    assert "2 elements" in said(state, "set bo|th")
+
+
+def said(state: State, marked: str) -> str:
+    found = hover(state, at(ALGEBRA, marked))
+    return found[0] if found is not None else ""
+
+
+def test_what_is_imported_is_known(tmp_path: Path) -> None:
+    state = importing(tmp_path)
+    assert "2 GiB" in said(state, "v.memory > ro|om")
+    assert "2 accelerators" in said(state, "spare[d in g|pu]")
+    for marked, written in (("v.memory > ro|om", "room = 2 GiB"), ("spare[d in g|pu]", "gpu[2]")):
+        target = definition(state, at(ALGEBRA, marked))
+        assert target is not None
+        assert Path(target.source.name).name == "shared.place"
+        assert target.source.text[target.at[0] :].startswith(written)
+    with pytest.raises(RenameError, match="not declared"):
+        rename(state, at(ALGEBRA, "v.memory > ro|om"), "x")
+    (tmp_path / "more.place").write_text("", encoding="utf-8")
+    labels = [c.label for c in complete(state, at(ALGEBRA, 'import "|shared'))]
+    assert labels == ["more.place", "shared.place"]
