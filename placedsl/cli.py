@@ -1,4 +1,4 @@
-"""The command line: ``placedsl solve | check | explain | evaluate | import | solvers``."""
+"""The command line: ``placedsl solve | check | explain | evaluate | import | solvers | fmt | lsp``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from placedsl.commands import editing
 from placedsl.diagnostics import Diagnostic, InputError, PlacedslError, UsageError
 
 _EXIT_FAULT = 70
@@ -144,7 +145,12 @@ def explain(spec: Path, solver: str | None, method: str | None, parameters: dict
     """Print the elaborated SPEC, which path will be taken and why the others were not, and sizes."""
     from placedsl import api
 
-    click.echo(api.load(spec, parameters, data).explain(solver=solver, method=method), nl=False)
+    text = api.load(spec, parameters, data).explain(solver=solver, method=method)
+    if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
+        from placedsl.report.pygments_lexer import coloured
+
+        text = coloured(text)
+    click.echo(text, nl=False)
     return 0
 
 
@@ -210,6 +216,10 @@ def solvers() -> int:
         )
     _console().print(table)
     return 0
+
+
+cli.add_command(editing.fmt)
+cli.add_command(editing.lsp)
 
 
 def _console() -> Any:

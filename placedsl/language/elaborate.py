@@ -47,18 +47,25 @@ class Elaborated:
     checked_formulations: Callable[[], list[Formulation]]
 
 
-def elaborate(module: syntax.Module, base: Path, given: Given | None = None) -> Elaborated:
+def elaborate(
+    module: syntax.Module,
+    base: Path,
+    given: Given | None = None,
+    read: Callable[[Path, str | None], Graph] = read_graph,
+) -> Elaborated:
     """Check a parsed spec and read its data.  ``base``: the folder that file names are relative to.
 
-    ``given`` are parameter values from outside.  Raises InputError with every independent error, UsageError for a
-    value on the command line of a parameter that does not exist.
+    ``given`` are parameter values from outside; ``read`` reads a graph file of a format.  Raises InputError with every
+    independent error, UsageError for a value on the command line of a parameter that does not exist.
     """
-    return _Elaboration(module, base, given or Given()).run()
+    return _Elaboration(module, base, given or Given(), read).run()
 
 
 class _Elaboration:
-    def __init__(self, module: syntax.Module, base: Path, given: Given) -> None:
-        self.module, self.given = module, given
+    def __init__(
+        self, module: syntax.Module, base: Path, given: Given, read: Callable[[Path, str | None], Graph]
+    ) -> None:
+        self.module, self.given, self.read = module, given, read
         self.source: Source = module.source
         self.found: list[Diagnostic] = []
         self.texts = imported(module, base, self.found)
@@ -232,7 +239,7 @@ class _Elaboration:
                 self.constants.error(entry.name, f"a graph file has no '{entry.name.text}'",
                                      nearest(entry.name.text, ["time_unit", "format"]))  # fmt: skip
         try:
-            graph = read_graph(path, form)
+            graph = self.read(path, form)
         except InputError as problem:
             place = statement.path.at.span
             raise InputError(
