@@ -14,6 +14,7 @@ from placedsl.problem import Problem
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from placedsl.answer import Answer
+    from placedsl.conflicts.conflict import Conflict
     from placedsl.cost.evaluate import Evaluation
     from placedsl.incumbent import Progress
 
@@ -51,6 +52,29 @@ class Spec:
 
         request = Request(solver, method, time_limit, gap, workers, seed)
         return solve(self.problem, self.elaborated.checked_formulations, request, progress, self.read_seconds)
+
+    def conflict(
+        self,
+        *,
+        by_instance: bool = False,
+        infeasible: bool = False,
+        solver: str | None = None,
+        time_limit: float | None = None,
+        workers: int | None = None,
+        seed: int | None = None,
+    ) -> Conflict | None:
+        """Which constraints cannot hold together, and what would repair it; None when there is a placement.
+
+        ``by_instance``: down to the instances of each; ``infeasible``: solving has proven already that there is no
+        placement.  LimitError when the time limit was reached before that was known.
+        """
+        from placedsl.conflicts.conflict import find
+        from placedsl.request import Request
+
+        request = Request(solver=solver, time_limit=time_limit, workers=workers, seed=seed)
+        return find(
+            self.problem, self.elaborated.checked_formulations, request, infeasible=infeasible, by_instance=by_instance
+        )
 
     def evaluate(self, placement: Mapping[str, str] | Sequence[int]) -> Evaluation:
         """What a placement costs and violates: node id to device name, or one device position a node."""

@@ -18,6 +18,7 @@ from placedsl.program.program import (
     Integers,
     Maximum,
     Objective,
+    Origin,
     Product,
     Program,
     RowBlock,
@@ -31,13 +32,18 @@ class Grounded:
     """A program, with what is needed to read a placement off its points.
 
     ``on`` is units x devices: the column that puts a unit on a device (-1: not supported).
-    ``impossible`` names rows that no placement can satisfy, whatever a solver says.
+    ``never`` are the rows (origin and position) that no placement can satisfy, whatever a solver says.
     """
 
     program: Program
     quotient: Quotient
     on: Integers
-    impossible: tuple[str, ...]
+    never: tuple[tuple[Origin, int], ...]
+
+    @property
+    def impossible(self) -> tuple[str, ...]:
+        """The first of the rows that no placement can satisfy, in words."""
+        return tuple(origin.describe(row) for origin, row in self.never[:20])
 
     def placement(self, point: Floats) -> Integers:
         """The device of each node of the problem."""
@@ -93,8 +99,7 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
         np.concatenate(columns.lower), np.concatenate(columns.upper), np.concatenate(columns.integer),
         dict(inner.variables), tuple(r for r in columns.rows if r.rows), tuple(columns.constraints), objectives,
     )  # fmt: skip
-    impossible = tuple(origin.describe(i) for origin, i in columns.impossible[:20])
-    return Grounded(program, quotient, lookup.reshape(quotient.units, -1), impossible)
+    return Grounded(program, quotient, lookup.reshape(quotient.units, -1), tuple(columns.impossible))
 
 
 def _title(rule: NamedRule) -> str:

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from placedsl.answer import Answer, gap
+from placedsl.conflicts.conflict import Conflict
 from placedsl.cost.evaluate import Evaluation
 from placedsl.problem import Problem
 from placedsl.units import CANONICAL
@@ -13,8 +14,8 @@ from placedsl.units import CANONICAL
 SCHEMA = 1
 
 
-def document(answer: Answer) -> dict[str, Any]:
-    """The answer as plain data; what is not known (no placement, no bound) is null."""
+def document(answer: Answer, conflict: Conflict | None = None) -> dict[str, Any]:
+    """The answer as plain data; what is not known (no placement, no bound, no conflict) is null."""
     problem = answer.problem
     evaluation = answer.evaluation
     goals = []
@@ -43,7 +44,24 @@ def document(answer: Answer) -> dict[str, Any]:
         "seed": answer.seed,
         "versions": dict(answer.versions),
         "notes": list(answer.notes),
+        "conflict": None if conflict is None else conflict_document(conflict),
     }
+
+
+def conflict_document(conflict: Conflict) -> dict[str, Any]:
+    """The constraints of a conflict, whether they are a smallest set, and what would repair it."""
+    return {
+        "constraints": [
+            {
+                "name": m.name, "line": None if m.span is None else m.span.line,
+                "instances": list(m.instances), "of": m.total, "cures": m.cures,
+            }
+            for m in conflict.members
+        ],
+        "smallest": conflict.smallest,
+        "never": conflict.never,
+        "repair": list(conflict.repair),
+    }  # fmt: skip
 
 
 def finite(value: float) -> float | None:
