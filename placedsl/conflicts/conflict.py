@@ -53,6 +53,10 @@ class Conflict:
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
+#: What is always asked: nodes are on devices that support them.
+_SUPPORTED = Member("supported", None)
+
+
 def find(
     problem: Problem,
     formulations: Callable[[], Iterable[Formulation]],
@@ -84,10 +88,10 @@ def find(
             return None
     rules, smallest = minimal(problem.rules, asked.together)
     members = [Member(rule.name, rule.span) for rule in rules]
-    if smallest and asked.together(rules, supported=False):
-        members.append(Member("supported", None))
     if by_instance and smallest:
-        members, smallest = _by_instance(asked, rules, members)
+        members, smallest = _by_instance(asked, rules)
+    elif smallest and asked.together(rules, supported=False):
+        members.append(_SUPPORTED)
     members = [
         m if m.span is None else replace(m, cures=asked.together([r for r in problem.rules if r.name != m.name]))
         for m in members
@@ -107,15 +111,15 @@ def _never(asked: Feasibility) -> Conflict | None:
         texts = tuple(dict.fromkeys(origin.describe(row) for origin, row in never if origin.name == rule.name))
         if texts:
             told = tuple(Diagnostic(f"{text} can never hold", rule.span) for text in texts[:20])
-            which = tuple(text.removeprefix(rule.name).strip("[]") for text in texts)
+            which = tuple(text.removeprefix(rule.name)[1:-1] for text in texts)
             total = len(instances(problem, rule)) if which != ("",) else 0
             shown = tuple(w for w in which if w)
             return Conflict((Member(rule.name, rule.span, shown, total),), True, True, diagnostics=told)
     return None
 
 
-def _by_instance(asked: Feasibility, rules: Sequence[Rule], members: list[Member]) -> tuple[list[Member], bool]:
-    """The members with the instances that cannot hold together, and whether none of these can be spared."""
+def _by_instance(asked: Feasibility, rules: Sequence[Rule]) -> tuple[list[Member], bool]:
+    """The rules with their instances that cannot hold together, and whether none of these can be spared."""
     problem = restricted(asked.problem, rules)
     split = {rule.name: instances(problem, rule) for rule in rules}
     of: dict[str, Instance] = {}
@@ -130,8 +134,10 @@ def _by_instance(asked: Feasibility, rules: Sequence[Rule], members: list[Member
     found, smallest = minimal(parts, inner.together)
     asked.known += inner.known[len(asked.known) :]
     out = []
-    for member in members:
-        own = [of[p.name].label for p in found if p.name in of and of[p.name].rule.name == member.name]
-        total = len(split.get(member.name, ()))
-        out.append(replace(member, instances=tuple(own), total=total) if total > 1 else member)
+    for rule in rules:
+        own = tuple(of[p.name].label for p in found if of[p.name].rule.name == rule.name)
+        total = len(split[rule.name])
+        out.append(Member(rule.name, rule.span, own, total) if total > 1 else Member(rule.name, rule.span))
+    if smallest and inner.together(found, supported=False):
+        out.append(_SUPPORTED)
     return out, smallest

@@ -27,9 +27,12 @@ from placedsl.program.program import GlobalConstraint, Implication, Integers, Ob
 from placedsl.request import solvers_for
 from placedsl.solvers.interface import Budget
 from placedsl.solvers.isolated import run_here, run_isolated
-from placedsl.solvers.outcome import heard_by_nobody
+from placedsl.solvers.outcome import gap, heard_by_nobody
 from placedsl.solvers.registry import get
 from placedsl.units import CANONICAL, DATA, NUMBER, Dimension, parse_quantity, show
+
+#: Up to this relative distance from its bound an amount counts as the least: fewer digits are shown.
+_SAME = 1e-4
 
 
 def repairs(asked: Feasibility, rules: Sequence[Rule], cured: Collection[str]) -> tuple[str, ...]:
@@ -69,7 +72,7 @@ def _elastic(asked: Feasibility, rule: Rule) -> str:
                 placement = [int(d) for d in grounded.placement(outcome.incumbent)]
                 if evaluate(replace(whole, rules=others), placement).violations:
                     continue
-                least = outcome.termination == "optimal"
+                least = gap(outcome.objective, outcome.bound) <= _SAME
                 return told(whole, rule, names, placement) + ("" if least else " (less may be enough)")
             if outcome.termination == "infeasible":
                 return ""

