@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from placedsl.conflicts.conflict import Conflict
     from placedsl.cost.evaluate import Evaluation
     from placedsl.incumbent import Progress
+    from placedsl.sensitivity.why import Why
 
 
 class Spec:
@@ -75,6 +76,26 @@ class Spec:
         return find(
             self.problem, self.elaborated.checked_formulations, request, infeasible=infeasible, by_instance=by_instance
         )
+
+    def why(
+        self,
+        answer: Answer,
+        *,
+        solver: str | None = None,
+        method: str | None = None,
+        time_limit: float | None = None,
+        workers: int | None = None,
+        seed: int | None = None,
+    ) -> Why:
+        """What binds on an answer's placement, its bottleneck, and what further devices or memory would bring.
+
+        The changed problems are solved one by one; ``time_limit`` is in seconds for each (None: 10).
+        """
+        from placedsl.request import Request
+        from placedsl.sensitivity.why import why
+
+        request = Request(solver, method, time_limit, None, workers, seed)
+        return why(answer, self.elaborated.checked_formulations, request)
 
     def evaluate(self, placement: Mapping[str, str] | Sequence[int]) -> Evaluation:
         """What a placement costs and violates: node id to device name, or one device position a node."""

@@ -86,6 +86,7 @@ def cli() -> None:
     "--explain-conflict/--no-conflict", "by_instance", default=None,
     help="Where nothing is feasible: which instances of the constraints conflict; or do not look for a conflict.",
 )  # fmt: skip
+@click.option("--why", is_flag=True, help="What binds, the bottleneck, and what more devices or memory would bring.")
 def solve(
     spec: Path,
     parameters: dict[str, str],
@@ -93,6 +94,7 @@ def solve(
     picture: Path | None,
     quiet: bool,
     by_instance: bool | None,
+    why: bool,
     **wanted: Any,
 ) -> int:
     """Find a placement for SPEC."""
@@ -102,6 +104,8 @@ def solve(
     from placedsl.report.document import document
     from placedsl.report.progress import ProgressLine
     from placedsl.report.summary import print_answer
+    from placedsl.report.why import print_why
+    from placedsl.sensitivity.why import EACH
 
     loaded = api.load(spec, parameters)
     target = None if json_file in (None, "-") else Path(str(json_file))
@@ -115,13 +119,19 @@ def solve(
         answer = loaded.solve(progress=line.update, **wanted)
     if json_file != "-":
         print_answer(answer, _console())
-    conflict = None
+    conflict = reasons = None
+    if why and answer.placement is not None:
+        with contextlib.suppress(KeyboardInterrupt):
+            chosen = {k: wanted[k] for k in ("solver", "method", "workers", "seed")}
+            reasons = loaded.why(answer, time_limit=min(EACH, wanted["time_limit"] or math.inf), **chosen)
+    if reasons is not None and json_file != "-":
+        print_why(reasons, _console())
     if answer.termination == "infeasible" and by_instance is not False:
         conflict = _conflict(loaded, bool(by_instance), wanted)
     if conflict is not None and json_file != "-":
         print_conflict(conflict, _console())
     if json_file is not None:
-        text = json.dumps(document(answer, conflict), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        text = json.dumps(document(answer, conflict, reasons), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         _write(target, text)
     if picture is not None and answer.placement is not None:
         pictures.draw(answer, picture)

@@ -16,7 +16,7 @@ from placedsl.formulation import Formulation
 from placedsl.graph.graph import Graph
 from placedsl.graph.readers import read as read_graph
 from placedsl.language import deployment, library, parameters, syntax
-from placedsl.language.assemble import graph_in_seconds, labels_of, oriented, transfers
+from placedsl.language.assemble import graph_in_seconds, labels_of, oriented, times, transfers
 from placedsl.language.checking import Checker
 from placedsl.language.inline_graph import read_inline, stand_in
 from placedsl.language.parameters import bare_names
@@ -121,7 +121,7 @@ class _Elaboration:
         groups = {name: labels_of(graph, name) for name in _partitioned(rules, objectives, sets)}
         colocations = [groups[r.by] for r in rules if r.built_in == "colocated"]
         before, after, orientation = oriented(graph, colocations)
-        time = np.column_stack([_times(graph, machine, i) for i in range(len(machine.devices))])
+        time = np.column_stack([times(graph, machine, i) for i in range(len(machine.devices))])
         problem = Problem(
             name=Path(self.source.name).stem, graph=graph, machine=machine, schedule=schedule,
             objectives=objectives, rules=rules, sets=sets, settings=settings, time=time, transfer=transfer,
@@ -362,16 +362,3 @@ def _partitioned(
             out.add(part.name.partition(":")[2])
         stack.extend(core.children(part))
     return out
-
-
-def _times(graph: Graph, machine: Machine, device: int) -> np.ndarray:
-    """Running times on one device: given for it, its family, or its kind; else not supported."""
-    d = machine.devices[device]
-    for key in (d.name, d.family, d.kind):
-        if key in graph.time:
-            own = np.asarray(graph.time[key], dtype=float)
-            for wider in (d.family, d.kind):
-                if wider in graph.time and wider != key:
-                    own = np.where(np.isinf(own), graph.time[wider], own)
-            return own
-    return np.full(graph.nodes, np.inf)
