@@ -53,6 +53,9 @@ class Conflict:
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
+#: So many instances that can never hold are named in an error.
+_LISTED = 3
+
 #: What is always asked: nodes are on devices that support them.
 _SUPPORTED = Member("supported", None)
 
@@ -110,7 +113,8 @@ def _never(asked: Feasibility) -> Conflict | None:
         never = build(restricted(problem, (rule,)), asked.formulation, contracted=False).never
         texts = tuple(dict.fromkeys(origin.describe(row) for origin, row in never if origin.name == rule.name))
         if texts:
-            told = tuple(Diagnostic(f"{text} can never hold", rule.span) for text in texts[:20])
+            listed = ", ".join(texts[:_LISTED]) + (f" and {len(texts) - _LISTED} more" if len(texts) > _LISTED else "")
+            told = (Diagnostic(f"{listed} can never hold", rule.span),)
             which = tuple(text.removeprefix(rule.name)[1:-1] for text in texts)
             total = len(instances(problem, rule)) if which != ("",) else 0
             shown = tuple(w for w in which if w)

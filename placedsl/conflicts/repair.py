@@ -33,6 +33,8 @@ from placedsl.units import CANONICAL, DATA, NUMBER, Dimension, parse_quantity, s
 
 #: Up to this relative distance from its bound an amount counts as the least: fewer digits are shown.
 _SAME = 1e-4
+#: By this share, at most, a later instance is dearer than the first.
+_NUDGE = 2e-5
 
 
 def repairs(asked: Feasibility, rules: Sequence[Rule], cured: Collection[str]) -> tuple[str, ...]:
@@ -157,7 +159,8 @@ def softened(program: Program, parts: dict[str, Instance]) -> Program | None:
         high.append(np.full(1, most))
         integer.append(np.full(1, whole))
         column.append(count)
-        weight.append(cost)
+        # Of amounts that are as small, those of the first instances: every solver then says the same.
+        weight.append(cost * (1.0 + _NUDGE * len(weight) / len(parts)))
         count += 1
         return count - 1
 

@@ -122,9 +122,9 @@ def test_two_of_five() -> None:
 def test_what_the_data_alone_contradict() -> None:
     shown = told("contiguous\nroomy: forall d in gpu: d.memory >= 8 GiB")
     assert shown[:2] == ["this constraint cannot hold", "<text>:15 roomy 2 of its 2 instances: d=gpu[1], d=gpu[2]"]
-    assert shown[2] == "<text>:15:5: error: roomy[d=gpu[1]] can never hold"
+    assert shown[2] == "<text>:15:5: error: roomy[d=gpu[1]], roomy[d=gpu[2]] can never hold"
     assert shown[3] == "15 | roomy: forall d in gpu: d.memory >= 8 GiB"
-    assert shown[5] == "<text>:15:5: error: roomy[d=gpu[2]] can never hold"
+    assert len(shown) == 5
 
 
 def test_two_conflicts() -> None:
