@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from placedsl.conflicts.core import core
 from placedsl.conflicts.feasibility import Feasibility, restricted
 from placedsl.conflicts.minimal import minimal
 from placedsl.conflicts.repair import repairs
@@ -71,7 +72,7 @@ def find(
 ) -> Conflict | None:
     """The conflict of a problem, or None when it has a placement.
 
-    ``request``: the solver, the time limit in seconds, threads and seed.  ``infeasible``: this is known already.
+    ``request``: the solver, the time limit in seconds, threads and seed.  ``infeasible``: a solver has said so already.
     ``by_instance``: tell which instances of the rules.  LimitError when the time was over before anything is known.
     """
     request = settled(problem, request or Request())
@@ -90,17 +91,17 @@ def find(
         if held:
             return None
     rules, smallest = minimal(problem.rules, asked.together)
+    if infeasible and len(rules) == len(problem.rules) and asked.together(rules):
+        return None
     members = [Member(rule.name, rule.span) for rule in rules]
+    cures = {rule.name: asked.together([r for r in problem.rules if r is not rule]) for rule in rules}
+    repair = repairs(asked, rules, {name for name, cured in cures.items() if cured})
     if by_instance and smallest:
         members, smallest = _by_instance(asked, rules)
     elif smallest and asked.together(rules, supported=False):
         members.append(_SUPPORTED)
-    members = [
-        m if m.span is None else replace(m, cures=asked.together([r for r in problem.rules if r.name != m.name]))
-        for m in members
-    ]
-    cured = {m.name for m in members if m.cures}
-    return Conflict(tuple(members), smallest, repair=repairs(asked, rules, cured))
+    members = [replace(m, cures=cures.get(m.name)) for m in members]
+    return Conflict(tuple(members), smallest, repair=repair)
 
 
 def _never(asked: Feasibility) -> Conflict | None:
@@ -135,7 +136,8 @@ def _by_instance(asked: Feasibility, rules: Sequence[Rule]) -> tuple[list[Member
             parts.append(instance.as_rule(name) if several else rule)
             of[name] = instance
     inner = replace(asked, problem=problem, known=list(asked.known), fixed_order=True)
-    found, smallest = minimal(parts, inner.together)
+    few = core(inner, parts)
+    found, smallest = minimal(few if inner.together(few) is False else parts, inner.together)
     asked.known += inner.known[len(asked.known) :]
     out = []
     for rule in rules:

@@ -38,7 +38,7 @@ def _halved(background: list[Part], grown: bool, parts: list[Part], together: To
     """Those of the parts that are needed beside the background, with which they cannot hold together."""
     if grown and together(background) is False:
         return []
-    if len(parts) == 1:
+    if len(parts) < 2:
         return parts
     first, second = parts[: len(parts) // 2], parts[len(parts) // 2 :]
     needed = _halved([*background, *first], True, second, together)

@@ -10,20 +10,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from placedsl import expressions as core
 from placedsl.conflicts.dimensions import dimension_of
 from placedsl.conflicts.feasibility import Feasibility, restricted
+from placedsl.conflicts.softening import is_amount, is_structure, softened
 from placedsl.cost.evaluate import evaluate
-from placedsl.cost.expressions import placed
 from placedsl.diagnostics import InputError
 from placedsl.instances import Instance, instances
-from placedsl.lowering.bounds import activity, tighten
 from placedsl.lowering.lower import lower
 from placedsl.problem import Problem, Rule
 from placedsl.program.build import build
-from placedsl.program.program import GlobalConstraint, Implication, Integers, Objective, Program, RowBlock
 from placedsl.request import solvers_for
 from placedsl.solvers.interface import Budget
 from placedsl.solvers.isolated import run_here, run_isolated
@@ -33,8 +29,6 @@ from placedsl.units import CANONICAL, DATA, NUMBER, Dimension, parse_quantity, s
 
 #: Up to this relative distance from its bound an amount counts as the least: fewer digits are shown.
 _SAME = 1e-4
-#: By this share, at most, a later instance is dearer than the first.
-_NUDGE = 2e-5
 
 
 def repairs(asked: Feasibility, rules: Sequence[Rule], cured: Collection[str]) -> tuple[str, ...]:
@@ -51,7 +45,7 @@ def _elastic(asked: Feasibility, rule: Rule) -> str:
     """The least that a rule must give way while all others hold; empty where that is not to be had."""
     problem = asked.problem
     parts = instances(problem, rule)
-    if any(_is_structure(part.body) for part in parts) or (rule.built_in == "colocated" and len(parts) == 1):
+    if any(is_structure(part.body) for part in parts) or (rule.built_in == "colocated" and len(parts) == 1):
         return ""
     names = {f"{rule.name}#{i}": part for i, part in enumerate(parts)}
     others = tuple(r for r in problem.rules if r.name != rule.name)
@@ -91,7 +85,7 @@ def told(problem: Problem, rule: Rule, parts: dict[str, Instance], placement: Se
         part = parts.get(violation.rule)
         if part is None:
             continue
-        if not _is_amount(part.body):
+        if not is_amount(part.body):
             dropped.append(part.label)
             continue
         assert isinstance(part.body, core.Comparison)
@@ -118,112 +112,3 @@ def at_least(value: float, dimension: Dimension) -> str:
         wanted *= step
         text = show(wanted, dimension)
     return text
-
-
-def _is_structure(body: core.Expression) -> bool:
-    """Contiguity and convexity, of which there is no more and less."""
-    stack: list[core.Expression | core.SetExpression | core.Binder] = [body]
-    while stack:
-        part = stack.pop()
-        if isinstance(part, core.SetProperty):
-            return True
-        stack.extend(core.children(part))
-    return False
-
-
-def _is_amount(body: core.Expression) -> bool:
-    """A comparison of numbers that can be missed by an amount."""
-    return (
-        isinstance(body, core.Comparison)
-        and body.of == "number"
-        and body.operator in ("<=", ">=", "==")
-        and placed(body)
-    )
-
-
-def softened(program: Program, parts: dict[str, Instance]) -> Program | None:
-    """The program in which the instances by these names are elastic, and how much they give is minimised.
-
-    None when there is nothing in it that could give way.
-    """
-    rigid = [b for b in program.rows if b.origin.name not in parts]
-    lower_bound, upper_bound = tighten(program.lower, program.upper, program.integer, rigid)
-    count = program.columns
-    low, high, integer = [program.lower], [program.upper], [program.integer]
-    column: list[int] = []
-    weight: list[float] = []
-
-    def add(most: float, whole: bool, cost: float) -> int:
-        nonlocal count
-        low.append(np.zeros(1))
-        high.append(np.full(1, most))
-        integer.append(np.full(1, whole))
-        column.append(count)
-        # Of amounts that are as small, those of the first instances: every solver then says the same.
-        weight.append(cost * (1.0 + _NUDGE * len(weight) / len(parts)))
-        count += 1
-        return count - 1
-
-    last = {b.origin.name: i for i, b in enumerate(program.rows) if b.origin.name in parts}
-    slack = {name: i for name, i in last.items() if _is_amount(parts[name].body) and program.rows[i].rows == 1}
-    largest = max((_scale(program.rows[i]) for i in slack.values()), default=1.0)
-    dropping = {name: add(1.0, True, 1.0) for name in parts if name not in slack}
-    rows: list[RowBlock] = []
-    constraints: list[GlobalConstraint] = []
-    for i, original in enumerate(program.rows):
-        block, name = original, original.origin.name
-        if slack.get(name) == i:
-            least, most = activity(block.row, block.column, block.coefficient, 1, lower_bound, upper_bound)
-            for sign, bound, end in ((-1.0, block.upper, most), (1.0, block.lower, least)):
-                if np.isfinite(bound[0]) and (end - bound)[0] * sign < 0:
-                    block = _with(block, add(abs(float((end - bound)[0])), False, 1.0 / largest), sign)
-            rows.append(block)
-        elif name in dropping:
-            constraints.append(_under(block, dropping[name]))
-        else:
-            rows.append(block)
-    for constraint in program.constraints:
-        name = constraint.origin.name
-        given_way = name in dropping and isinstance(constraint, Implication)
-        constraints.append(_also_under(constraint, dropping[name]) if given_way else constraint)
-    if not column:
-        return None
-    goal = Objective("repair", np.array(column, dtype=np.int64), np.array(weight))
-    return replace(
-        program, lower=np.concatenate(low), upper=np.concatenate(high), integer=np.concatenate(integer),
-        rows=tuple(rows), constraints=tuple(constraints), objectives=(goal,),
-    )  # fmt: skip
-
-
-def _scale(block: RowBlock) -> float:
-    bounds = np.concatenate((block.lower, block.upper))
-    return max(float(np.abs(bounds[np.isfinite(bounds)]).max(initial=0.0)), float(np.abs(block.coefficient).max()))
-
-
-def _with(block: RowBlock, column: int, coefficient: float) -> RowBlock:
-    """A block of one row with a further column."""
-    return replace(
-        block, row=_more(block.row, 0), column=_more(block.column, column),
-        coefficient=np.concatenate((block.coefficient, np.full(1, coefficient))),
-    )  # fmt: skip
-
-
-def _more(values: Integers, value: int) -> Integers:
-    return np.concatenate((values, np.full(1, value, dtype=np.int64)))
-
-
-def _under(block: RowBlock, column: int) -> Implication:
-    """The rows of a block hold where a 0/1 column is zero."""
-    every = np.arange(block.rows)
-    return Implication(block.origin, every, np.full(block.rows, column), np.zeros(block.rows, dtype=bool), block)
-
-
-def _also_under(constraint: GlobalConstraint, column: int) -> GlobalConstraint:
-    """An implication whose rows hold only where, further, a 0/1 column is zero."""
-    assert isinstance(constraint, Implication)
-    every = np.arange(constraint.rows.rows)
-    return replace(
-        constraint, literal_row=np.concatenate((constraint.literal_row, every)),
-        literal_column=np.concatenate((constraint.literal_column, np.full(len(every), column))),
-        literal_value=np.concatenate((constraint.literal_value, np.zeros(len(every), dtype=bool))),
-    )  # fmt: skip

@@ -13,8 +13,13 @@ from rich.console import Console
 import placedsl
 from placedsl import cli
 from placedsl.conflicts.conflict import Conflict
+from placedsl.conflicts.core import core
+from placedsl.conflicts.feasibility import Feasibility
 from placedsl.diagnostics import LimitError
+from placedsl.formulation import choose
+from placedsl.instances import instances
 from placedsl.report.conflict import print_conflict
+from placedsl.request import Request, settled
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "docs" / "answer.schema.json").read_text(encoding="utf-8"))
@@ -34,10 +39,10 @@ subject to
 """
 
 
-def told(rules: str, by_instance: bool = True, **parameters: str) -> list[str]:
+def told(rules: str, by_instance: bool = True, solver: str = "highs", **parameters: str) -> list[str]:
     """What the terminal shows of the conflict of the chain under these rules; line 14 is the first of them."""
     text = CHAIN + "".join(f"    {line.strip()}\n" for line in rules.strip().splitlines())
-    conflict = placedsl.loads(text, parameters=parameters).conflict(by_instance=by_instance, solver="highs")
+    conflict = placedsl.loads(text, parameters=parameters).conflict(by_instance=by_instance, solver=solver)
     assert conflict is not None
     return shown_of(conflict)
 
@@ -96,7 +101,7 @@ def test_contiguous_and_pins_along_a_path() -> None:
         "Without any one of them there is a placement.",
         "what would repair it, each by itself",
         "drop contiguous",
-        "drop pins for c on gpu[1]",
+        "drop pins for a on gpu[1]",
     ]
 
 
@@ -105,10 +110,11 @@ def test_a_node_without_a_device() -> None:
     assert told("memory\ncontiguous", gpus="0") == expected
 
 
-def test_two_of_five() -> None:
+@pytest.mark.parametrize("solver", ["highs", "cp-sat", "mip"])
+def test_two_of_five(solver: str) -> None:
     rules = "memory\nquick: load(cpu) <= 3 ms\nspread: forall d in gpu: count(v in nodes: v on d) <= 2\n"
     rules += "alone: forall v in {b, c}: not (v on gpu[1])\nsome: count(v in nodes: v on gpu[1]) >= 2"
-    assert told(rules) == [
+    assert told(rules, solver=solver) == [
         "these constraints cannot hold together",
         "<text>:17 alone 2 of its 2 instances: v=b, v=c",
         "<text>:18 some",
@@ -136,6 +142,12 @@ def test_two_conflicts() -> None:
     assert len(shown) == 5
 
 
+def test_what_was_wrongly_called_infeasible() -> None:
+    """A solver that lied does not lead to a conflict: the placement that is found says otherwise."""
+    spec = placedsl.loads(CHAIN + "    memory\n    here: a on gpu[1]\n")
+    assert spec.conflict(infeasible=True, solver="highs") is None
+
+
 def test_the_limit_is_told() -> None:
     text = CHAIN + "    memory\n    here: a on gpu[1]\n    there: a on gpu[2]\n"
     spec = placedsl.loads(text)
@@ -147,6 +159,30 @@ def test_the_limit_is_told() -> None:
     assert told_so in shown_of(conflict)
     with pytest.raises(LimitError, match="before it was known"):
         spec.conflict(time_limit=1e-6)
+
+
+def test_assumptions_leave_few_of_many_conditions() -> None:
+    """CP-SAT's refutation of a hundred conditions rests on few of them, and these conflict."""
+    spec = placedsl.loads(
+        "graph {\n" + "".join(f"    node n{i} {{ time = 1 ms }}\n" for i in range(100)) + "}\n"
+        "device cpu[3]: host\nminimize time_per_sample\nsubject to\n"
+        "    most: forall v in nodes: not (v on cpu[1])\n    some: count(v in nodes: v on cpu[1]) >= 1\n"
+        "    last: forall v in nodes where v.name != \"n7\": v on cpu[2]\n    seven: n7 on cpu[1] or n7 on cpu[2]\n"
+        "    other: not (n7 on cpu[2])\n"
+    )  # fmt: skip
+    problem = spec.problem
+    formulation = choose(problem, spec.elaborated.checked_formulations())
+    asked = Feasibility(problem, formulation, settled(problem, Request("cp-sat")), fixed_order=True)
+    parts = [
+        i.as_rule(f"{rule.name}#{k}") if i.label else rule
+        for rule in problem.rules for k, i in enumerate(instances(problem, rule))
+    ]  # fmt: skip
+    assert len(parts) == 202
+    few = core(asked, parts)
+    assert len(few) < 150
+    assert asked.together(few) is False
+    by_highs = Feasibility(problem, formulation, settled(problem, Request("highs")), fixed_order=True)
+    assert len(core(by_highs, parts)) == 202, "a solver without assumptions tells nothing"
 
 
 def test_nothing_conflicts() -> None:
