@@ -7,7 +7,7 @@ import numpy as np
 from placedsl.diagnostics import Diagnostic, InputError
 from placedsl.lowering.bounds import activity
 from placedsl.lowering.state import Note, State
-from placedsl.program.program import Floats, Maximum, RowBlock
+from placedsl.program.program import Floats, Maximum, Origin, RowBlock
 
 
 def bound(constraint: Maximum, state: State) -> tuple[Floats, Floats]:
@@ -41,7 +41,7 @@ def lower(constraint: Maximum, state: State) -> None:
     if not np.isfinite(big).all():
         message = f"the {constraint.origin.name} here must be exact, and its terms have no bounds"
         raise InputError([Diagnostic(message, constraint.origin.span, "bound the variables it uses")])
-    chosen = state.add_columns(terms, 0, 1, True)
+    chosen = state.add_columns(terms, 0, 1, True, Origin(f"{constraint.origin.name}_chosen", constraint.origin.span))
     # result - term + M * chosen <= M
     state.blocks.append(
         RowBlock(

@@ -92,6 +92,8 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
     program = Program(
         np.concatenate(columns.lower), np.concatenate(columns.upper), np.concatenate(columns.integer),
         dict(inner.variables), tuple(r for r in columns.rows if r.rows), tuple(columns.constraints), objectives,
+        column_origins=tuple(columns.origins),
+        column_start=np.concatenate(([0], np.cumsum([len(low) for low in columns.lower]))),
     )  # fmt: skip
     impossible = tuple(origin.describe(i) for origin, i in columns.impossible[:20])
     return Grounded(program, quotient, lookup.reshape(quotient.units, -1), impossible)
@@ -112,7 +114,8 @@ def _variable_block(grounder: Grounder, formulation: Formulation, name: str) -> 
     slots = [s for b in variable.binders for s in b.slots]
     sorts = [s for b in variable.binders for s in b.sorts]
     start = grounder.columns.count
-    columns = grounder.columns.add(frame.size, variable.low, variable.high, variable.integer)
+    origin = grounder.origin_of(name, variable.span, frame)
+    columns = grounder.columns.add(frame.size, variable.low, variable.high, variable.integer, origin)
     lookup = np.full([grounder.universe.sizes[s] for s in sorts], -1, dtype=np.int64)
     lookup[tuple(frame.slots[s] for s in slots)] = columns
     return VariableBlock(name, lookup, start, frame.size, tuple(slots))

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from placedsl import expressions as core
-from placedsl.diagnostics import Diagnostic, InputError
+from placedsl.diagnostics import Diagnostic, InputError, Span
 from placedsl.program.affine import Affine, spread
 from placedsl.program.frames import ROOT, Columns, Frame
-from placedsl.program.program import Booleans, Floats, Integers
+from placedsl.program.program import Booleans, Floats, Integers, Origin
 from placedsl.program.universe import Universe
 
 _MOST_ROWS = 50_000_000
@@ -31,6 +31,11 @@ class Relations(ABC):
     @abstractmethod
     def value(self, node: core.Expression, frame: Frame) -> Affine:
         """A number, or a truth as 0 or 1."""
+
+    def origin_of(self, name: str, span: Span | None, frame: Frame) -> Origin:
+        """What comes from each row of a frame, under this name."""
+        labels = {k: self.universe.labels.get(sort, ()) for k, sort in frame.sorts.items() if k in frame.slots}
+        return Origin(name, span, {k: v for k, v in frame.slots.items() if labels[k]}, labels)
 
     # frames
 
