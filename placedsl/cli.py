@@ -1,4 +1,4 @@
-"""The command line: ``placedsl solve | check | explain | evaluate | import | solvers``."""
+"""The command line: ``placedsl solve | check | explain | emit | evaluate | import | solvers``."""
 
 from __future__ import annotations
 
@@ -138,6 +138,23 @@ def explain(spec: Path, solver: str | None, method: str | None, parameters: dict
     from placedsl import api
 
     click.echo(api.load(spec, parameters).explain(solver=solver, method=method), nl=False)
+    return 0
+
+
+@cli.command()
+@_SPEC
+@click.option("--to", "format_name", metavar="FORMAT", required=True, help="lp, mps, pyomo, mip or cp-sat.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Where to write it (else stdout)."
+)
+@_SET
+def emit(spec: Path, format_name: str, output: Path | None, parameters: dict[str, str]) -> int:
+    """Write the program of SPEC as an LP or MPS file, or as a script for Pyomo, python-mip or CP-SAT."""
+    from placedsl import api
+    from placedsl.export.formats import named
+
+    named(format_name)
+    _write(None if output is None or str(output) == "-" else output, api.load(spec, parameters).emit(format_name))
     return 0
 
 

@@ -31,13 +31,14 @@ class Grounded:
     """A program, with what is needed to read a placement off its points.
 
     ``on`` is units x devices: the column that puts a unit on a device (-1: not supported).
-    ``impossible`` names rows that no placement can satisfy, whatever a solver says.
+    ``impossible`` names rows that no placement can satisfy, whatever a solver says.  ``units`` names the units.
     """
 
     program: Program
     quotient: Quotient
     on: Integers
     impossible: tuple[str, ...]
+    units: tuple[str, ...]
 
     def placement(self, point: Floats) -> Integers:
         """The device of each node of the problem."""
@@ -96,7 +97,7 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
         column_start=np.concatenate(([0], np.cumsum([len(low) for low in columns.lower]))),
     )  # fmt: skip
     impossible = tuple(origin.describe(i) for origin, i in columns.impossible[:20])
-    return Grounded(program, quotient, lookup.reshape(quotient.units, -1), impossible)
+    return Grounded(program, quotient, lookup.reshape(quotient.units, -1), impossible, inner.universe.labels["node"])
 
 
 def _title(rule: NamedRule) -> str:

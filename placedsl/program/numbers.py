@@ -50,9 +50,9 @@ class Numbers(Relations):
         self.subject = "objective"
         self._scalars: dict[str, Affine] = {}
 
-    def auxiliary(self, what: str, frame: Frame) -> Origin:
+    def auxiliary(self, what: str, frame: Frame, span: Span | None = None) -> Origin:
         """The name of columns, one a row of the frame, that stand for a part of what is being grounded."""
-        return self.origin_of(f"{self.subject}_{what}", self.origin.span, frame)
+        return self.origin_of(f"{self.subject}_{what}", span or self.origin.span, frame)
 
     def origin_at(self, frame: Frame) -> Origin:
         """The constraint that is being grounded, for rows that are those of a frame."""
@@ -174,9 +174,9 @@ class Numbers(Relations):
             column = single_columns(binary)
             if column is None or not self.binary(column):
                 continue
-            out = self.columns.add(binary.size, -np.inf, np.inf, False, self.auxiliary("product", frame))
+            origin = self.auxiliary("product", frame, span)
+            out = self.columns.add(binary.size, -np.inf, np.inf, False, origin)
             inner = self.defined(factor, frame)
-            origin = Origin("product", span)
             self.columns.constraints.append(Product(origin, out, column, inner))
             return affine.of_columns(out)
         raise InputError([Diagnostic("this product of two decisions is not linear", span,
@@ -223,11 +223,10 @@ class Numbers(Relations):
             out = np.full(groups, -np.inf)
             np.maximum.at(out, group, body.constant)
             return affine.data(out)
-        result = self.columns.add(groups, -np.inf, np.inf, False, self.auxiliary("max", frame))
+        origin = self.auxiliary("max", frame, span)
+        result = self.columns.add(groups, -np.inf, np.inf, False, origin)
         self.columns.constraints.append(
-            Maximum(
-                Origin(operator, span), result, group, body.constant, body.row, body.column, body.coefficient, False
-            )
+            Maximum(origin, result, group, body.constant, body.row, body.column, body.coefficient, False)
         )
         return affine.of_columns(result)
 
@@ -302,7 +301,7 @@ class Numbers(Relations):
         if node.operator in (">=", ">"):
             body = -body
         strict = 1.0 if node.operator in ("<", ">") else 0.0
-        column = self.columns.add(frame.size, 0, 1, True, self.auxiliary("holds", frame))
+        column = self.columns.add(frame.size, 0, 1, True, self.auxiliary("holds", frame, node.span))
         none, zero = np.full(frame.size, np.inf), np.zeros(frame.size)
         origin = self.origin_at(frame)
         holds = rows_of(origin, body, -none, zero - strict)
