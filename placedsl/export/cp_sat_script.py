@@ -80,12 +80,11 @@ def main():
         if status != cp_model.OPTIMAL:
             print(solver.status_name(status).lower())
             return 3
+        reached = solver.value(expression)
+        print(f"{name} = {reached / scale + constant:.9g} {unit}".rstrip())
         if position + 1 < len(OBJECTIVES):
             # What comes next may not make this one worse.
-            reached = solver.value(expression)
             model.add(expression <= reached + int(1e-7 * abs(reached)))
-    for name, unit, expression, scale, constant in OBJECTIVES:
-        print(f"{name} = {solver.value(expression) / scale + constant:.9g} {unit}".rstrip())
     placement = {}
     for name, nodes in NODES.items():
         chosen = max((d for d in DEVICES if (name, d) in on), key=lambda d: solver.value(on[name, d]))
@@ -266,8 +265,8 @@ def _literal(calls: list[str], condition: int) -> str:
 
 
 def _goals(named: NamedProgram, costs: Sequence[Floats], program: IntegerProgram, calls: list[str]) -> Iterator[str]:
-    yield "# What is minimised, the most important first: name, unit, expression, scale, constant.  The expression is the"
-    yield "# objective multiplied by the scale; its value is the expression's over the scale, and the constant."
+    yield "# What is minimised, the most important first: name, unit, expression, scale, constant.  The expression is"
+    yield "# the objective multiplied by the scale; its value is the expression's over the scale, and the constant."
     yield "OBJECTIVES = ["
     for goal, cost in zip(named.goals, costs, strict=True):
         scaled = integer_objective(cost, program.unknowns)

@@ -104,14 +104,15 @@ def _rows(named: NamedProgram, layer: Layer, names: list[str], calls: list[str],
         own = sides[family.start : family.stop]
         yield ""
         yield from comments([title(family)], "#", plain=False)
+        keys = ((1,),) if as_table and not family.keys[0] else family.keys
         head = layer.family(name)
-        if head and family.keys[0]:
+        if head and keys[0]:
             yield head
         if as_table:
-            yield from table(name, family.keys, own, start, coefficients, [str(j) for j in positions])
+            yield from table(name, keys, own, start, coefficients, [str(j) for j in positions])
             yield layer.add_table.format(name)
             continue
-        for i, (key, (sense, right)) in enumerate(zip(family.keys, own, strict=True)):
+        for i, (key, (sense, right)) in enumerate(zip(keys, own, strict=True)):
             entries = slice(start[i], start[i + 1])
             terms = products([calls[j] for j in positions[entries]], coefficients[entries])
             index = key_text(key).removeprefix("(").removesuffix(")") if len(key) > 1 else key_text(key) if key else ""

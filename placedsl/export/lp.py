@@ -23,7 +23,11 @@ _CONSTANT = "objective_constant"
 
 def write(problem: Problem, formulation: Formulation) -> Iterator[str]:
     """The lines of the file."""
-    named = named_program(problem, formulation)
+    return lines(named_program(problem, formulation))
+
+
+def lines(named: NamedProgram) -> Iterator[str]:
+    """The lines of the file of a program whose rows have one side, or two that are equal."""
     linear, goal = named.linear, named.goals[0]
     columns, rows = named.names(LP, "{}.{}", ".")
     constant = _CONSTANT

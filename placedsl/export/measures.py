@@ -34,7 +34,9 @@ def in_units(values: Floats, unit: Floats | float) -> Floats:
     out[small] = values[small] * np.rint(1.0 / units[small])
     decimal = changed & (np.frexp(units)[0] != 0.5)
     known, back = np.unique(out[decimal], return_inverse=True)
-    out[decimal] = np.array([float(f"{v:.15g}") for v in known.tolist()], dtype=float)[back]
+    short = np.array([float(f"{v:.15g}") for v in known.tolist()], dtype=float)
+    # 1.1000000000000001 is 1.1; what has more digits keeps them.
+    out[decimal] = np.where(abs(short - known) <= 1e-15 * abs(known), short, known)[back]
     return out
 
 

@@ -34,12 +34,11 @@ def main():
         if status != mip.OptimizationStatus.OPTIMAL:
             print(status.name.lower())
             return 3
+        value = expression.x
+        print(f"{name} = {value:.9g} {unit}".rstrip())
         if expression is not goals[-1][2] and expression.expr:
             # What comes next may not make this one worse.
-            value = expression.x
             model.add_constr(expression <= value + 1e-7 * abs(value))
-    for name, unit, expression in goals:
-        print(f"{name} = {expression.x:.9g} {unit}".rstrip())
     placement = {}
     for name, nodes in NODES.items():
         chosen = max((d for d in DEVICES if (name, d) in on), key=lambda d: on[name, d].x)

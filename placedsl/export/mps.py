@@ -21,7 +21,11 @@ _OBJECTIVE = "obj"
 
 def write(problem: Problem, formulation: Formulation) -> Iterator[str]:
     """The lines of the file."""
-    named = named_program(problem, formulation, ranges=True)
+    return lines(named_program(problem, formulation, ranges=True))
+
+
+def lines(named: NamedProgram) -> Iterator[str]:
+    """The lines of the file of a program."""
     linear = named.linear
     columns, rows = named.names(MPS, "{}[{}]", ",")
     yield from comments(named.header(only_first=True), "*", plain=True)

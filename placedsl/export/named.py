@@ -142,10 +142,11 @@ def named_program(problem: Problem, formulation: Formulation, *, ranges: bool = 
 
 
 def families(origins: Sequence[Origin], start: Integers) -> tuple[Family, ...]:
-    """Neighbouring blocks of one name and place are one family; labels that occur twice get a number."""
+    """Neighbouring blocks of one name, place and kind of index are one family; labels that occur twice get a number."""
     labels: dict[int, list[str]] = {}
     out: list[Family] = []
     waiting: list[Key | None] = []
+    before: object = None
 
     def close() -> None:
         if waiting:
@@ -155,7 +156,9 @@ def families(origins: Sequence[Origin], start: Integers) -> tuple[Family, ...]:
     for origin, first, past in zip(origins, start[:-1].tolist(), start[1:].tolist(), strict=True):
         if first == past:
             continue
-        if not out or (out[-1].name, out[-1].span) != (origin.name, origin.span):
+        kind = (origin.name, origin.span, tuple(origin.indices))
+        if kind != before:
+            before = kind
             close()
             out.append(Family(origin.name, origin.span, (), first))
         words = []
@@ -171,14 +174,16 @@ def families(origins: Sequence[Origin], start: Integers) -> tuple[Family, ...]:
 
 
 def _distinct(keys: list[Key | None]) -> tuple[Key, ...]:
-    """Each key once: elements without labels are numbered, and those that share theirs as well."""
+    """Each key once: elements without labels are numbered, and all of a family in which some share theirs."""
     if len(keys) == 1:
         return (keys[0] or (),)
+    if None not in keys and len(set(keys)) == len(keys):
+        return tuple(key or () for key in keys)
     numbers: dict[Key | None, int] = {}
     out: list[Key] = []
     for key in keys:
         number = numbers[key] = numbers.get(key, 0) + 1
-        out.append((number,) if key is None else key if number == 1 else (*key, number))
+        out.append((*(key or ()), number))
     return tuple(out)
 
 

@@ -38,11 +38,10 @@ def main():
             return 3
         model.solutions.load_from(found)
         value = pyo.value(expression)
+        print(f"{name} = {value:.9g} {unit}".rstrip())
         if expression is not OBJECTIVES[-1][2] and not isinstance(expression, (int, float)):
             # What comes next may not make this one worse.
             model.reached.add(expression <= value + 1e-7 * abs(value))
-    for name, unit, expression in OBJECTIVES:
-        print(f"{name} = {pyo.value(expression):.9g} {unit}".rstrip())
     placement = {}
     for name, nodes in NODES.items():
         chosen = max((d for d in DEVICES if (name, d) in on), key=lambda d: on[name, d].value or 0.0)
