@@ -22,6 +22,8 @@ Key = tuple[str | int, ...]
 
 _NEAR = 1e-9
 _IMPOSSIBLE = "impossible"
+#: Of what is impossible, so much is named.
+_MOST_NAMED = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +105,7 @@ class NamedProgram:
         yield f"minimize {self.goals[0]}"
         for goal in self.goals[1:]:
             yield f"then {goal}" + (" (not in this file: it holds one objective)" if only_first else "")
-        for text in self.impossible:
+        for text in self.impossible[:_MOST_NAMED]:
             yield f"no placement can satisfy {text}"
 
     def header(self, only_first: bool) -> Iterator[str]:

@@ -25,6 +25,8 @@ def main():
     parser.add_argument("--solver", default="appsi_highs", help="a solver that Pyomo knows (default: %(default)s)")
     parser.add_argument("--placement", metavar="FILE", help="write the placement as JSON, for placedsl evaluate")
     arguments = parser.parse_args()
+    if not pyo.SolverFactory(arguments.solver).available(exception_flag=False):
+        parser.error(f"Pyomo finds no solver '{arguments.solver}'")
     model.goal = pyo.Objective(expr=0.0)
     model.reached = pyo.ConstraintList()
     for name, unit, expression in OBJECTIVES:

@@ -28,6 +28,7 @@ class Read:
     names: tuple[str, ...]
     row_names: tuple[str, ...]
     optimum: float | str
+    values: tuple[float, ...] = ()
 
 
 def highs(path: str) -> Read:
@@ -47,7 +48,7 @@ def highs(path: str) -> Read:
     integers = sum(kind == highspy.HighsVarType.kInteger for kind in linear.integrality_)
     return Read(
         linear.num_col_, linear.num_row_, model.getNumNz(), integers, tuple(linear.col_names_),
-        tuple(linear.row_names_), found,
+        tuple(linear.row_names_), found, tuple(model.getSolution().col_value),
     )  # fmt: skip
 
 

@@ -147,6 +147,26 @@ def test_names_and_comments_are_those_of_the_spec() -> None:
     assert 'x["embed", "gpu[1]"] + x["embed", "gpu[2]"] + x["embed", "cpu"] == 1\n' in pyomo
 
 
+@pytest.mark.parametrize("name", ["inline", "training in parts", "gpipe", "implication", "traffic"])
+def test_names_tell_the_placement(name: str, tmp_path: Path) -> None:
+    """Who reads ``x[a,gpu[1]]`` = 1 off a solution has a placement of the value that the solver gives."""
+    spec, answer = solved(SPECS[name])
+    path = tmp_path / "program.mps"
+    path.write_text(spec.emit("mps"), encoding="utf-8")
+    found = read("highs", path)
+    ones = [column for column, value in zip(found.names, found.values, strict=True) if value > 0.5]
+    placement = dict(re.fullmatch(r"x\[(\w+),(.+)\]", column).groups() for column in ones if column.startswith("x["))
+    evaluation = spec.evaluate(placement)
+    assert not evaluation.violations
+    assert same(evaluation.objectives[0], answer.value)
+
+
+def test_rows_of_a_condition_are_named_by_what_it_ranges_over() -> None:
+    mps = loads(SPECS["implication"]).emit("mps")
+    assert " x[a,gpu[2]] if_so[gpu[2]] " in mps
+    assert " x[a,gpu[1]] if_so[gpu[2]] " not in mps
+
+
 def test_what_is_written_depends_on_the_spec_alone() -> None:
     for format_name in FORMATS:
         first = loads(SPECS["traffic"]).emit(format_name)
@@ -241,3 +261,13 @@ def test_a_column_without_bounds_is_told_for_cp_sat() -> None:
         spec.emit("cp-sat")
     assert caught.value.diagnostics[0].span is not None
     assert " spare.gpu_1 >= 0\n" in spec.emit("lp")
+
+
+def test_the_page_shows_what_is_written() -> None:
+    """Every line that docs/emit.md shows stands in the file or script, in this order."""
+    page = (EXAMPLES.parent / "docs" / "emit.md").read_text(encoding="utf-8")
+    for fence, format_name in (("lp", "lp"), ("python", "pyomo")):
+        (shown,) = re.findall(rf"^```{fence}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+        written = iter(load(EXAMPLES / "inline.place").emit(format_name).split("\n"))
+        for line in shown.rstrip("\n").split("\n"):
+            assert line == "…" or line in written, line
