@@ -84,10 +84,10 @@ class Spec:
 
         UsageError when there is no such format; InputError for what cannot be stated in it.
         """
-        from placedsl.export.formats import named
+        from placedsl.export.formats import get
         from placedsl.formulation import choose
 
-        write = named(format).write
+        write = get(format).write
         formulation = choose(self.problem, self.elaborated.checked_formulations())
         return "".join(line + "\n" for line in write(self.problem, formulation))
 

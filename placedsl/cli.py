@@ -151,9 +151,9 @@ def explain(spec: Path, solver: str | None, method: str | None, parameters: dict
 def emit(spec: Path, format_name: str, output: Path | None, parameters: dict[str, str]) -> int:
     """Write the program of SPEC as an LP or MPS file, or as a script for Pyomo, python-mip or CP-SAT."""
     from placedsl import api
-    from placedsl.export.formats import named
+    from placedsl.export.formats import get
 
-    named(format_name)
+    get(format_name)
     _write(None if output is None or str(output) == "-" else output, api.load(spec, parameters).emit(format_name))
     return 0
 

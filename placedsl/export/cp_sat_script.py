@@ -265,14 +265,15 @@ def _literal(calls: list[str], condition: int) -> str:
 
 
 def _goals(named: NamedProgram, costs: Sequence[Floats], program: IntegerProgram, calls: list[str]) -> Iterator[str]:
-    yield "# What is minimised, the most important first: name, unit, expression, scale, constant.  The expression is"
-    yield "# the objective multiplied by the scale; its value is the expression's over the scale, and the constant."
+    yield "# What is minimised, the most important first: name, unit, expression, scale, constant.  The value of each"
+    yield "# is that of its expression over the scale, and the constant."
     yield "OBJECTIVES = ["
     for goal, cost in zip(named.goals, costs, strict=True):
         scaled = integer_objective(cost, program.unknowns)
         column: Integers = scaled.column
         terms = products([calls[j] for j in column.tolist()], [str(c) for c in scaled.coefficient.tolist()])
         scale = scaled.multiplier * goal.factor
+        yield from comments([f"{goal} is multiplied by {number(scale)}"], "    #", plain=False)
         yield f"    ({literal(goal.name)}, {literal(goal.unit)},"
         lines = total("", terms or ["0"], f", {number(scale)}, {number(goal.constant)}),", _SUM)
         yield from ("     " + line for line in lines)

@@ -28,7 +28,7 @@ FORMATS: dict[str, Format] = {
 }
 
 
-def named(name: str) -> Format:
+def get(name: str) -> Format:
     """The format of that name; UsageError when there is none."""
     if name not in FORMATS:
         raise UsageError(f"there is no format '{name}'; {nearest(name, FORMATS)}")
