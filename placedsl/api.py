@@ -132,6 +132,18 @@ class Spec:
         comment = "\n".join(f"# {line}".rstrip() for line in analysis.rstrip().split("\n"))
         return elaborated(self.elaborated) + "\n" + comment + "\n"
 
+    def emit(self, format: str) -> str:
+        """The program as a text: an ``lp`` or ``mps`` file, or a script for ``pyomo``, ``mip`` or ``cp-sat``.
+
+        UsageError when there is no such format; InputError for what cannot be stated in it.
+        """
+        from placedsl.export.formats import get
+        from placedsl.formulation import choose
+
+        write = get(format).write
+        formulation = choose(self.problem, self.elaborated.checked_formulations())
+        return "".join(line + "\n" for line in write(self.problem, formulation))
+
 
 def load(path: str | Path, parameters: Mapping[str, str] | None = None, data: str | Path | None = None) -> Spec:
     """Read and check a ``.place`` file; InputError with every diagnostic when it cannot be used.

@@ -1,4 +1,4 @@
-"""The command line: ``placedsl solve | conflict | check | explain | evaluate | import | solvers | fmt | lsp``."""
+"""The command line: ``placedsl solve | conflict | check | explain | emit | evaluate | import | solvers | …``."""
 
 from __future__ import annotations
 
@@ -219,6 +219,23 @@ def explain(spec: Path, solver: str | None, method: str | None, parameters: dict
 
         text = coloured(text)
     click.echo(text, nl=False)
+    return 0
+
+
+@cli.command()
+@_SPEC
+@click.option("--to", "format_name", metavar="FORMAT", required=True, help="lp, mps, pyomo, mip or cp-sat.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Where to write it (else stdout)."
+)
+@_SET
+def emit(spec: Path, format_name: str, output: Path | None, parameters: dict[str, str]) -> int:
+    """Write the program of SPEC as an LP or MPS file, or as a script for Pyomo, python-mip or CP-SAT."""
+    from placedsl import api
+    from placedsl.export.formats import get
+
+    get(format_name)
+    _write(None if output is None or str(output) == "-" else output, api.load(spec, parameters).emit(format_name))
     return 0
 
 

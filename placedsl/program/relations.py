@@ -10,12 +10,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from placedsl import expressions as core
-from placedsl.diagnostics import Diagnostic, InputError
+from placedsl.diagnostics import Diagnostic, InputError, Span
 from placedsl.problem import Table
 from placedsl.program.affine import Affine, spread
 from placedsl.program.frames import ROOT, Columns, Frame
 from placedsl.program.joins import codes_of, conjuncts, join_keys, within
-from placedsl.program.program import Booleans, Floats, Integers
+from placedsl.program.program import Booleans, Floats, Integers, Origin
 from placedsl.program.universe import Universe
 
 #: The most combinations that are kept, and that are looked at to find them.
@@ -44,6 +44,12 @@ class Relations(ABC):
     @abstractmethod
     def value(self, node: core.Expression, frame: Frame) -> Affine:
         """A number, or a truth as 0 or 1."""
+
+    def origin_of(self, name: str, span: Span | None, frame: Frame) -> Origin:
+        """What comes from each row of a frame, under this name."""
+        labels = {k: self.universe.labels.get(sort, ()) for k, sort in frame.sorts.items() if k in frame.slots}
+        shown = {k: v for k, v in frame.slots.items() if labels[k] or frame.sorts[k] == "integer"}
+        return Origin(name, span, shown, labels)
 
     # frames
 
