@@ -1,4 +1,4 @@
-"""The command line: ``placedsl solve | check | explain | evaluate | import | solvers``."""
+"""The command line: ``placedsl solve | check | explain | evaluate | import | solvers | plugins``."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ _SPEC = click.argument("spec", type=click.Path(path_type=Path))
 _SET = click.option(
     "--set", "parameters", multiple=True, metavar="NAME=VALUE", callback=_settings, help="Give a parameter its value."
 )
-_SOLVER = click.option("--solver", metavar="NAME", help="auto, cp-sat, highs, pyomo[:NAME], mip or cvxpy.")
-_METHOD = click.option("--method", metavar="NAME", help="auto, dp or program.")
+_SOLVER = click.option("--solver", metavar="NAME", help="auto, cp-sat, highs, pyomo[:NAME], mip, cvxpy, a plug-in's.")
+_METHOD = click.option("--method", metavar="NAME", help="auto, dp, program, or a plug-in's.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -185,6 +185,7 @@ def import_(format_name: str, workload: Path, non_contiguous: bool, output: Path
 @cli.command()
 def solvers() -> int:
     """List the solvers: what is installed, which version, what each takes natively."""
+    from rich.markup import escape
     from rich.table import Table
 
     from placedsl.solvers.registry import installed
@@ -194,9 +195,33 @@ def solvers() -> int:
         table.add_column(heading)
     for features, version in installed():
         native = ", ".join(sorted(features.native)) or "linear rows"
-        table.add_row(
-            features.name, version or "not installed", native, "yes" if features.warm_start else "no", features.note
-        )
+        warm, note = "yes" if features.warm_start else "no", escape(features.note)
+        table.add_row(features.name, version or "not installed", native, warm, note)
+    _console().print(table)
+    return 0
+
+
+@cli.command(name="plugins")
+def plugins_() -> int:
+    """List the plug-ins, what brings each, and what is wrong with it.  Every one is imported for this."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from placedsl import plugins
+    from placedsl.graph.readers import READERS
+    from placedsl.language.library import constraint_definitions
+    from placedsl.request import METHODS
+    from placedsl.solvers.registry import BUILT_IN
+
+    taken = {"readers": READERS, "solvers": BUILT_IN, "algorithms": METHODS, "constraints": constraint_definitions()}
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for heading in ("kind", "name", "brought by", "remarks"):
+        table.add_column(heading)
+    for plugin, problem in plugins.listing(taken):
+        table.add_row(plugin.kind, escape(plugin.name), escape(plugin.distribution), escape(problem))
+    if not table.row_count:
+        click.echo("no plug-ins are installed; docs/plugins.md says what they are")
+        return 0
     _console().print(table)
     return 0
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from placedsl import expressions as core
+from placedsl import plugins
 from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
 from placedsl.formulation import Formulation
 from placedsl.graph.graph import Graph
@@ -47,18 +48,26 @@ class Elaborated:
     checked_formulations: Callable[[], list[Formulation]]
 
 
-def elaborate(module: syntax.Module, base: Path, overrides: Mapping[str, str] | None = None) -> Elaborated:
+def elaborate(
+    module: syntax.Module,
+    base: Path,
+    overrides: Mapping[str, str] | None = None,
+    held: Mapping[str, Source] | None = None,
+) -> Elaborated:
     """Check a parsed spec and read its data.  ``base``: the folder that file names are relative to.
 
-    ``overrides`` are parameter values as texts (``--set name=value``).  Raises InputError with every
+    ``overrides`` are parameter values as texts (``--set name=value``); ``held`` are texts of graph files, by name,
+    that are at hand without a file.  Raises InputError with every
     independent error, UsageError for an override of a parameter that does not exist.
     """
-    return _Elaboration(module, base, overrides or {}).run()
+    return _Elaboration(module, base, overrides or {}, held or {}).run()
 
 
 class _Elaboration:
-    def __init__(self, module: syntax.Module, base: Path, overrides: Mapping[str, str]) -> None:
-        self.module, self.base, self.overrides = module, base, overrides
+    def __init__(
+        self, module: syntax.Module, base: Path, overrides: Mapping[str, str], held: Mapping[str, Source]
+    ) -> None:
+        self.module, self.base, self.overrides, self.held = module, base, overrides, held
         self.source: Source = module.source
         self.found: list[Diagnostic] = []
         self.parameters: dict[str, Value] = {}
@@ -175,7 +184,7 @@ class _Elaboration:
                 self.constants.error(entry.name, f"a graph file has no '{entry.name.text}'",
                                      nearest(entry.name.text, ["time_unit", "format"]))  # fmt: skip
         try:
-            graph = read_graph(path, form)
+            graph = read_graph(self.held.get(statement.path.text, path), form)
         except InputError as problem:
             place = self.source.span(*statement.path.at)
             raise InputError(
@@ -290,7 +299,8 @@ class _Elaboration:
 
     def named_rules(self) -> list[tuple[syntax.Rule, Definition | None]]:
         """The rules with the definitions that they name; what is wrong without looking at the data is reported."""
-        known = self.definitions()
+        asked = [r.name.text for block in self.all(syntax.Subject) for r in block.rules if r.body is None]
+        known = library.with_plugins(self.definitions(), asked)
         out: list[tuple[syntax.Rule, Definition | None]] = []
         names: set[str] = set()
         for rule in [r for block in self.all(syntax.Subject) for r in block.rules]:
@@ -302,7 +312,7 @@ class _Elaboration:
             if rule.body is not None and name in known:
                 self.error(rule.name.at, f"'{name}' is the name of a built-in constraint", "choose another name")
             elif rule.body is None and name not in known:
-                hint = nearest(name, known)
+                hint = nearest(name, (*known, *plugins.names("constraints")))
                 if "did you mean" not in hint:
                     hint += "; one's own is written name: formula"
                 self.error(rule.name.at, f"there is no constraint '{name}'", hint)

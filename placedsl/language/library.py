@@ -7,11 +7,12 @@ from dataclasses import replace
 from functools import lru_cache
 
 from placedsl import expressions as core
+from placedsl import plugins
 from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
 from placedsl.formulation import Definition, Formulation, NamedRule, Variable
 from placedsl.language import syntax
 from placedsl.language.checking import Checker
-from placedsl.language.parsing import parse_file
+from placedsl.language.parsing import parse, parse_file
 from placedsl.language.vocabulary import Vocabulary
 from placedsl.resources import model_files
 
@@ -32,6 +33,25 @@ def constraint_definitions() -> dict[str, tuple[syntax.ConstraintDefinition, Sou
         for s in module.statements
         if isinstance(s, syntax.ConstraintDefinition)
     }
+
+
+def with_plugins(
+    known: dict[str, tuple[syntax.ConstraintDefinition, Source]], wanted: Iterable[str]
+) -> dict[str, tuple[syntax.ConstraintDefinition, Source]]:
+    """The known definitions and, for wanted names that are not among them, those that plug-ins bring."""
+    out = dict(known)
+    for name in wanted:
+        plugin = plugins.find("constraints", name) if name not in out else None
+        if plugin is None:
+            continue
+        given = plugin.load()
+        text = given if isinstance(given, str) else plugin.text(given)
+        module = parse(Source(f"<{plugin}>", text))
+        definitions = {s.name.text: s for s in module.statements if isinstance(s, syntax.ConstraintDefinition)}
+        if name not in definitions or len(definitions) < len(module.statements):
+            raise plugins.PluginError(f"{plugin} gives a text that does not hold 'constraint {name} = …' alone")
+        out[name] = definitions[name], module.source
+    return out
 
 
 def formulations(vocabulary: Vocabulary) -> list[Formulation]:

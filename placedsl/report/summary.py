@@ -14,6 +14,7 @@ from placedsl.units import DATA, NUMBER, TIME, Dimension, show
 
 _WORDS = {
     "optimal": "optimal", "gap_reached": "within the gap", "time_limit": "time limit", "interrupted": "interrupted",
+    "ended": "ended without a proof",
     "infeasible": "infeasible", "unbounded": "unbounded", "error": "error",
 }  # fmt: skip
 
