@@ -7,14 +7,28 @@ from placedsl.diagnostics import Diagnostic, InputError, LimitError, PlacedslErr
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from placedsl.api import Spec, load, loads
+    from placedsl.model import Model
+    from placedsl.results import Answer, Evaluation
 
-__all__ = ["Diagnostic", "InputError", "LimitError", "PlacedslError", "Spec", "UsageError", "load", "loads"]
+__all__ = [
+    "Answer", "Diagnostic", "Evaluation", "InputError", "LimitError", "Model", "PlacedslError", "Spec", "UsageError",
+    "load", "loads",
+]  # fmt: skip
+
+#: What is imported when it is first used, by module: importing placedsl alone takes no time.
+_LATER = {
+    "Answer": "results", "Evaluation": "results", "Model": "model", "Spec": "api", "load": "api", "loads": "api",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
-    """``load``, ``loads`` and ``Spec`` are imported when they are first used."""
-    if name in ("load", "loads", "Spec"):
-        from placedsl import api
+    """Import what stands in ``_LATER`` when it is first used."""
+    if name in _LATER:
+        from importlib import import_module
 
-        return getattr(api, name)
+        return getattr(import_module(f"placedsl.{_LATER[name]}"), name)
     raise AttributeError(f"module 'placedsl' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -13,9 +13,8 @@ from placedsl.problem import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from placedsl.answer import Answer
-    from placedsl.cost.evaluate import Evaluation
     from placedsl.incumbent import Progress
+    from placedsl.results import Answer, Evaluation
 
 
 class Spec:
@@ -43,22 +42,26 @@ class Spec:
     ) -> Answer:
         """Find a placement; what is None is as the spec's ``solve`` block says, else the default.
 
-        ``solver`` auto, cp-sat, highs, pyomo (or pyomo:NAME), mip, cvxpy; ``method`` auto, dp, program;
+        ``solver`` auto, cp-sat, highs, pyomo (or pyomo:NAME), mip, cvxpy; ``method`` auto, dp, program; of either also
+        what plug-ins bring;
         ``time_limit`` seconds; ``gap`` relative; ``progress`` hears (value, bound, seconds).
         """
         from placedsl.planner import solve
         from placedsl.request import Request
+        from placedsl.results import shown_answer
 
         request = Request(solver, method, time_limit, gap, workers, seed)
-        return solve(self.problem, self.elaborated.checked_formulations, request, progress, self.read_seconds)
+        found = solve(self.problem, self.elaborated.checked_formulations, request, progress, self.read_seconds)
+        return shown_answer(found)
 
     def evaluate(self, placement: Mapping[str, str] | Sequence[int]) -> Evaluation:
         """What a placement costs and violates: node id to device name, or one device position a node."""
         from placedsl.cost.evaluate import evaluate
         from placedsl.placement import positions
+        from placedsl.results import shown_evaluation
 
         given = positions(self.problem, placement) if isinstance(placement, Mapping) else list(placement)
-        return evaluate(self.problem, given)
+        return shown_evaluation(self.problem, evaluate(self.problem, given))
 
     def check(self) -> None:
         """Ground the problem as solving would; InputError for what cannot be stated, as a product of two loads."""
@@ -79,6 +82,25 @@ class Spec:
         comment = "\n".join(f"# {line}".rstrip() for line in analysis.rstrip().split("\n"))
         return elaborated(self.elaborated) + "\n" + comment + "\n"
 
+    def __repr__(self) -> str:
+        problem = self.problem
+        counts = (
+            f"{problem.graph.nodes} nodes, {len(problem.machine.devices)} devices, {len(problem.rules)} constraints"
+        )
+        return (
+            f"<Spec {problem.name.strip('<>')}: {counts}; minimize {' then '.join(o.name for o in problem.objectives)}>"
+        )
+
+    def __rich__(self) -> str:
+        from rich.markup import escape
+
+        return escape(repr(self))
+
+    def _repr_html_(self) -> str:
+        from placedsl.report.notebook import spec_html
+
+        return spec_html(self.problem)
+
 
 def load(path: str | Path, parameters: Mapping[str, str] | None = None) -> Spec:
     """Read and check a ``.place`` file; InputError with every diagnostic when it cannot be used.
@@ -87,14 +109,22 @@ def load(path: str | Path, parameters: Mapping[str, str] | None = None) -> Spec:
     """
     began = time.monotonic()
     path = Path(path)
-    return _spec(read_source(path), path.parent, parameters, began)
+    return spec_of(read_source(path), path.parent, parameters, began=began)
 
 
 def loads(text: str, folder: str | Path = ".", parameters: Mapping[str, str] | None = None) -> Spec:
     """Read and check a spec from a text; ``folder`` is where its file names start from."""
-    return _spec(Source("<text>", text), Path(folder), parameters, time.monotonic())
+    return spec_of(Source("<text>", text), Path(folder), parameters)
 
 
-def _spec(source: Source, folder: Path, parameters: Mapping[str, str] | None, began: float) -> Spec:
-    elaborated = elaborate(parse(source), folder, parameters)
+def spec_of(
+    source: Source,
+    folder: Path,
+    parameters: Mapping[str, str] | None = None,
+    held: Mapping[str, Source] | None = None,
+    began: float | None = None,
+) -> Spec:
+    """The checked spec of a source; ``held``: texts of graph files by name, ``began``: when reading began."""
+    began = time.monotonic() if began is None else began
+    elaborated = elaborate(parse(source), folder, parameters, held)
     return Spec(elaborated, time.monotonic() - began)
