@@ -84,12 +84,9 @@ class Spec:
 
     def __repr__(self) -> str:
         problem = self.problem
-        counts = (
-            f"{problem.graph.nodes} nodes, {len(problem.machine.devices)} devices, {len(problem.rules)} constraints"
-        )
-        return (
-            f"<Spec {problem.name.strip('<>')}: {counts}; minimize {' then '.join(o.name for o in problem.objectives)}>"
-        )
+        counts = f"{problem.graph.nodes} nodes, {len(problem.machine.devices)} devices"
+        goals = " then ".join(o.name for o in problem.objectives)
+        return f"<Spec {problem.name.strip('<>')}: {counts}, {len(problem.rules)} constraints; minimize {goals}>"
 
     def __rich__(self) -> str:
         from rich.markup import escape

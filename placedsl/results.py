@@ -65,7 +65,7 @@ class Answer(answers.Answer):
         ]
 
     def graph(self) -> Any:
-        """A ``networkx.DiGraph``: nodes with ``device``, ``time``, ``memory``, ``name``, ``backward`` and the attributes
+        """A ``networkx.DiGraph``: nodes with ``device``, ``time``, ``memory``, ``name``, ``backward`` and attributes
         of the graph, edges with ``bytes`` and ``time``.
 
         ``time`` of an edge is what writing its tensor from the one device and reading it on the other takes, 0 within a
