@@ -7,11 +7,9 @@ says what each object must be.  What is built in keeps its name; a name that two
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib import metadata
 from typing import Any, TypeVar
 
@@ -118,21 +116,13 @@ def listing(built_in: Mapping[str, Collection[str]]) -> list[tuple[Plugin, str]]
 
 
 def _all(kind: str) -> tuple[Plugin, ...]:
-    return _found(tuple(sys.path)).get(kind, ())
-
-
-@lru_cache(maxsize=4)
-def _found(_path: tuple[str, ...]) -> dict[str, tuple[Plugin, ...]]:
-    """By kind, what the distributions on this search path offer, sorted."""
-    out = {}
-    for kind in KINDS:
-        found = []
-        for entry in metadata.entry_points(group=f"placedsl.{kind}"):
-            home = entry.dist
-            distribution = f"{home.name} {home.version}" if home is not None else "an unknown distribution"
-            found.append(Plugin(kind, entry.name, distribution, entry))
-        out[kind] = tuple(sorted(found, key=lambda p: (p.name, p.distribution)))
-    return out
+    """What the installed distributions offer, sorted.  Looked up each time: a notebook may install one meanwhile."""
+    found = []
+    for entry in metadata.entry_points(group=f"placedsl.{kind}"):
+        home = entry.dist
+        distribution = f"{home.name} {home.version}" if home is not None else "an unknown distribution"
+        found.append(Plugin(kind, entry.name, distribution, entry))
+    return tuple(sorted(found, key=lambda p: (p.name, p.distribution)))
 
 
 def _reason(problem: Exception) -> str:
