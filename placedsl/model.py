@@ -188,9 +188,7 @@ class Model:
         """UsageError where a parameter would stand for the attribute that the condition of a set asks for."""
         both = sorted(self._parameters & self._asked)
         if both:
-            raise UsageError(
-                f"'{both[0]}' is a parameter, and an attribute in the condition of a set: rename the parameter"
-            )
+            raise UsageError(f"'{both[0]}' is a parameter, and an attribute that a set asks for: rename the parameter")
 
     def _lines(self) -> list[tuple[str, Place | None]]:
         """The text line by line, each with the place that it was built at."""
