@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from importlib import metadata
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from placedsl.diagnostics import PlacedslError, UsageError, nearest
+
+if TYPE_CHECKING:
+    from importlib import metadata
 
 KINDS = ("readers", "solvers", "algorithms", "constraints", "exporters")
 T = TypeVar("T")
@@ -117,6 +119,8 @@ def listing(built_in: Mapping[str, Collection[str]]) -> list[tuple[Plugin, str]]
 
 def _all(kind: str) -> tuple[Plugin, ...]:
     """What the installed distributions offer, sorted.  Looked up each time: a notebook may install one meanwhile."""
+    from importlib import metadata
+
     found = []
     for entry in metadata.entry_points(group=f"placedsl.{kind}"):
         home = entry.dist

@@ -59,7 +59,7 @@ def _extreme(operator: str, what: str, of: tuple[Any, ...]) -> Term:
     if len(of) == 1:
         binders, body = ranged(of[0], what)
         return Quantified(ATOM, f"{operator}(", binders, term(body), ")", False)
-    return quantity(operator, *of)
+    return _number(operator, *of)
 
 
 def convex(generator: Any) -> Term:
@@ -76,37 +76,44 @@ def if_then_else(condition: Any, then: Any, otherwise: Any) -> Term:
 
 def quantity(name: str, *arguments: Any) -> Term:
     """``name(a, b)``, or ``name`` without arguments: any quantity of the vocabulary."""
-    if not arguments:
-        return named(name)
-    parts: list[Any] = [f"{name}(", (term(arguments[0]), LOOSE)]
-    for argument in arguments[1:]:
-        parts += [", ", (term(argument), LOOSE)]
-    return Term(ATOM, *parts, ")", condition=None)
+    return _call(name, arguments, None) if arguments else named(name)
+
+
+def _number(name: str, *arguments: Any) -> Term:
+    """A quantity that is a number for sure, and no condition."""
+    return _call(name, arguments, False)
+
+
+def _call(name: str, arguments: tuple[Any, ...], condition: bool | None) -> Term:
+    parts: list[Any] = [f"{name}("]
+    for i, argument in enumerate(arguments):
+        parts += [", "] * (i > 0) + [(term(argument), LOOSE)]
+    return Term(ATOM, *parts, ")", condition=condition)
 
 
 def load(device: Any) -> Term:
     """Busy time of a device for one sample."""
-    return quantity("load", device)
+    return _number("load", device)
 
 
 def forward_load(device: Any) -> Term:
     """Busy time of a device in a forward pass (schedule gpipe)."""
-    return quantity("forward_load", device)
+    return _number("forward_load", device)
 
 
 def backward_load(device: Any) -> Term:
     """Busy time of a device in a backward pass (schedule gpipe)."""
-    return quantity("backward_load", device)
+    return _number("backward_load", device)
 
 
 def memory(device: Any) -> Term:
     """Bytes that a device's nodes occupy."""
-    return quantity("memory", device)
+    return _number("memory", device)
 
 
 def traffic(source: Any, target: Any) -> Term:
     """Size of the tensors that are made on the first device and read on the second."""
-    return quantity("traffic", source, target)
+    return _number("traffic", source, target)
 
 
 def readers(tensor: Any) -> Set:
