@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from placedsl import plugins
 from placedsl.diagnostics import UsageError, nearest
 from placedsl.export import cp_sat_script, lp, mip_script, mps, pyomo_script
 from placedsl.formulation import Formulation
@@ -28,8 +29,8 @@ FORMATS: dict[str, Format] = {
 }
 
 
-def get(name: str) -> Format:
-    """The format of that name; UsageError when there is none."""
-    if name not in FORMATS:
-        raise UsageError(f"there is no format '{name}'; {nearest(name, FORMATS)}")
-    return FORMATS[name]
+def known(name: str) -> None:
+    """UsageError where a name is neither a format nor an exporter of a plug-in."""
+    if name not in FORMATS and plugins.find("exporters", name) is None:
+        names = (*FORMATS, *plugins.names("exporters"))
+        raise UsageError(f"there is no format '{name}'; {nearest(name, names)}")

@@ -112,6 +112,8 @@ class _Elaboration:
             s for s in self.texts.statements if isinstance(s, syntax.Define | syntax.ConstraintDefinition)
         ]
         self.definitions |= rules.definitions(defined, self.all(syntax.Formulation), self.found)
+        asked = [r.name.text for block in self.all(syntax.Subject) for r in block.rules if r.body is None]
+        self.definitions |= library.from_plugins(name for name in asked if name not in self.definitions)
         named = rules.named(self.all(syntax.Subject), self.definitions, self.found)
         if graph is None:
             inline = self.all(syntax.GraphInline)

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from placedsl.diagnostics import Diagnostic, InputError, nearest
+from placedsl import plugins
+from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
 from placedsl.formulation import Definition, Formulation, NamedRule
 from placedsl.language import scope, syntax
 from placedsl.language.checking import Checker
 from placedsl.language.extending import extended
-from placedsl.language.parsing import parse_file
+from placedsl.language.parsing import parse, parse_file
 from placedsl.language.settings import SCHEDULES
 from placedsl.language.variables import variable
 from placedsl.language.vocabulary import Family, Value, Vocabulary
@@ -30,6 +31,23 @@ def constraint_definitions() -> dict[str, syntax.ConstraintDefinition]:
     return {
         s.name.text: s for module in modules() for s in module.statements if isinstance(s, syntax.ConstraintDefinition)
     }
+
+
+def from_plugins(wanted: Iterable[str]) -> dict[str, syntax.ConstraintDefinition]:
+    """The constraints by these names that plug-ins bring."""
+    out: dict[str, syntax.ConstraintDefinition] = {}
+    for name in wanted:
+        plugin = plugins.find("constraints", name)
+        if plugin is None:
+            continue
+        given = plugin.load()
+        text = given if isinstance(given, str) else plugin.text(given)
+        module = parse(Source(f"<{plugin}>", text))
+        definitions = {s.name.text: s for s in module.statements if isinstance(s, syntax.ConstraintDefinition)}
+        if name not in definitions or len(definitions) < len(module.statements):
+            raise plugins.PluginError(f"{plugin} gives a text that does not hold 'constraint {name} = …' alone")
+        out[name] = definitions[name]
+    return out
 
 
 def models() -> dict[str, syntax.Formulation]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from placedsl import expressions as core
+from placedsl import plugins
 from placedsl.diagnostics import Diagnostic, nearest
 from placedsl.language import library, syntax
 from placedsl.language.checking import Checker
@@ -67,7 +68,7 @@ def named(
         elif rule.body is not None:
             out.append((rule, None))
         elif definition is None:
-            hint = nearest(name, constraints)
+            hint = nearest(name, (*constraints, *plugins.names("constraints")))
             if "did you mean" not in hint:
                 hint += "; one's own is written name: formula"
             error(rule.name, f"there is no constraint '{name}'", hint)

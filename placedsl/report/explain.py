@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from placedsl import plugins
 from placedsl.algorithms import contiguous
 from placedsl.formulation import Formulation, choose
 from placedsl.lowering.lower import lower
 from placedsl.problem import Problem
 from placedsl.program.build import build
-from placedsl.request import Request, settled, solvers_for
+from placedsl.request import METHODS, Request, methods, settled, solvers_for
 from placedsl.solvers.registry import get
 
 
@@ -64,11 +65,25 @@ def explain(problem: Problem, formulations: Callable[[], Iterable[Formulation]],
         + (f", largest big-M {note.big_m:.6g}" if note.big_m not in (0.0, 1.0) else "")
         for note in lowered.notes
     ]
+    named = chosen.method not in METHODS
+    tried = [str(chosen.method)] if named else list(methods()[len(METHODS) :]) if chosen.method == "auto" else []
+    for algorithm in tried:
+        plugin, against = _fit(algorithm, problem)
+        lines += ["", plugin, *([f"  does not fit: {reason}" for reason in against] or ["  fits"])]
     path = f"program with {name}" if program else "dynamic programming"
     if program and chosen.method == "auto" and not fit.against:
         path = f"dynamic programming, whose placement is the answer if it satisfies the rest; else {path}"
-    lines += ["", f"path taken: {path}"]
+    lines += ["", f"path taken: {chosen.method if named else path}"]
     return "\n".join(lines) + "\n"
+
+
+def _fit(name: str, problem: Problem) -> tuple[str, Sequence[str]]:
+    """What brings an algorithm of a plug-in, and why it does not fit (empty: it does)."""
+    plugin = plugins.get("algorithms", name, METHODS)
+    try:
+        return str(plugin), plugin.call(plugin.load("fits", "solve").fits, problem)
+    except plugins.PluginError as error:
+        return str(plugin), [str(error)]
 
 
 def _class(problem: Problem, members: np.ndarray) -> str:

@@ -15,8 +15,10 @@ from placedsl.units import DATA, NUMBER, TIME, Dimension, show
 
 #: So many values of one variable are shown.
 _MOST_SHOWN = 12
-_WORDS = {
+#: Terminations in words.
+WORDS = {
     "optimal": "optimal", "gap_reached": "within the gap", "time_limit": "time limit", "interrupted": "interrupted",
+    "ended": "ended without a proof",
     "infeasible": "infeasible", "unbounded": "unbounded", "error": "error",
 }  # fmt: skip
 
@@ -33,7 +35,7 @@ def print_answer(answer: Answer, console: Console) -> None:
     problem = answer.problem
     path = f"{answer.method}" + (f", {answer.solver}" if answer.solver else "")
     by = f" ({path}, {answer.seconds['total']:.2f} s)" if answer.method != "none" else ""
-    console.print(f"[bold]{_WORDS[answer.termination]}[/bold]{by}: {answer.message}", highlight=False)
+    console.print(f"[bold]{WORDS[answer.termination]}[/bold]{by}: {answer.message}", highlight=False)
     if answer.evaluation is None:
         if math.isfinite(answer.bound) and answer.termination != "infeasible":
             console.print(

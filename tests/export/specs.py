@@ -39,6 +39,21 @@ def _with(rules: str, objective: str = "time_per_sample", graph: str = _GRAPH) -
     return f"{graph}minimize {objective}\n" + (f"subject to\n    {rules}\n" if rules else "")
 
 
+#: One of the two nodes that must share a device runs on the host only, and the other is pinned to the accelerator.
+NEVER = """
+graph {
+    node a { time = {accelerator: 4 ms, host: 9 ms}, layer = 1 }
+    node b { time = {host: 6 ms}, layer = 1 }
+}
+device gpu: accelerator
+device cpu: host
+interconnect { bandwidth = 1 GiB/s }
+minimize devices_used
+subject to
+    colocated by layer
+    false: a on gpu
+"""
+
 SPECS = {
     "inline": (EXAMPLES / "inline.place").read_text(encoding="utf-8"),
     "no rules": _with(""),
@@ -62,7 +77,7 @@ SPECS = {
     "constant in turn": _with("memory\n    contiguous", "time_per_sample + 1 ms then 2 * devices_used + 3"),
     "infeasible": _with("memory\n    much: forall d in gpu: memory(d) >= 5 GiB"),
     "impossible": _with("memory\n    none: count(v in nodes: v on cpu) + 1 <= 0"),
-    "never": _with("memory\n    false: forall v in nodes: v.memory >= 2 GiB"),
+    "never": NEVER,
     "nobody can": _with("small: forall v in nodes, d in gpu where v.memory >= 2 GiB: not (v on d)\n"
                         "    host: forall v in nodes: not (v on cpu)"),
 }  # fmt: skip

@@ -95,8 +95,12 @@ def test_scripts(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_random_specs(seed: int, tmp_path: Path) -> None:
-    for text in (random_spec(seed), random_formulas(seed)):
-        spec, answer = solved(text)
+    for text in (random_spec(seed), random_formulas(seed), random_algebra(seed)):
+        try:
+            spec, answer = solved(text)
+        except InputError as problem:
+            assert "is false whatever the placement" in str(problem)
+            continue
         files_agree(spec, answer, tmp_path)
         script_agrees(spec, answer, SCRIPTS[seed % 3], tmp_path)
 
@@ -123,7 +127,7 @@ def test_what_is_impossible_is_named() -> None:
     """No row that cannot hold is dropped: the file says which, and holds a row that contradicts a bound."""
     spec = loads(SPECS["never"])
     for format_name in FORMATS:
-        assert "no placement can satisfy false[v=e]" in spec.emit(format_name), format_name
+        assert "no placement can satisfy false" in spec.emit(format_name), format_name
     assert re.search(r"^ impossible: \+ impossible >= 1$", spec.emit("lp"), re.MULTILINE)
     assert re.search(r"^ impossible = 0$", spec.emit("lp"), re.MULTILINE)
     assert "impossible" not in loads(SPECS["inline"]).emit("lp")
