@@ -7,8 +7,8 @@ The program is max_load without contiguity (Tarnawski et al. 2020, Figure 6) ove
 accelerators and a host.  Every layer goes from the data in memory to a matrix in memory (rows, columns, coefficients):
 here grounding and lowering; in Pyomo the model and its standard form; in python-mip the model (which holds CBC's
 matrix); in CVXPY the canonical data of the problem; in linopy the model and its matrix.  CVXPY and linopy are written
-with sparse selections and labelled arrays, as their users would.  Each measurement has a process of its own; memory is its
-peak above what was resident before.  A layer that took more than a minute is not asked for the next size.
+with sparse selections and labelled arrays, as their users would.  Each measurement has a process of its own; memory is
+its peak above what was resident before.  A layer that took more than a minute is not asked for the next size.
 """
 
 from __future__ import annotations
