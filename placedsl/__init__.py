@@ -7,12 +7,17 @@ from placedsl.diagnostics import Diagnostic, InputError, LimitError, PlacedslErr
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from placedsl.api import Spec, load, loads
+    from placedsl.language.layout import formatted as format
 
-__all__ = ["Diagnostic", "InputError", "LimitError", "PlacedslError", "Spec", "UsageError", "load", "loads"]
+__all__ = ["Diagnostic", "InputError", "LimitError", "PlacedslError", "Spec", "UsageError", "format", "load", "loads"]
 
 
 def __getattr__(name: str) -> object:
-    """``load``, ``loads`` and ``Spec`` are imported when they are first used."""
+    """``load``, ``loads``, ``Spec`` and ``format`` are imported when they are first used."""
+    if name == "format":
+        from placedsl.language.layout import formatted
+
+        return formatted
     if name in ("load", "loads", "Spec"):
         from placedsl import api
 

@@ -15,8 +15,10 @@ from placedsl.problem import Problem
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from placedsl.answer import Answer
+    from placedsl.conflicts.conflict import Conflict
     from placedsl.cost.evaluate import Evaluation
     from placedsl.incumbent import Progress
+    from placedsl.sensitivity.why import Why
 
 
 class Spec:
@@ -53,6 +55,49 @@ class Spec:
         request = Request(solver, method, time_limit, gap, workers, seed)
         return solve(self.problem, self.elaborated.checked_formulations, request, progress, self.read_seconds)
 
+    def conflict(
+        self,
+        *,
+        by_instance: bool = False,
+        infeasible: bool = False,
+        solver: str | None = None,
+        time_limit: float | None = None,
+        workers: int | None = None,
+        seed: int | None = None,
+    ) -> Conflict | None:
+        """Which constraints cannot hold together, and what would repair it; None when there is a placement.
+
+        ``by_instance``: down to the instances of each; ``infeasible``: solving has proven already that there is no
+        placement.  LimitError when the time limit was reached before that was known.
+        """
+        from placedsl.conflicts.conflict import find
+        from placedsl.request import Request
+
+        request = Request(solver=solver, time_limit=time_limit, workers=workers, seed=seed)
+        return find(
+            self.problem, self.elaborated.checked_formulations, request, infeasible=infeasible, by_instance=by_instance
+        )
+
+    def why(
+        self,
+        answer: Answer,
+        *,
+        solver: str | None = None,
+        method: str | None = None,
+        time_limit: float | None = None,
+        workers: int | None = None,
+        seed: int | None = None,
+    ) -> Why:
+        """What binds on an answer's placement, its bottleneck, and what further devices or memory would bring.
+
+        The changed problems are solved one by one; ``time_limit`` is in seconds for each (None: 10).
+        """
+        from placedsl.request import Request
+        from placedsl.sensitivity.why import why
+
+        request = Request(solver, method, time_limit, None, workers, seed)
+        return why(answer, self.elaborated.checked_formulations, request)
+
     def evaluate(
         self, placement: Mapping[str, str] | Sequence[int], variables: Mapping[str, object] | None = None
     ) -> Evaluation:
@@ -70,10 +115,12 @@ class Spec:
         """Ground the problem as solving would; InputError for what cannot be stated, as a product of two loads."""
         from placedsl.formulation import choose
         from placedsl.program.build import build
+        from placedsl.program.contradiction import refuse_contradictions
         from placedsl.request import Request, settled
 
         settled(self.problem, Request())
-        build(self.problem, choose(self.problem, self.elaborated.checked_formulations()))
+        formulation = choose(self.problem, self.elaborated.checked_formulations())
+        refuse_contradictions(self.problem, formulation, build(self.problem, formulation))
 
     def explain(self, *, solver: str | None = None, method: str | None = None) -> str:
         """The elaborated spec, and which path will be taken and why."""

@@ -1,4 +1,4 @@
-"""The command line: ``placedsl solve | check | explain | evaluate | import | solvers``."""
+"""The command line: ``placedsl solve | conflict | check | explain | evaluate | import | solvers | fmt | lsp``."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ import math
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from placedsl.commands import editing
 from placedsl.diagnostics import Diagnostic, InputError, PlacedslError, UsageError
+
+if TYPE_CHECKING:
+    from placedsl.api import Spec
+    from placedsl.conflicts.conflict import Conflict
 
 _EXIT_FAULT = 70
 _EXIT_USAGE = 2
@@ -82,6 +87,11 @@ def cli() -> None:
 @click.option("--json", "json_file", metavar="FILE", help="Write the answer as JSON to a file, or to stdout (-).")
 @click.option("--picture", type=click.Path(path_type=Path), metavar="FILE", help="Draw the answer (svg, png, pdf).")
 @click.option("--quiet", is_flag=True, help="No progress.")
+@click.option(
+    "--explain-conflict/--no-conflict", "by_instance", default=None,
+    help="Where nothing is feasible: which instances of the constraints conflict; or do not look for a conflict.",
+)  # fmt: skip
+@click.option("--why", is_flag=True, help="What binds, the bottleneck, and what more devices or memory would bring.")
 def solve(
     spec: Path,
     parameters: dict[str, str],
@@ -89,14 +99,19 @@ def solve(
     json_file: str | None,
     picture: Path | None,
     quiet: bool,
+    by_instance: bool | None,
+    why: bool,
     **wanted: Any,
 ) -> int:
     """Find a placement for SPEC."""
     from placedsl import api
     from placedsl.report import picture as pictures
+    from placedsl.report.conflict import print_conflict
     from placedsl.report.document import document
     from placedsl.report.progress import ProgressLine
     from placedsl.report.summary import print_answer
+    from placedsl.report.why import print_why
+    from placedsl.sensitivity.why import EACH
 
     loaded = api.load(spec, parameters, data)
     target = None if json_file in (None, "-") else Path(str(json_file))
@@ -108,14 +123,68 @@ def solve(
         pictures.check(picture)
     with ProgressLine(loaded.problem.objectives[0], quiet) as line:
         answer = loaded.solve(progress=line.update, **wanted)
-    if json_file is not None:
-        text = json.dumps(document(answer), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        _write(target, text)
     if json_file != "-":
         print_answer(answer, _console())
+    conflict = reasons = None
+    if why and answer.placement is not None:
+        with contextlib.suppress(KeyboardInterrupt):
+            chosen = {k: wanted[k] for k in ("solver", "method", "workers", "seed")}
+            reasons = loaded.why(answer, time_limit=min(EACH, wanted["time_limit"] or math.inf), **chosen)
+    if reasons is not None and json_file != "-":
+        print_why(reasons, _console())
+    if answer.termination == "infeasible" and by_instance is not False:
+        conflict = _conflict(loaded, bool(by_instance), wanted)
+    if conflict is not None and json_file != "-":
+        print_conflict(conflict, _console())
+    if json_file is not None:
+        text = json.dumps(document(answer, conflict, reasons), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        _write(target, text)
     if picture is not None and answer.placement is not None:
         pictures.draw(answer, picture)
     return answer.exit_code
+
+
+def _conflict(loaded: Spec, by_instance: bool, wanted: dict[str, Any]) -> Conflict | None:
+    """The conflict of a spec that has no placement, within a time of its own; None when the user stops the search."""
+    from placedsl.conflicts.conflict import LONG, SHORT
+
+    given = wanted["time_limit"] or math.inf
+    limit = min(given, LONG if by_instance else SHORT)
+    with contextlib.suppress(KeyboardInterrupt):
+        return loaded.conflict(
+            by_instance=by_instance, infeasible=True, time_limit=limit,
+            solver=wanted["solver"], workers=wanted["workers"], seed=wanted["seed"],
+        )  # fmt: skip
+    return None
+
+
+@cli.command()
+@_SPEC
+@_SOLVER
+@click.option("--instances", "by_instance", is_flag=True, help="Down to the instances of each constraint.")
+@click.option("--time-limit", type=_Quantity("time", "60s or '10 min'"), help="As in 60s or '10 min'.")
+@click.option("--workers", type=click.IntRange(min=1), help="Threads that the solver may use.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of whatever is random.")
+@_SET
+@_DATA
+@click.option("--json", "json_file", metavar="FILE", help="Write the conflict as JSON to a file, or to stdout (-).")
+def conflict(spec: Path, parameters: dict[str, str], data: Path | None, json_file: str | None, **wanted: Any) -> int:
+    """Say which constraints of SPEC cannot hold together, and what would repair it."""
+    from placedsl import api
+    from placedsl.report.conflict import print_conflict
+    from placedsl.report.document import conflict_document
+
+    found = api.load(spec, parameters, data).conflict(**wanted)
+    if json_file is not None:
+        told = None if found is None else conflict_document(found)
+        _write(None if json_file == "-" else Path(json_file), json.dumps(told, indent=2, ensure_ascii=False) + "\n")
+    if found is None:
+        if json_file != "-":
+            click.echo(f"{spec}: there is a placement; nothing conflicts")
+        return 0
+    if json_file != "-":
+        print_conflict(found, _console())
+    return 3
 
 
 @cli.command()
@@ -144,7 +213,12 @@ def explain(spec: Path, solver: str | None, method: str | None, parameters: dict
     """Print the elaborated SPEC, which path will be taken and why the others were not, and sizes."""
     from placedsl import api
 
-    click.echo(api.load(spec, parameters, data).explain(solver=solver, method=method), nl=False)
+    text = api.load(spec, parameters, data).explain(solver=solver, method=method)
+    if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
+        from placedsl.report.pygments_lexer import coloured
+
+        text = coloured(text)
+    click.echo(text, nl=False)
     return 0
 
 
@@ -210,6 +284,10 @@ def solvers() -> int:
         )
     _console().print(table)
     return 0
+
+
+cli.add_command(editing.fmt)
+cli.add_command(editing.lsp)
 
 
 def _console() -> Any:

@@ -23,6 +23,7 @@ from placedsl.incumbent import SAME, Incumbent, Progress
 from placedsl.lowering.lower import lower
 from placedsl.problem import Problem
 from placedsl.program.build import Grounded, build
+from placedsl.program.contradiction import refuse_contradictions
 from placedsl.program.program import LinearProgram
 from placedsl.request import Request, settled, solvers_for
 from placedsl.solvers.interface import Budget, Outcome
@@ -209,7 +210,9 @@ class _Run:
         names = solvers_for(self.problem, self.request.solver)
         self.method, self.solver = "program", names[0]
         start = time.monotonic()
-        grounded = build(self.problem, choose(self.problem, self.formulations()))
+        formulation = choose(self.problem, self.formulations())
+        grounded = build(self.problem, formulation)
+        refuse_contradictions(self.problem, formulation, grounded)
         self.build_seconds += time.monotonic() - start
         for name, further in zip(names, (*names[1:], ""), strict=True):
             self.solver = name

@@ -47,6 +47,19 @@ def oriented(graph: Graph, groups: list[Integers]) -> tuple[Integers, Integers, 
     return before, after, orientation if graph.backward.any() else ""
 
 
+def times(graph: Graph, machine: Machine, device: int) -> Floats:
+    """Running times on one device: given for it, its family, or its kind; else not supported."""
+    d = machine.devices[device]
+    for key in (d.name, d.family, d.kind):
+        if key in graph.time:
+            own = np.asarray(graph.time[key], dtype=float)
+            for wider in (d.family, d.kind):
+                if wider in graph.time and wider != key:
+                    own = np.where(np.isinf(own), graph.time[wider], own)
+            return own
+    return np.full(graph.nodes, np.inf)
+
+
 def transfers(graph: Graph, machine: Machine, source: Source) -> tuple[Floats, Floats, list[Diagnostic]]:
     """Time to move each tensor between RAM and each device (t x D), tensor sizes, and what is missing.
 

@@ -16,7 +16,7 @@ from placedsl.formulation import Formulation
 from placedsl.graph.graph import Graph
 from placedsl.graph.readers import read as read_graph
 from placedsl.language import deployment, library, parameters, rules, settings, syntax, tables
-from placedsl.language.assemble import graph_in_seconds, labels_of, oriented, transfers
+from placedsl.language.assemble import graph_in_seconds, labels_of, oriented, times, transfers
 from placedsl.language.checking import Checker
 from placedsl.language.given import Given
 from placedsl.language.imports import first_at, imported
@@ -47,18 +47,25 @@ class Elaborated:
     checked_formulations: Callable[[], list[Formulation]]
 
 
-def elaborate(module: syntax.Module, base: Path, given: Given | None = None) -> Elaborated:
+def elaborate(
+    module: syntax.Module,
+    base: Path,
+    given: Given | None = None,
+    read: Callable[[Path, str | None], Graph] = read_graph,
+) -> Elaborated:
     """Check a parsed spec and read its data.  ``base``: the folder that file names are relative to.
 
-    ``given`` are parameter values from outside.  Raises InputError with every independent error, UsageError for a
-    value on the command line of a parameter that does not exist.
+    ``given`` are parameter values from outside; ``read`` reads a graph file of a format.  Raises InputError with every
+    independent error, UsageError for a value on the command line of a parameter that does not exist.
     """
-    return _Elaboration(module, base, given or Given()).run()
+    return _Elaboration(module, base, given or Given(), read).run()
 
 
 class _Elaboration:
-    def __init__(self, module: syntax.Module, base: Path, given: Given) -> None:
-        self.module, self.given = module, given
+    def __init__(
+        self, module: syntax.Module, base: Path, given: Given, read: Callable[[Path, str | None], Graph]
+    ) -> None:
+        self.module, self.given, self.read = module, given, read
         self.source: Source = module.source
         self.found: list[Diagnostic] = []
         self.texts = imported(module, base, self.found)
@@ -135,7 +142,7 @@ class _Elaboration:
         transfer, size, missing = transfers(graph, machine, self.source)
         self.found += [] if self.found else missing
         self.fail()
-        time = np.column_stack([_times(graph, machine, i) for i in range(len(machine.devices))])
+        time = np.column_stack([times(graph, machine, i) for i in range(len(machine.devices))])
         self.unsupported(graph, time)
         self.fail()
         groups = {name: labels_of(graph, name) for name in _partitioned(checked, objectives, sets, own)}
@@ -232,7 +239,7 @@ class _Elaboration:
                 self.constants.error(entry.name, f"a graph file has no '{entry.name.text}'",
                                      nearest(entry.name.text, ["time_unit", "format"]))  # fmt: skip
         try:
-            graph = read_graph(path, form)
+            graph = self.read(path, form)
         except InputError as problem:
             place = statement.path.at.span
             raise InputError(
@@ -365,16 +372,3 @@ def _partitioned(
     named = {part.name for part in parts if isinstance(part, core.NamedSet)}
     by = {name.partition(":")[2] for name in named if name.startswith("partition:")}
     return by | {r.by for r in checked if r.by}
-
-
-def _times(graph: Graph, machine: Machine, device: int) -> np.ndarray:
-    """Running times on one device: given for it, its family, or its kind; else not supported."""
-    d = machine.devices[device]
-    for key in (d.name, d.family, d.kind):
-        if key in graph.time:
-            own = np.asarray(graph.time[key], dtype=float)
-            for wider in (d.family, d.kind):
-                if wider in graph.time and wider != key:
-                    own = np.where(np.isinf(own), graph.time[wider], own)
-            return own
-    return np.full(graph.nodes, np.inf)

@@ -101,29 +101,66 @@ def _parser() -> Lark:
     return Lark(grammar_text(), cache=str(folder / "place.tables"), **options)
 
 
+def lexed(text: str, start: int = 0) -> Iterator[Token]:
+    """The tokens of a text from an offset on, without blanks, comments, and line ends that mean nothing."""
+    # What is passed over becomes blanks, so offsets stay.  Lark.lex would build its lexer anew at every call.
+    reading = _parser().parse_interactive(" " * start + text[start:])
+    found: Iterator[Token] = reading.lexer_thread.lex(reading.parser_state)  # type: ignore[no-untyped-call]
+    return found
+
+
+def productions() -> dict[str, list[tuple[str, ...]]]:
+    """The grammar: for each rule the symbols that it can be made of."""
+    out: dict[str, list[tuple[str, ...]]] = {}
+    for rule in _parser().rules:
+        out.setdefault(rule.origin.name, []).append(tuple(symbol.name for symbol in rule.expansion))
+    return out
+
+
+def terminals() -> dict[str, str]:
+    """The tokens of the grammar that are always the same text: keywords, operators, brackets."""
+    return {t.name: str(t.pattern.value) for t in _parser().terminals if t.pattern.type == "str"}
+
+
 def parse(source: Source) -> syntax.Module:
     """The syntax tree of a text; raises InputError with all syntax errors found."""
+    module, found = parse_readable(source)
+    if found:
+        raise InputError(found)
+    return module
+
+
+def parse_readable(source: Source) -> tuple[syntax.Module, list[Diagnostic]]:
+    """The statements of a text that can be read, and all syntax errors found in the rest."""
     try:
         statements_of_text = _statements(source.text, source)
     except InputError as problem:
         whole = problem
     else:
-        pieces: list[syntax.Statement | syntax.Rule] = []
-        for statement in statements_of_text:
-            pieces += statement.rules if isinstance(statement, syntax.Subject) else [statement]
-        deep = [p for p in pieces if not isinstance(p, syntax.GraphInline) and _depth(p) > _DEEPEST]
-        if deep:
-            message = f"an expression here is nested more than {_DEEPEST} deep"
-            hint = "take it apart with param and set, and write long sums as sum(v in …: …)"
-            raise InputError([Diagnostic(message, p.at.span, hint) for p in deep])
-        return syntax.Module(source, statements_of_text)
+        deep = [(s, p) for s in statements_of_text for p in _pieces(s) if _depth(p) > _DEEPEST]
+        message = f"an expression here is nested more than {_DEEPEST} deep"
+        hint = "take it apart with param and set, and write long sums as sum(v in …: …)"
+        kept = tuple(s for s in statements_of_text if all(s is not d for d, _ in deep))
+        return syntax.Module(source, kept), [Diagnostic(message, p.at.span, hint) for _, p in deep]
     found: list[Diagnostic] = []
     statements: list[syntax.Statement] = []
-    for start, end in _chunks(source, found):
+    chunks = _chunks(source, found)
+    for start, end in chunks:
         _parse_chunk(source, start, end, found, statements)
         if len(found) >= _MOST_ERRORS:
             break
-    raise InputError(found) if found else whole
+    else:
+        # Past a bracket that nothing closes, statements are known by the margin that they begin at.
+        for start, end in _at_the_margin(source.text, chunks[-1][1] if chunks else 0):
+            _parse_chunk(source, start, end, [], statements)
+    return syntax.Module(source, tuple(statements)), found or list(whole.diagnostics)
+
+
+def _pieces(statement: syntax.Statement) -> tuple[syntax.Statement | syntax.Rule, ...]:
+    """What is nested by itself: the rules of a statement, or it as a whole."""
+    if isinstance(statement, syntax.GraphInline):
+        return ()
+    return statement.rules if isinstance(statement, syntax.Subject) else (statement,)
 
 
 def _depth(statement: syntax.Statement | syntax.Rule) -> int:
@@ -303,6 +340,13 @@ def _chunks(source: Source, found: list[Diagnostic]) -> list[tuple[int, int]]:
         return list(itertools.pairwise(cuts)) if end else []
     cuts.append(len(text))
     return list(itertools.pairwise(cuts))
+
+
+def _at_the_margin(text: str, start: int) -> list[tuple[int, int]]:
+    """Parts of a text from an offset on, cut where a line begins with a keyword of a statement."""
+    cuts = [m.start() for m in re.finditer(rf"^(?:{'|'.join(_STATEMENTS)})\b", text, re.MULTILINE)]
+    cuts = [c for c in cuts if c >= start]
+    return list(itertools.pairwise([*cuts, len(text)]))
 
 
 def _parse_chunk(source: Source, start: int, end: int, found: list[Diagnostic], out: list[syntax.Statement]) -> None:

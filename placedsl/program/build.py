@@ -29,8 +29,7 @@ from placedsl.program.program import (
 )
 from placedsl.program.universe import of_quotient, original, quotient_of, to_quotient
 
-#: The most rows that are told of at once, and the largest table from indices to columns.
-_MOST_TOLD = 20
+#: The largest table from indices to columns.
 _MOST_LOOKED_UP = 200_000_000
 
 
@@ -39,13 +38,15 @@ class Grounded:
     """A program, with what is needed to read a placement off its points.
 
     ``on`` is units x devices: the column that puts a unit on a device (-1: not supported).
-    ``own`` holds the spec's own variables, and ``own_slots`` the index positions of their columns.
+    ``own`` holds the spec's own variables, each with the index positions of its columns; ``never`` the rows of
+    the spec (origin and position) that are false whatever the placement.
     """
 
     program: Program
     quotient: Quotient
     on: Integers
     own: Mapping[str, tuple[VariableBlock, tuple[Integers, ...]]]
+    never: tuple[tuple[Origin, int], ...]
 
     def placement(self, point: Floats) -> Integers:
         """The device of each node of the problem."""
@@ -101,15 +102,14 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
     objectives = tuple(_objective(outer, o.body, o.name) for o in problem.objectives)
     for rule in problem.rules:
         outer.require(rule.body, ROOT, rule.name, rule.span)
-    if columns.impossible:
-        raise InputError(_never(origin, row) for origin, row in columns.impossible[:_MOST_TOLD])
+    never = tuple(columns.impossible)
     spoken = len(columns.rows), len(columns.constraints)
     for named in formulation.rules:
         if _variables_of(named.body) <= needed:
             inner.require(named.body, ROOT, _title(named), named.span)
     columns = _tightened(inner, columns, spoken, objectives)
 
-    # A unit that no device supports: what must share one has none in common.  The solver is to say so.
+    # Told by whoever looks for it; a unit that no device supports is for the solver to refute.
     columns.rows += [_false(origin) for origin, _ in columns.impossible]
     every = np.indices((quotient.units, len(problem.machine.devices))).reshape(2, -1)
     on = inner.definition("on", (every[0], every[1]))
@@ -119,7 +119,7 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
         np.concatenate(columns.lower), np.concatenate(columns.upper), np.concatenate(columns.integer),
         dict(inner.variables), tuple(r for r in columns.rows if r.rows), tuple(columns.constraints), objectives,
     )  # fmt: skip
-    return Grounded(program, quotient, lookup.reshape(quotient.units, -1), own)
+    return Grounded(program, quotient, lookup.reshape(quotient.units, -1), own, never)
 
 
 def _title(rule: NamedRule) -> str:
@@ -129,10 +129,6 @@ def _title(rule: NamedRule) -> str:
 def _objective(grounder: Grounder, body: core.Expression, name: str) -> Objective:
     value = grounder.value(body, ROOT)
     return Objective(name, value.column, value.coefficient, float(value.constant[0]))
-
-
-def _never(origin: Origin, row: int) -> Diagnostic:
-    return Diagnostic(f"'{origin.describe(row)}' is false whatever the placement", origin.span)
 
 
 def _false(origin: Origin) -> RowBlock:

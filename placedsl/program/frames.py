@@ -50,7 +50,12 @@ class Columns:
         return np.arange(self.count - size, self.count)
 
     def add_rows(self, origin: Origin, body: Affine, lower: Floats, upper: Floats, strict: bool = False) -> None:
-        """``lower <= body <= upper``; rows without columns are decided here."""
+        """``lower <= body <= upper``; rows without columns are decided here.
+
+        Rows of a wider frame than their origin's (a condition within a ``count``) have no indices of their own.
+        """
+        if any(len(v) != body.size for v in origin.indices.values()):
+            origin = Origin(origin.name, origin.span)
         if np.isnan(body.coefficient).any() or np.isnan(body.constant).any():
             message = f"'{origin.name}' uses an attribute that some of the elements it ranges over do not have"
             raise InputError([Diagnostic(message, origin.span, "narrow it with 'where', as in where layerId >= 0")])

@@ -202,6 +202,8 @@ class LinearProgram:
     (no duplicates within a row).  ``native`` holds the global constraints that the solver said it
     takes itself.  Infinite bounds are ``inf``.  ``hint`` is a full starting point or None.
     ``origins`` names the rows: block k covers rows ``origin_start[k]:origin_start[k+1]``.
+    ``assumed_zero`` are 0/1 columns that are zero in this run, and about which a solver that takes assumptions says,
+    when there is no point, which of them that rests on; it is empty for every other solver.
     """
 
     cost: Floats
@@ -218,6 +220,7 @@ class LinearProgram:
     hint: Floats | None = None
     origins: tuple[Origin, ...] = ()
     origin_start: Integers = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+    assumed_zero: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def columns(self) -> int:

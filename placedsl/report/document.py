@@ -6,15 +6,17 @@ import math
 from typing import Any
 
 from placedsl.answer import Answer, gap
+from placedsl.conflicts.conflict import Conflict
 from placedsl.cost.evaluate import Evaluation
 from placedsl.problem import Labels, Problem
+from placedsl.sensitivity.why import Why
 from placedsl.units import CANONICAL
 
 SCHEMA = 1
 
 
-def document(answer: Answer) -> dict[str, Any]:
-    """The answer as plain data; what is not known (no placement, no bound) is null."""
+def document(answer: Answer, conflict: Conflict | None = None, why: Why | None = None) -> dict[str, Any]:
+    """The answer as plain data; what is not known (no placement, no bound, no conflict) is null."""
     problem = answer.problem
     evaluation = answer.evaluation
     goals = []
@@ -45,7 +47,44 @@ def document(answer: Answer) -> dict[str, Any]:
         "seed": answer.seed,
         "versions": dict(answer.versions),
         "notes": list(answer.notes),
+        "conflict": None if conflict is None else conflict_document(conflict),
+        "why": None if why is None else why_document(why),
     }
+
+
+def why_document(why: Why) -> dict[str, Any]:
+    """What binds, the bottlenecks, and what each change would do to the first objective."""
+    return {
+        "binding": [
+            {"name": b.name, "line": b.span.line, "instances": list(b.instances), "of": b.total} for b in why.binding
+        ],
+        "bottlenecks": [
+            {"device": b.device, "value": b.value, "moving": b.moving, "part": b.part} for b in why.bottlenecks
+        ],
+        "changes": [
+            {
+                "change": e.change, "before": e.before, "value": finite(e.value), "bound": finite(e.bound),
+                "termination": e.termination, "proven": e.proven,
+            }
+            for e in why.effects
+        ],
+    }  # fmt: skip
+
+
+def conflict_document(conflict: Conflict) -> dict[str, Any]:
+    """The constraints of a conflict, whether they are a smallest set, and what would repair it."""
+    return {
+        "constraints": [
+            {
+                "name": m.name, "line": None if m.span is None else m.span.line,
+                "instances": list(m.instances), "of": m.total, "cures": m.cures,
+            }
+            for m in conflict.members
+        ],
+        "smallest": conflict.smallest,
+        "never": conflict.never,
+        "repair": list(conflict.repair),
+    }  # fmt: skip
 
 
 def finite(value: float) -> float | None:

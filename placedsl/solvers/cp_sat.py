@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,8 @@ class CpSat:
 
     features = Features(
         "cp-sat", "ortools", frozenset({"Implication", "Maximum", "Product"}), warm_start=True,
-        streams_incumbents=True, integers_only=True, note="clause learning over integers; real data are scaled",
+        streams_incumbents=True, integers_only=True, assumptions=True,
+        note="clause learning over integers; real data are scaled",
     )  # fmt: skip
 
     def available(self) -> str | None:
@@ -75,6 +77,8 @@ class CpSat:
             objective.coeffs.extend(goal.coefficient.tolist())
             objective.offset = program.offset * goal.multiplier
         builder.add_hint(program.hint)
+        # A literal and its negation are i and -i - 1.
+        model.proto.assumptions.extend((-program.assumed_zero - 1).tolist())
         solver: Any = cp_model.CpSolver()
         _set_parameters(solver.parameters, budget, clock)
 
@@ -102,7 +106,11 @@ class CpSat:
             if point is not None and not _satisfied(program, point):
                 reason, point, message = "error", None, _TOO_FAR_APART
         details = {"branches": float(solver.num_branches), "conflicts": float(solver.num_conflicts)}
-        return outcome(program, budget, clock, reason, point, bound, message, version, details, 2 * goal.error)
+        ended_so = outcome(program, budget, clock, reason, point, bound, message, version, details, 2 * goal.error)
+        if reason == "infeasible" and len(program.assumed_zero):
+            core = solver.response_proto.sufficient_assumptions_for_infeasibility
+            return replace(ended_so, core=tuple(-literal - 1 for literal in core))
+        return ended_so
 
 
 def _set_parameters(parameters: Any, budget: Budget, clock: Clock) -> None:

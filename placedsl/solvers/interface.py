@@ -19,7 +19,8 @@ class Features:
     """What a solver takes and can do.
 
     ``native`` names the global constraints taken as they are (class names of
-    :mod:`placedsl.program.program`); all others are lowered to rows beforehand.
+    :mod:`placedsl.program.program`); all others are lowered to rows beforehand.  ``assumptions``: it heeds
+    ``assumed_zero`` of a program and fills ``core`` of an outcome.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Features:
     warm_start: bool = False
     streams_incumbents: bool = False
     integers_only: bool = False
+    assumptions: bool = False
     note: str = ""
 
 
@@ -47,7 +49,8 @@ class Outcome:
 
     ``termination`` why it stopped; ``incumbent`` the best point found (None: none was found);
     ``bound`` a proven lower bound on the objective (-inf: none).  ``objective`` is the
-    solver's own value of the incumbent and is never believed.
+    solver's own value of the incumbent and is never believed.  ``core``: the columns assumed to be zero that an
+    infeasible outcome rests on.
     """
 
     termination: Termination
@@ -58,6 +61,7 @@ class Outcome:
     seconds: float = 0.0
     version: str = ""
     details: dict[str, float] = field(default_factory=dict)
+    core: tuple[int, ...] = ()
 
 
 Progress = Callable[[NDArray[np.float64] | None, float, float], bool]

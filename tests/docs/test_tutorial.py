@@ -90,6 +90,6 @@ def compare(command: str, shown: str, folder: Path, capsys: pytest.CaptureFixtur
 
 def test_the_tutorial_shows_every_command() -> None:
     used = {c.split()[1] for c, _ in COMMANDS if c.startswith("placedsl")}
-    assert used == {"solve", "check", "explain", "evaluate", "import", "solvers"}
+    assert used == {"solve", "conflict", "check", "explain", "evaluate", "import", "solvers"}
     solvers = {c.split("--solver ")[1] for c, _ in COMMANDS if "--solver " in c}
     assert solvers == {"highs", "cp-sat", "pyomo", "mip", "cvxpy"}

@@ -202,3 +202,13 @@ def test_impossible_before_any_solver() -> None:
     )
     assert answer.termination == "infeasible"
     assert "supported by no device" in answer.message
+
+
+def test_a_condition_of_two_nodes_within_a_count() -> None:
+    """Its rows are more than the devices that the constraint ranges over."""
+    rule = "    odd: forall d in gpu: count(v in nodes: v on d and b on d) <= 1\n"
+    answer = answer_of(FREE + rule, solver="highs")
+    assert answer.termination == "optimal"
+    assert answer.evaluation is not None
+    together = next(held for held in answer.evaluation.nodes if 1 in held)
+    assert together == (1,), "b is alone on its GPU"

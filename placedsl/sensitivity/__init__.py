@@ -1,0 +1,1 @@
+"""Why a placement is no better: which constraints bind, what the bottleneck is, and what further means would bring."""

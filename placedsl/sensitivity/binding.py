@@ -1,0 +1,94 @@
+"""Which constraints bind on a placement, and which devices hold the objective up: by the evaluator's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from placedsl import expressions as core
+from placedsl.cost.expressions import Compiler, OwnValues
+from placedsl.cost.facts import Facts
+from placedsl.cost.quantities import Quantities
+from placedsl.cost.tolerance import same, total
+from placedsl.diagnostics import Span
+from placedsl.instances import instances
+from placedsl.problem import Problem
+
+#: Loads this near to the largest, relatively, are as large.
+_AS_LARGE = 1e-6
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A rule and its instances without slack; ``total`` counts the instances that compare numbers (0: none does)."""
+
+    name: str
+    span: Span
+    instances: tuple[str, ...]
+    total: int
+
+
+@dataclass(frozen=True)
+class Bottleneck:
+    """A device that the first objective equals, or is made of.
+
+    ``value`` is its load (in one pass, where passes count apart: ``part``) or its memory; ``moving`` the part of a load
+    that moves tensors.
+    """
+
+    device: str
+    value: float
+    moving: float = 0.0
+    part: str = ""
+
+
+def binding(problem: Problem, placement: Sequence[int], values: OwnValues | None = None) -> tuple[Binding, ...]:
+    """For each rule the comparisons of numbers that hold with equality; other conditions have no slack to speak of."""
+    facts = Facts(problem)
+    compiler = Compiler(facts, Quantities(facts, placement), values)
+    out = []
+    for rule in problem.rules:
+        tight, compared = [], 0
+        for instance in instances(problem, rule):
+            body = instance.body
+            if not isinstance(body, core.Comparison) or body.of != "number" or not core.decided(body):
+                continue
+            compared += 1
+            left, right = compiler.number(body.left), compiler.number(body.right)
+            environment = compiler.environment()
+            if same(left(environment), right(environment)):
+                tight.append(instance.label)
+        out.append(Binding(rule.name, rule.span, tuple(tight), compared))
+    return tuple(out)
+
+
+def bottlenecks(problem: Problem, placement: Sequence[int]) -> tuple[Bottleneck, ...]:
+    """The devices whose load, or memory, the first objective is; none where it is no such largest value."""
+    facts = Facts(problem)
+    quantities = Quantities(facts, placement)
+    goal = problem.objectives[0].body
+    name = goal.name if isinstance(goal, core.Provided) else ""
+    if name == "peak_memory":
+        held = {d: quantities.memory[d] for d in facts.sets["accelerators"]}
+        return tuple(Bottleneck(facts.device_names[d], held[d]) for d in _largest(held))
+    if name != "time_per_sample":
+        return ()
+    if problem.schedule != "gpipe":
+        loads = dict(enumerate(quantities.loads))
+        return tuple(
+            Bottleneck(facts.device_names[d], loads[d], total(quantities.crossings[d])) for d in _largest(loads)
+        )
+    out = []
+    for number, part in enumerate(("forward", "backward")):
+        loads = {d: parts[number] for d, parts in enumerate(quantities.pass_loads())}
+        nodes = [[v for v in held if facts.backward[v] == bool(number)] for held in quantities.nodes]
+        for d in _largest(loads):
+            moving = max(0.0, loads[d] - total(facts.time[v][d] for v in nodes[d]))
+            out.append(Bottleneck(facts.device_names[d], loads[d], moving, part))
+    return tuple(out)
+
+
+def _largest(values: dict[int, float]) -> list[int]:
+    """The devices with the largest value; none when that is zero."""
+    most = max(values.values(), default=0.0)
+    return [d for d, value in values.items() if value > 0.0 and value >= most * (1.0 - _AS_LARGE)]

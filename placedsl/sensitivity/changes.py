@@ -1,0 +1,76 @@
+"""Problems that differ in one thing from a given one: a device more, more memory, or a rule less."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from placedsl import expressions as core
+from placedsl.conflicts.feasibility import restricted
+from placedsl.language.assemble import times, transfers
+from placedsl.machine.machine import Device
+from placedsl.problem import Problem
+from placedsl.units import DATA, show
+
+_GIB = 2.0**30
+#: A device with less memory than this is given a tenth of it more, and any other one GiB more.
+_LARGE = 4 * _GIB
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """A changed problem, and the change in words.  Devices keep their positions; a new one is the last."""
+
+    text: str
+    problem: Problem
+
+
+def changes(problem: Problem) -> Iterator[Change]:
+    """One more device of each family, more memory for each family that has a limit, and each rule left out."""
+    families = dict.fromkeys(d.family for d in problem.machine.devices)
+    for family in families:
+        yield Change(f"one more {family}", with_device(problem, family))
+    if any(_asks_for_memory(rule.body) for rule in problem.rules):
+        for family in families:
+            least = min(d.memory for d in problem.machine.devices if d.family == family)
+            if 0.0 < least < math.inf:
+                extra = _GIB if least >= _LARGE else least / 10
+                share = "" if least >= _LARGE else ", a tenth"
+                text = f"{show(extra, DATA)} more on each {family}{share}"
+                yield Change(text, with_memory(problem, family, extra))
+    for rule in problem.rules:
+        others = tuple(r for r in problem.rules if r is not rule)
+        yield Change(f"without {rule.name}", replace(restricted(problem, others), objectives=problem.objectives))
+
+
+def with_device(problem: Problem, family: str) -> Problem:
+    """One more device of a family, as if the spec had declared that many: like its last, but for what has a number."""
+    devices = problem.machine.devices
+    alike = [i for i, d in enumerate(devices) if d.family == family]
+    last = devices[alike[-1]]
+    new = Device(f"{family}[{len(alike) + 1}]", family, last.kind, last.memory, last.attributes)
+    machine = replace(problem.machine, devices=(*devices, new))
+    time = times(problem.graph, machine, len(devices))
+    transfer, _, missing = transfers(problem.graph, machine, problem.objectives[0].span.source)
+    # Where links are declared device by device there is none to a new one: it has that of its fellow.
+    column = problem.transfer[:, alike[-1]] if missing else transfer[:, -1]
+    return replace(
+        problem, machine=machine, time=np.column_stack((problem.time, time)),
+        transfer=np.column_stack((problem.transfer, column)),
+    )  # fmt: skip
+
+
+def with_memory(problem: Problem, family: str, extra: float) -> Problem:
+    """So many bytes more on each device of a family."""
+    devices = tuple(
+        replace(d, memory=d.memory + extra) if d.family == family else d for d in problem.machine.devices
+    )  # fmt: skip
+    return replace(problem, machine=replace(problem.machine, devices=devices))
+
+
+def _asks_for_memory(body: core.Expression) -> bool:
+    attributes = (part for part in core.every(body) if isinstance(part, core.Attribute))
+    return any(part.sort == "device" and part.name == "memory" for part in attributes)
