@@ -198,7 +198,14 @@ def show(value: float, dimension: Dimension) -> str:
 
 @lru_cache(maxsize=4096)
 def exact(value: float, dimension: Dimension) -> str:
-    """A value in SI as the shortest quantity of the language that reads back to the same number."""
+    """A value in SI as the shortest text of the language that reads back to the same number.
+
+    A dimension without a unit of its own (such as samples a second) is written as a product in brackets.
+    """
+    if dimension not in CANONICAL:
+        powers = {"s": dimension.time, "B": dimension.data, "USD": dimension.money, "FLOP": dimension.operations}
+        factors = [f" {'*' if e > 0 else '/'} (1 {unit})" * abs(e) for unit, e in powers.items()]
+        return f"({_plain(value)}{''.join(factors)})"
     unit, _ = CANONICAL[dimension]
     best = f"{_plain(value)} {unit}".rstrip()
     for other in _READABLE.get(dimension, ()):

@@ -104,7 +104,8 @@ def machine(
             ends.append(name)
         values = entry_values(checker, statement.block, known, "a link")
         if "bandwidth" not in values:
-            if not any(e.name.text == "bandwidth" for e in statement.block):
+            # A wrong entry was told already, and may be it misspelt.
+            if all(e.name.text in known and e.name.text != "bandwidth" for e in statement.block):
                 checker.error(statement.source.name, "this link has no bandwidth", "as in { bandwidth = 25 GB/s }")
         elif not values["bandwidth"][0]:
             checker.error(values["bandwidth"][1].value, "a bandwidth of zero carries nothing")
@@ -123,7 +124,7 @@ def machine(
             general = Link("", "", True, values["bandwidth"][0], latency, place)
         elif "bandwidth" in values:
             checker.error(values["bandwidth"][1].value, "a bandwidth of zero carries nothing")
-        elif not any(e.name.text == "bandwidth" for e in only.block):
+        elif all(e.name.text in known and e.name.text != "bandwidth" for e in only.block):
             place_word = only.name or syntax.Word(only.at, "interconnect")
             checker.error(place_word, "this interconnect has no bandwidth", "as in { bandwidth = 25 GB/s }")
     return Machine(all_devices, tuple(out), general)

@@ -166,6 +166,10 @@ def read_inline(statement: syntax.GraphInline, checker: Checker, families: list[
             edges.append((a.text, b.text))
             edge_words.append(b if edges and len(edges) > 1 and edges[-2][1] == a.text else a)
     if len(checker.found) > before:
+        named = {node.name.text for node in reader.nodes}
+        for word in (w for item in statement.items if isinstance(item, syntax.Chain) for w in item.names):
+            if word.text not in named:
+                checker.error(word, f"there is no node '{word.text}'", nearest(word.text, named))
         found = list(checker.found)
         checker.found.clear()
         raise InputError(found)

@@ -142,7 +142,7 @@ def from_data(checker: Checker, given: Given, path: list[str], raw: object, want
 
 
 def bare_names(node: object) -> set[str]:
-    """Every bare name in a piece of syntax, also that of a call."""
+    """Every bare name in a piece of syntax, also that of a call; a text is one, unless it is compared with something."""
     out: set[str] = set()
     stack = [node]
     while stack:
@@ -153,7 +153,9 @@ def bare_names(node: object) -> set[str]:
             out.add(part.value)
         if isinstance(part, syntax.At | syntax.Word):
             continue
-        if isinstance(part, tuple):
+        if isinstance(part, syntax.Compare):
+            stack.extend(o for o in part.operands if not isinstance(o, syntax.Text))
+        elif isinstance(part, tuple):
             stack.extend(part)
         elif hasattr(part, "__slots__"):
             stack.extend(getattr(part, s) for s in part.__slots__)

@@ -82,17 +82,17 @@ class Grounded:
 def build(problem: Problem, formulation: Formulation, *, contracted: bool = True) -> Grounded:
     """Ground a formulation and the spec's constraints over a problem.
 
-    What must share a device is contracted first, unless the formulation tells forward from backward
-    nodes: a unit may hold both.
+    What must share a device is contracted first, unless the formulation asks of a node what a unit of several does
+    not have: the part that it belongs to, its name, an attribute of the graph.
     """
-    quotient = quotient_of(problem, contracted=contracted and not _tells_parts_apart(formulation))
+    quotient = quotient_of(problem, contracted=contracted and not _tells_nodes_apart(formulation))
     columns = Columns()
     inner = Grounder(of_quotient(problem, quotient), columns, {}, {})
     inner.formulation = formulation
     outer = Grounder(original(problem), columns, problem.sets, problem.tables, inner, to_quotient(quotient))
     outer.pairs = (problem.before, problem.after)
     outer.edges = (problem.graph.edge_source, problem.graph.edge_target)
-    if all(r.built_in for r in problem.rules):
+    if all(r.built_in for r in problem.rules) and not _tells_devices_apart(problem, formulation):
         outer.alike = problem.interchangeable()
     needed = _needed(problem, formulation)
     for name in formulation.variables:
@@ -171,14 +171,35 @@ def _declare(grounder: Grounder, variable: Variable) -> tuple[Integers, ...]:
     return tuple(positions)
 
 
-def _tells_parts_apart(formulation: Formulation) -> bool:
-    """Whether its expressions ask for the part that a node belongs to."""
-    bodies = [d.body for d in formulation.provides.values()] + [rule.body for rule in formulation.rules]
+def _bodies(formulation: Formulation) -> list[core.Expression]:
+    """Every expression of a formulation."""
+    rules = [*formulation.rules, *(rule for rules in formulation.tight.values() for rule in rules)]
+    return [*(d.body for d in formulation.provides.values()), *(rule.body for rule in rules)]
+
+
+def _tells_nodes_apart(formulation: Formulation) -> bool:
+    """Whether it asks of a node what a unit of several nodes does not have."""
+    binders = [b for variable in formulation.variables.values() for b in variable.binders]
+    for part in (part for body in [*_bodies(formulation), *binders] for part in core.every(body)):
+        match part:
+            case core.NamedSet(name="forward" | "backward") | core.Element(sort="node"):
+                return True
+            case core.Attribute(sort="node", name=name) if name not in ("memory", "time", "supported"):
+                return True
+    return False
+
+
+def _tells_devices_apart(problem: Problem, formulation: Formulation) -> bool:
+    """Whether an objective or the formulation says something of one device and not of another that is like it."""
+    bodies = [*(o.body for o in problem.objectives), *_bodies(formulation)]
     for part in (part for body in bodies for part in core.every(body)):
-        if isinstance(part, core.NamedSet) and part.name in ("forward", "backward"):
-            return True
-        if isinstance(part, core.Attribute) and part.name == "backward":
-            return True
+        match part:
+            case core.Element(sort="device") | core.Table():
+                return True
+            case core.NamedSet(name=name, sorts=("device",)) if name not in ("devices", "accelerators", "hosts"):
+                return True
+            case core.Attribute(sort="device", name=name) if name not in ("memory", "kind"):
+                return True
     return False
 
 
@@ -188,23 +209,36 @@ def _variables_of(node: core.Expression) -> set[str]:
 
 
 def _needed(problem: Problem, formulation: Formulation) -> set[str]:
-    """The variables that the objectives and constraints of the spec rest on."""
+    """The variables that the spec's objectives and constraints rest on, and the rows that will be there with them.
+
+    A row is there when all variables that it mentions itself are needed; the quantities that it mentions rest on
+    further ones.
+    """
     asked = [*(o.body for o in problem.objectives), *(r.body for r in problem.rules)]
-    waiting = [formulation.provides[name].body for name in ("on",) if name in formulation.provides]
     found: set[str] = set()
     seen: set[str] = set()
-    for body in asked:  # the decisions that these mention themselves are the spec's own
-        for name in core.provided_names(body) - seen:
-            seen.add(name)
-            if name in formulation.provides:
-                waiting.append(formulation.provides[name].body)
-    while waiting:
-        body = waiting.pop()
-        found |= _variables_of(body)
-        for name in core.provided_names(body) - seen:
-            seen.add(name)
-            if name in formulation.provides:
-                waiting.append(formulation.provides[name].body)
+
+    def rest(names: set[str]) -> None:
+        waiting = list(names)
+        while waiting:
+            name = waiting.pop()
+            if name in formulation.provides and name not in seen:
+                seen.add(name)
+                body = formulation.provides[name].body
+                found.update(_variables_of(body))
+                waiting += core.provided_names(body)
+
+    # The decisions that the spec's bodies mention themselves are its own.
+    rest({"on"}.union(*map(core.provided_names, asked)))
+    before = -1
+    while before < len(found):
+        before = len(found)
+        for rule in formulation.rules:
+            if _variables_of(rule.body) <= found:
+                rest(core.provided_names(rule.body))
+        for rule in (rule for name in found & formulation.tight.keys() for rule in formulation.tight[name]):
+            found.update(_variables_of(rule.body))
+            rest(core.provided_names(rule.body))
     return found
 
 

@@ -170,6 +170,10 @@ def of_quotient(problem: Problem, quotient: Quotient) -> Universe:
     np.minimum.at(first, quotient.unit_of_node, np.arange(graph.nodes))
     members = np.bincount(quotient.unit_of_node, minlength=units)
     names = tuple(graph.names[i] + (f" and {m - 1} more" if m > 1 else "") for i, m in zip(first, members, strict=True))
+    if units == graph.nodes:  # nothing was contracted: each unit is one node
+        own = {"name": np.array(graph.names, dtype=object), "id": np.array([str(i) for i in graph.ids], dtype=object)}
+        for name, values in {**graph.attributes, **own}.items():
+            attributes.setdefault(("node", name), values[first])
     devices = problem.machine.devices
     return Universe(
         {"node": units, "tensor": t, "device": len(devices), "part": 2},

@@ -129,21 +129,3 @@ def test_the_meaning_of_built_in_constraints_is_quoted_word_for_word() -> None:
     formulas = [line for line in models.read_text(encoding="utf-8").split("\n") if line.startswith("constraint ")]
     shown = "".join(text for _, text, _ in FRAGMENTS)
     assert [f for f in formulas if f not in shown] == []
-
-
-EXAMPLES = sorted((ROOT / "examples").glob("*.place"))
-WHOLE = [p for p in EXAMPLES if 'graph from "' not in p.read_text(encoding="utf-8")]
-
-
-@pytest.mark.parametrize("path", WHOLE, ids=lambda p: p.name)
-def test_example_files(path: Path) -> None:
-    """Those that need no workload."""
-    spec = loads(path.read_text(encoding="utf-8"), path.parent)
-    spec.check()
-    assert spec.solve().termination == "optimal"
-
-
-def test_some_example_files_need_no_workload() -> None:
-    assert {"quickstart.place", "inline.place"} <= {p.name for p in WHOLE}
-    for path in EXAMPLES:
-        assert parse(Source(path.name, path.read_text(encoding="utf-8"))).statements
