@@ -309,6 +309,9 @@ class Compiler:
             case core.Attribute():
                 attribute = self.attribute(node)
                 return lambda env: bool(attribute(env))
+            case core.Provided(name="used"):
+                used = self.provided(node)
+                return lambda env: used(env) > 0.0
             case core.Provided(name="on", arguments=(v, d)):
                 placement, at, device = self.quantities.placement, self.position(v), self.position(d)
                 return lambda env: placement[at(env)] == device(env)

@@ -28,8 +28,8 @@ KEYWORDS = (
 _STATEMENTS = KEYWORDS[:16]
 #: Words that cannot be names without quotes.
 RESERVED = frozenset((
-    *KEYWORDS, "forall", "if", "then", "else", "or", "and", "not", "on", "in", "sum", "count", "max", "min", "mean",
-    "by", "to", "from", "where", "union", "intersect", "except", "at",
+    *KEYWORDS, "forall", "exists", "if", "then", "else", "or", "and", "not", "on", "in", "sum", "count", "max", "min",
+    "mean", "by", "to", "from", "where", "union", "intersect", "except", "at",
 ))  # fmt: skip
 #: What walks over an expression recurses; so deep it stays far within Python's own limit.
 _DEEPEST = 150
@@ -42,7 +42,7 @@ _CONTINUES_BEFORE = frozenset((
     "OVER", "EQUAL", "WHERE", "THEN", "ELSE", "RBRACE", "ARROW", "LINK_ARROW",
 ))  # fmt: skip
 _CONTINUES_AFTER = (_CONTINUES_BEFORE - {"RBRACE"}) | {
-    "NOT", "ON", "IN", "COLON", "COMMA", "LBRACE", "IF", "BY", "TO", "FROM", "FORALL", "SUBJECT", "__DOTDOT",
+    "NOT", "ON", "IN", "COLON", "COMMA", "LBRACE", "IF", "BY", "TO", "FROM", "FORALL", "EXISTS", "SUBJECT", "__DOTDOT",
 }  # fmt: skip
 _WORDS = {
     "NAME": "a name", "NUMBER": "a number", "QUANTITY": "a quantity like '16 GiB'", "STRING": "a quoted text",

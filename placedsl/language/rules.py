@@ -139,7 +139,7 @@ def _broken(checker: Checker, node: syntax.Expression) -> Checked:
     """How far a condition is from holding."""
     span = node.at.span
     match node:
-        case syntax.Forall(items=items, body=body):
+        case syntax.Forall(items=items, body=body, quantifier="forall"):
             with checker.bound():
                 binders = checker.binders(items)
                 inner, kind = _broken(checker, body)

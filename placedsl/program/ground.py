@@ -16,7 +16,7 @@ from placedsl.diagnostics import Diagnostic, InputError, Span
 from placedsl.program import affine
 from placedsl.program.affine import Affine
 from placedsl.program.frames import Frame
-from placedsl.program.numbers import Numbers, membership_columns, rows_of, single_columns, stack
+from placedsl.program.numbers import Numbers, exclusive, membership_columns, rows_of, single_columns, stack
 from placedsl.program.program import NODE, Convex, Floats, Implication, Integers, Pipeline
 
 
@@ -137,6 +137,8 @@ class Grounder(Numbers):
                     core.Logic("or", (core.Not(one, one.span), other), part.span) for one, other in both_ways(part)
                 )
                 return self._sufficient(core.Logic("and", ways, part.span), frame)
+            case core.Logic(operator="or", parts=parts) if exclusive(list(parts)):
+                return self.indicator(part, frame)
             case core.Logic(operator="or", parts=parts):
                 total = affine.data(np.zeros(frame.size))
                 for one in parts:

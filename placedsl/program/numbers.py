@@ -304,6 +304,11 @@ class Numbers(Relations):
 
     def _any(self, parts: list[core.Expression], frame: Frame) -> Affine:
         """1 where at least one part holds."""
+        if exclusive(parts):  # a node is on one device: the sum is 0 or 1
+            total = affine.data(np.zeros(frame.size))
+            for part in parts:
+                total = total + self.value(part, frame)
+            return total
         values = [self.indicator(p, frame) for p in parts]
         y = affine.of_columns(self.columns.add(frame.size, 0, 1, True, self.auxiliary("any", frame)))
         high = np.full(frame.size, np.inf)
@@ -339,6 +344,19 @@ class Numbers(Relations):
             Implication(origin, every, column, np.zeros(frame.size, dtype=bool), fails),
         ]
         return affine.of_columns(column)
+
+
+def exclusive(parts: list[core.Expression]) -> bool:
+    """Whether conditions say that one node is on one of several devices."""
+    nodes, devices = set(), set()
+    for part in parts:
+        match part:
+            case core.Provided(name="on", arguments=(node, core.Element(position=device))):
+                nodes.add(node)
+                devices.add(device)
+            case _:
+                return False
+    return len(nodes) == 1 and len(devices) == len(parts)
 
 
 def single_columns(body: Affine) -> Integers | None:

@@ -51,7 +51,7 @@ def print_answer(answer: Answer, console: Console) -> None:
     print_own(problem, answer.evaluation, console)
     print_devices(problem, answer.evaluation, console)
     for note in answer.notes:
-        console.print(f"  note: {note}", highlight=False)
+        console.print(f"  note: {escape(note)}", highlight=False)
 
 
 def print_own(problem: Problem, evaluation: Evaluation, console: Console) -> None:

@@ -1,4 +1,4 @@
-"""The optima of the twelve problems of ``descriptions.md``, by enumeration of all placements; nothing of placedsl is used."""
+"""The optima of the twelve problems of ``descriptions.md``, by enumeration; nothing of placedsl is used."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -24,7 +25,7 @@ Placement = dict[str, str]
 def busy(place: Placement, device: str, factor: float = 1.0) -> float:
     """Seconds a sample keeps a device busy: its operators, and for a GPU the tensors that it reads or writes."""
     kind = "host" if device == "cpu" else "accelerator"
-    total = sum(OF[v]["time"][kind] * MS * (factor if kind == "accelerator" else 1.0) for v in NODES if place[v] == device)
+    total = sum(OF[v]["time"][kind] * MS for v in NODES if place[v] == device) * (1.0 if kind == "host" else factor)
     if device == "cpu":
         return total
     for v in NODES:
@@ -41,9 +42,11 @@ def held(place: Placement, device: str) -> float:
 
 def traffic(place: Placement, source: str, target: str) -> float:
     """Bytes made on one device and read on another."""
-    return sum(
-        OF[v]["output"] for v in NODES if place[v] == source and any(place[r] == target for r in READERS[v])
-    ) if source != target else 0.0
+    return (
+        sum(OF[v]["output"] for v in NODES if place[v] == source and any(place[r] == target for r in READERS[v]))
+        if source != target
+        else 0.0
+    )
 
 
 def pipeline(place: Placement) -> bool:
@@ -68,22 +71,21 @@ def longest(place: Placement) -> float:
     return max(busy(place, d) for d in set(place.values()))
 
 
-def every(devices: list[str]) -> list[Placement]:
+@lru_cache(maxsize=4)
+def every(devices: tuple[str, ...]) -> list[Placement]:
     """All placements."""
     return [dict(zip(NODES, chosen, strict=True)) for chosen in itertools.product(devices, repeat=len(NODES))]
 
 
 GPUS = ["g1", "g2", "g3"]
-ALL: list[Placement] = []
 
 
-def least(*values: Callable[[Placement], float], where: Callable[[Placement], bool], of: list[str] | None = None) -> tuple[float, ...]:
+def least(
+    *values: Callable[[Placement], float], where: Callable[[Placement], bool], of: tuple[str, ...] = (*GPUS, "cpu")
+) -> tuple[float, ...]:
     """The lexicographic minimum over placements."""
-    global ALL
-    if of is None and not ALL:
-        ALL = every([*GPUS, "cpu"])
     best: tuple[float, ...] | None = None
-    for place in ALL if of is None else every(of):
+    for place in every(of):
         if not where(place):
             continue
         found = tuple(value(place) for value in values)
@@ -128,14 +130,14 @@ def two_kinds() -> tuple[float, ...]:
         room = held(place, "big") <= 16 * GIB and all(held(place, d) <= 4 * GIB for d in ("small1", "small2"))
         return min(some) >= 2 and room
 
-    return least(load, where=allowed, of=["big", "small1", "small2", "cpu"])
+    return least(load, where=allowed, of=("big", "small1", "small2", "cpu"))
 
 
 def family() -> tuple[float, ...]:
     """Problem 11."""
     given = json.loads((HERE / "weights.json").read_text(encoding="utf-8"))
     weight = given["priority"]
-    devices = [*(f"g{i + 1}" for i in range(given["gpus"])), "cpu"]
+    devices = (*(f"g{i + 1}" for i in range(given["gpus"])), "cpu")
     return least(
         lambda p: sum(weight[v] for v in NODES if p[v] == "cpu"),
         where=lambda p: fits(p) and longest(p) <= 17 * MS * (1 + NEAR), of=devices,
@@ -150,7 +152,8 @@ def optima() -> dict[int, tuple[float, ...]]:
         2: least(longest, where=lambda p: fits(p) and money(p) <= 5.5 + NEAR),
         3: least(longest, where=lambda p: fits(p) and p["tok"] == "cpu" and len({p[v] for v in encoder}) == 3),
         4: least(longest, where=lambda p: fits(p) and even(p)),
-        5: least(lambda p: len(set(p.values())), longest, where=lambda p: fits(p) and longest(p) <= 14 * MS * (1 + NEAR)),
+        5: least(lambda p: len(set(p.values())), longest,
+                 where=lambda p: fits(p) and longest(p) <= 14 * MS * (1 + NEAR)),
         6: least(longest, where=lambda p: fits(p) and p["tok"] == p["head"] != "cpu" and together(p, decoder)),
         7: least(longest, where=lambda p: fits(p) and all(
             sum(traffic(p, d, e) for e in [*GPUS, "cpu"]) <= 20 * 2**20 for d in GPUS)),
