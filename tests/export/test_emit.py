@@ -349,10 +349,10 @@ def test_the_page_shows_what_is_written() -> None:
 def test_the_page_shows_what_is_printed_and_written(format_name: str, tmp_path: Path) -> None:
     """The spec of the page with variables of its own has one optimum, and the page shows what its scripts say of it."""
     page = (EXAMPLES.parent / "docs" / "emit.md").read_text(encoding="utf-8").partition("**Variables of the spec**")[2]
-    shown = dict(re.findall(r"^```(place|text|json)\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
+    shown = dict(re.findall(r"^```(place-fragment|text|json)\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
     text = (EXAMPLES / "inline.place").read_text(encoding="utf-8")
     assert "minimize time_per_sample\nsubject to\n" in text
-    spec = loads(text.replace("minimize time_per_sample\nsubject to\n", shown["place"]), EXAMPLES)
+    spec = loads(text.replace("minimize time_per_sample\nsubject to\n", shown["place-fragment"]), EXAMPLES)
     ran, written = run(spec, format_name, tmp_path), json.loads(shown["json"])
     assert ran.placement == written["placement"]
     assert dict(values_written(ran.variables)) == pytest.approx(dict(values_written(written["variables"])), rel=1e-6)
