@@ -12,6 +12,7 @@ import numpy as np
 
 from placedsl.diagnostics import Diagnostic, InputError
 from placedsl.export.named import Family, NamedProgram, families, named_program
+from placedsl.export.own import ending, variable_lines
 from placedsl.export.script import (
     MOST_WRITTEN_OUT,
     column_list,
@@ -88,17 +89,7 @@ def main():
     placement = {}
     for name, nodes in NODES.items():
         chosen = max((d for d in DEVICES if (name, d) in on), key=lambda d: solver.value(on[name, d]))
-        placement |= dict.fromkeys(nodes, chosen)
-    for name, chosen in placement.items():
-        print(f"  {name} -> {chosen}")
-    if arguments.placement:
-        with open(arguments.placement, "w", encoding="utf-8") as file:
-            json.dump(placement, file, indent=2)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())"""
+        placement |= dict.fromkeys(nodes, chosen)"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,8 +138,10 @@ def write(problem: Problem, formulation: Formulation) -> Iterator[str]:
     yield ""
     devices = [d.name for d in problem.machine.devices]
     yield from placement_lines(named.grounded, problem.graph.ids, devices, columns, names, calls, named.units)
+    yield from variable_lines(named, columns, names, calls, program.unknowns.scale)
     yield ""
     yield from _MAIN.split("\n")
+    yield from ending(problem, "solver.value(column) / steps", "(column, steps)")
 
 
 def _integers(problem: Problem, linear: LinearProgram, costs: Sequence[Floats]) -> tuple[IntegerProgram, bool]:

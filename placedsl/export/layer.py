@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from placedsl.export.named import Family, NamedProgram
 from placedsl.export.names import MPS
+from placedsl.export.own import ending, variable_lines
 from placedsl.export.script import (
     MOST_WRITTEN_OUT,
     column_list,
@@ -38,7 +39,8 @@ class Layer:
     ``family``     name: the line before the rows of a family (or nothing)
     ``row``        name, index, label: what stands before and after the comparison of a row
     ``add_rows``   a function that adds the rows of a table; ``add_table`` the form of its call
-    ``main``       how it solves and prints
+    ``main``       how it solves and what it makes of the placement
+    ``value``      the value of ``column``, of a unit of ``size``, in SI
     """
 
     about: tuple[str, ...]
@@ -51,6 +53,7 @@ class Layer:
     add_rows: str
     add_table: str
     main: str
+    value: str
 
 
 def script(named: NamedProgram, layer: Layer) -> Iterator[str]:
@@ -72,8 +75,10 @@ def script(named: NamedProgram, layer: Layer) -> Iterator[str]:
     problem = named.problem
     devices = [d.name for d in problem.machine.devices]
     yield from placement_lines(named.grounded, problem.graph.ids, devices, named.columns, names, calls, named.units)
+    yield from variable_lines(named, named.columns, names, calls)
     yield ""
     yield from layer.main.split("\n")
+    yield from ending(problem, layer.value)
 
 
 def _columns(named: NamedProgram, layer: Layer, names: list[str]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The LP format of CPLEX, as CBC, CPLEX, GLPK, Gurobi, HiGHS, SCIP and Xpress read it.
 
 The first objective and all rows.  A constant of the objective stands as a column that is fixed to one, for not every
-reader takes a constant there, and a row with two sides stands as two rows.
+reader takes a constant there, and a row with two sides stands as two rows.  A column of no row stands in the objective.
 """
 
 from __future__ import annotations
@@ -35,9 +35,12 @@ def lines(named: NamedProgram) -> Iterator[str]:
         constant += "_"
     yield from comments(named.header(only_first=True), "\\", plain=True)
     yield "Minimize"
-    used = np.flatnonzero(goal.cost)
+    # SCIP does not know a column that stands in its bounds alone.
+    nowhere = np.bincount(linear.column, minlength=linear.columns) == 0
+    used = np.flatnonzero((goal.cost != 0.0) | nowhere)
     cost = _terms([columns[j] for j in used.tolist()], numbers(goal.cost[used]))
-    if goal.constant or not cost:
+    constants = [constant] if goal.constant or not cost else []
+    if constants:
         cost += _terms([constant], [number(goal.constant)])
     yield from _wrapped([" obj:", *cost])
     yield "Subject To"
@@ -48,7 +51,7 @@ def lines(named: NamedProgram) -> Iterator[str]:
         for i in range(family.start, family.stop):
             terms = _terms(names[start[i] : start[i + 1]], coefficients[start[i] : start[i + 1]])
             yield from _wrapped([f" {rows[i]}:", *terms, _side(low[i], high[i])])
-    yield from _columns(named, columns, [constant] if goal.constant or not len(used) else [])
+    yield from _columns(named, columns, constants)
     yield "End"
 
 

@@ -57,13 +57,13 @@ def column_units(program: LinearProgram, quantities: Booleans, columns: Ranges) 
     """The unit of each column; all but ``quantities`` have one.
 
     A block of quantities takes its unit from what the rows over it add up; blocks that only meet others of their kind
-    take it from those.
+    take it from those, or from their bounds.
     """
     row = np.repeat(np.arange(program.rows), np.diff(program.start))
     column, size = program.column, np.abs(program.coefficient)
     unit, settled = np.ones(program.columns), ~quantities
     waiting = [(first, past) for first, past in columns if past > first and quantities[first:past].any()]
-    for _ in range(len(waiting)):
+    while waiting:
         left = []
         for first, past in waiting:
             own = np.flatnonzero((column >= first) & (column < past))
@@ -76,7 +76,10 @@ def column_units(program: LinearProgram, quantities: Booleans, columns: Ranges) 
             unit[first:past] = fitting_unit(size[other] * unit[column[other]] / weight[row[other]])
             settled[first:past] = True
         if len(left) == len(waiting):
-            break
+            # Nothing is known of these but their bounds.
+            first, past = left.pop(0)
+            unit[first:past] = fitting_unit(np.abs(np.stack((program.lower[first:past], program.upper[first:past]))))
+            settled[first:past] = True
         waiting = left
     return unit
 

@@ -42,17 +42,7 @@ def main():
     placement = {}
     for name, nodes in NODES.items():
         chosen = max((d for d in DEVICES if (name, d) in on), key=lambda d: on[name, d].x)
-        placement |= dict.fromkeys(nodes, chosen)
-    for name, chosen in placement.items():
-        print(f"  {name} -> {chosen}")
-    if arguments.placement:
-        with open(arguments.placement, "w", encoding="utf-8") as file:
-            json.dump(placement, file, indent=2)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())"""
+        placement |= dict.fromkeys(nodes, chosen)"""
 
 
 def write(problem: Problem, formulation: Formulation) -> Iterator[str]:
@@ -65,6 +55,7 @@ def write(problem: Problem, formulation: Formulation) -> Iterator[str]:
         ),
         summed="mip.xsum", infinite=("-mip.INF", "mip.INF"), declare=_declare,
         row=_row, family=lambda _: "", add_rows=_ADD_ROWS, add_table="add_rows({0}_rows)", main=_MAIN,
+        value="column.x * size",
     )  # fmt: skip
     return script(named_program(problem, formulation), layer)
 

@@ -17,6 +17,7 @@ from placedsl.program.affine import spread
 from placedsl.program.build import Grounded, build
 from placedsl.program.contradiction import refuse_contradictions
 from placedsl.program.program import Booleans, Floats, Integers, LinearProgram, Origin, Program
+from placedsl.units import NUMBER
 
 #: What an element of a family is indexed by: labels of the spec, or a number where there are none.
 Key = tuple[str | int, ...]
@@ -136,7 +137,7 @@ def named_program(problem: Problem, formulation: Formulation, *, ranges: bool = 
     linear, rows = _chosen(linear, chosen, ranges)
     if impossible:
         linear, columns, rows = _with_contradiction(linear, columns, rows)
-    unit = column_units(linear, _quantities(grounded.program, linear.columns), [(f.start, f.stop) for f in columns])
+    unit = column_units(linear, _quantities(problem, grounded, linear.columns), [(f.start, f.stop) for f in columns])
     divisor = row_units(linear, unit, [(f.start, f.stop) for f in rows])
     columns = tuple(replace(f, unit=float(unit[f.start])) for f in columns if f.keys)
     rows = tuple(replace(f, unit=float(divisor[f.start])) for f in rows if f.keys)
@@ -263,10 +264,16 @@ def _with_contradiction(
     return out, (*columns, replace(family, start=linear.columns)), (*rows, replace(family, start=linear.rows))
 
 
-def _quantities(program: Program, columns: int) -> Booleans:
-    """Columns that stand for times, sizes and the like: real ones that were not declared between 0 and 1."""
+def _quantities(problem: Problem, grounded: Grounded, columns: int) -> Booleans:
+    """Columns that stand for times, sizes and the like: real ones that were not declared between 0 and 1, and those of
+    the spec's own variables that have a dimension (20 ms is less than 1 s)."""
+    program = grounded.program
+    share = (program.lower >= 0.0) & (program.upper <= 1.0)
+    for name, (block, _) in grounded.own.items():
+        if problem.variables[name].dimension != NUMBER:
+            share[block.start : block.start + block.size] = False
     out = np.zeros(columns, dtype=bool)
-    out[: program.columns] = ~program.integer & ~((program.lower >= 0.0) & (program.upper <= 1.0))
+    out[: program.columns] = ~program.integer & ~share
     return out
 
 

@@ -47,17 +47,7 @@ def main():
     placement = {}
     for name, nodes in NODES.items():
         chosen = max((d for d in DEVICES if (name, d) in on), key=lambda d: on[name, d].value or 0.0)
-        placement |= dict.fromkeys(nodes, chosen)
-    for name, chosen in placement.items():
-        print(f"  {name} -> {chosen}")
-    if arguments.placement:
-        with open(arguments.placement, "w", encoding="utf-8") as file:
-            json.dump(placement, file, indent=2)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())"""
+        placement |= dict.fromkeys(nodes, chosen)"""
 
 
 def write(problem: Problem, formulation: Formulation) -> Iterator[str]:
@@ -71,6 +61,8 @@ def write(problem: Problem, formulation: Formulation) -> Iterator[str]:
         ),
         summed="pyo.quicksum", infinite=("None", "None"), declare=_declare, row=_row, family=_family,
         add_rows=_ADD_ROWS, add_table="add_rows({0}, {0}_rows)", main=_MAIN,
+        # What neither a row nor an objective asks for has no value.
+        value="(column.value or 0.0) * size",
     )  # fmt: skip
     return script(named_program(problem, formulation), layer)
 

@@ -27,8 +27,8 @@ _WIDTH = 118
 _TAKEN = """
 argparse itertools json operator sys mip pyo cp_model LinearExpression model solver columns main add_rows row rows sense
 right coefficients positions conditions low high on found value name nodes unit expression scale constant reached
-arguments parser file placement status chosen goal NODES DEVICES OBJECTIVES COMPARE slack dual rc suffix config
-component variables
+arguments parser file placement status chosen goal NODES DEVICES OBJECTIVES COMPARE VARIABLES slack dual rc suffix
+config component variables
 """
 
 

@@ -7,11 +7,14 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from placedsl import Spec
 from placedsl.units import parse_quantity
@@ -156,11 +159,12 @@ def unit_of(text: str) -> str:
 
 @dataclass(frozen=True)
 class Ran:
-    """What a script printed: exit code, objectives in SI by name, and its placement's evaluation."""
+    """What a script printed and wrote: exit code, objectives in SI by name, placement, the spec's own variables."""
 
     code: int
     objectives: dict[str, float]
     placement: dict[str, str]
+    variables: dict[str, Any]
     output: str
 
 
@@ -178,5 +182,26 @@ def run(spec: Spec, format_name: str, folder: Path) -> Ran:
         if shown:
             found[goal.name] = in_si(float(shown[1]), shown[2])
     written = json.loads(placement.read_text(encoding="utf-8")) if placement.exists() else {}
+    variables: dict[str, Any] = {}
+    if written and spec.problem.variables:
+        assert set(written) == {"placement", "variables"}
+        written, variables = written["placement"], written["variables"]
+        assert values_shown(done.stdout) == pytest.approx(dict(values_written(variables)), rel=1e-8)
     assert all(f"  {node} -> {device}\n" in done.stdout for node, device in written.items())
-    return Ran(done.returncode, found, written, done.stdout)
+    return Ran(done.returncode, found, written, variables, done.stdout)
+
+
+def values_shown(output: str) -> dict[str, float]:
+    """``  slack[gpu[1]] = 3 ms``: what a script printed of the spec's own variables, in SI."""
+    lines = re.findall(r"^  (\w+(?:\[.*\])?) = (\S+) ?(.*)$", output, re.MULTILINE)
+    return {name: in_si(float(value), unit) for name, value, unit in lines}
+
+
+def values_written(variables: dict[str, Any], *path: str) -> Iterator[tuple[str, float]]:
+    """The same of what it wrote: those that are not zero, under the names that are printed."""
+    for word, inner in variables.items():
+        words = (*path, word)
+        if isinstance(inner, dict):
+            yield from values_written(inner, *words)
+        elif inner:
+            yield f"{words[0]}[{', '.join(words[1:])}]" if words[1:] else words[0], inner

@@ -39,6 +39,26 @@ def _with(rules: str, objective: str = "time_per_sample", graph: str = _GRAPH) -
     return f"{graph}minimize {objective}\n" + (f"subject to\n    {rules}\n" if rules else "")
 
 
+#: Real and whole variables with and without units, of no, one and two indices; of some no row and no objective speaks.
+OWN = """
+var slack[d in gpu]: time in 0 ms..20 ms
+var room[d in gpu]: data in 0 GiB..6 GiB
+var seat[v in nodes, d in gpu where v.memory > 1 GiB]: binary
+var step[i in 1..3]: integer in 1..4
+var over: time
+var idle[d in gpu]: binary
+var apart: time in 2 ms..5 ms
+var below in -3..-1
+var nobody[v in nodes where v.memory > 9 GiB]: integer in 0..4
+"""
+_OWN_RULES = """memory
+    even: forall d in gpu: load(d) + slack[d] >= 11 ms
+    free: forall d in gpu: memory(d) + room[d] == 6 GiB
+    seats: forall v in nodes, d in gpu where v.memory > 1 GiB: (v on d) <=> seat[v, d] == 1
+    steps: forall i in 1..2: step[i] + 1 <= step[i + 1]
+    late: time_per_sample - over <= 9 ms
+"""
+
 #: One of the two nodes that must share a device runs on the host only, and the other is pinned to the accelerator.
 NEVER = """
 graph {
@@ -78,6 +98,8 @@ SPECS = {
     "infeasible": _with("memory\n    much: forall d in gpu: memory(d) >= 5 GiB"),
     "impossible": _with("memory\n    none: count(v in nodes: v on cpu) + 1 <= 0"),
     "never": NEVER,
+    "own variables": _with(_OWN_RULES, "time_per_sample + over + sum(d in gpu: slack[d]) / 1000", _GRAPH + OWN),
+    "own variables in turn": _with(_OWN_RULES, "over then sum(d in gpu: room[d]) then step[3]", _GRAPH + OWN),
     "nobody can": _with("small: forall v in nodes, d in gpu where v.memory >= 2 GiB: not (v on d)\n"
                         "    host: forall v in nodes: not (v on cpu)"),
 }  # fmt: skip

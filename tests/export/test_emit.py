@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import subprocess
@@ -11,12 +12,13 @@ from pathlib import Path
 
 import pytest
 from random_specs import long_spec, random_algebra, random_formulas, random_spec
-from readers import READERS, Ran, close, in_si, read, run, unit_of
+from readers import READERS, Ran, close, in_si, read, run, unit_of, values_shown, values_written
 from specs import EXAMPLES, SPECS
 
 from placedsl import InputError, Spec, UsageError, cli, load, loads
 from placedsl.answer import Answer
 from placedsl.export.formats import FORMATS
+from placedsl.report.document import document
 
 SCRIPTS = ("pyomo", "mip", "cp-sat")
 HEADER = re.compile(r"^. formulation \w+: (\d+) columns \((\d+) integer\), (\d+) rows, (\d+) entries$", re.MULTILINE)
@@ -59,12 +61,12 @@ def script_agrees(spec: Spec, answer: Answer, format_name: str, folder: Path) ->
     """The script prints every objective's optimum, and its placement has those values and violates nothing."""
     ran = run(spec, format_name, folder)
     if answer.termination == "infeasible":
-        assert (ran.code, ran.objectives, ran.placement) == (3, {}, {})
+        assert (ran.code, ran.objectives, ran.placement, ran.variables) == (3, {}, {}, {})
         assert "infeasible" in ran.output
         return ran
     assert ran.code == 0, ran.output
     assert answer.evaluation is not None
-    evaluation = spec.evaluate(ran.placement)
+    evaluation = spec.evaluate(ran.placement, ran.variables)
     assert not evaluation.violations
     for goal, wanted, real in zip(
         spec.problem.objectives, answer.evaluation.objectives, evaluation.objectives, strict=True
@@ -206,6 +208,71 @@ def test_tables_and_expressions_say_the_same(tmp_path: Path, monkeypatch: pytest
         script_agrees(spec, answer, format_name, tmp_path)
 
 
+def test_columns_of_no_row_stand_in_the_objective_of_an_lp_file() -> None:
+    """Not every reader knows a column that its bounds alone name; MPS lists all of them."""
+    lp, mps = (loads(SPECS["own variables"]).emit(format_name) for format_name in ("lp", "mps"))
+    objective = lp.partition("Minimize\n")[2].partition("Subject To\n")[0]
+    for name in ("idle.gpu_1", "idle.gpu_2", "apart", "below"):
+        assert f"+ 0 {name}" in objective
+    assert "0 slack" not in objective
+    for name in ("idle[gpu[1]]", "idle[gpu[2]]", "apart", "below"):
+        assert f" {name} obj 0\n" in mps
+
+
+def test_own_variables_are_written_in_their_units() -> None:
+    """20 ms lie between zero and one second, and are no share for that."""
+    text = loads(SPECS["own variables"]).emit("lp")
+    for told in ("slack is 0.001", "over is 0.001", "apart is 0.001", "room is 1073741824"):
+        assert f"\\ one unit of {told}\n" in text
+    assert " 0 <= slack.gpu_1 <= 20\n" in text
+    assert " 2 <= apart <= 5\n" in text
+
+
+@pytest.mark.parametrize("format_name", SCRIPTS)
+def test_what_a_script_writes_is_evaluated(
+    format_name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file has the form of an answer's: node to device, and the spec's own variables by the words of an index."""
+    spec, answer = solved(SPECS["own variables"])
+    ran = script_agrees(spec, answer, format_name, tmp_path)
+    assert re.search(r"^  slack\[gpu\[1\]\] = [\d.]+ ms$", ran.output, re.MULTILINE)
+    assert {name: shape(value) for name, value in ran.variables.items()} == {
+        **{name: shape(value) for name, value in document(answer)["variables"].items()}, "nobody": {},
+    }  # fmt: skip
+    assert all(isinstance(value, int) for value in ran.variables["step"].values())
+    (tmp_path / "own.place").write_text(SPECS["own variables"], encoding="utf-8")
+    assert cli.main(["evaluate", str(tmp_path / "own.place"), str(tmp_path / "placement.json")]) == 0
+    assert "every constraint holds" in capsys.readouterr().out
+
+
+def shape(value: object) -> object:
+    """The words of the indices, without the numbers."""
+    return {word: shape(inner) for word, inner in value.items()} if isinstance(value, dict) else None
+
+
+def test_indices_of_own_variables_are_ids(tmp_path: Path) -> None:
+    """A graph's nodes may have names beside their ids; a placement and the variables say the ids."""
+    nodes = [
+        {"id": i, "name": name, "time": {"accelerator": 2, "host": 3}, "memory": 1, "output": 10}
+        for i, name in ((7, "first"), (8, "second"))
+    ]
+    graph = {"format": "placedsl-graph", "version": 1, "nodes": nodes, "edges": [{"from": 7, "to": 8}]}
+    (tmp_path / "graph.json").write_text(json.dumps(graph), encoding="utf-8")
+    text = """graph from "graph.json"
+device gpu[2]: accelerator
+interconnect { bandwidth = 1 GB/s }
+var mark[v in nodes]: integer in 0..3
+minimize time_per_sample + sum(v in nodes: mark[v])
+subject to
+    marked: forall v in nodes: mark[v] >= 2
+"""
+    (tmp_path / "spec.place").write_text(text, encoding="utf-8")
+    spec = load(tmp_path / "spec.place")
+    answer = spec.solve(time_limit=60)
+    for format_name in SCRIPTS:
+        assert script_agrees(spec, answer, format_name, tmp_path).variables == {"mark": {"7": 2, "8": 2}}
+
+
 def test_there_is_no_such_format() -> None:
     with pytest.raises(UsageError, match="did you mean 'cp-sat'"):
         loads(SPECS["inline"]).emit("cpsat")
@@ -276,3 +343,17 @@ def test_the_page_shows_what_is_written() -> None:
         written = iter(load(EXAMPLES / "inline.place").emit(format_name).split("\n"))
         for line in shown.rstrip("\n").split("\n"):
             assert line == "…" or line in written, line
+
+
+@pytest.mark.parametrize("format_name", SCRIPTS)
+def test_the_page_shows_what_is_printed_and_written(format_name: str, tmp_path: Path) -> None:
+    """The spec of the page with variables of its own has one optimum, and the page shows what its scripts say of it."""
+    page = (EXAMPLES.parent / "docs" / "emit.md").read_text(encoding="utf-8").partition("**Variables of the spec**")[2]
+    shown = dict(re.findall(r"^```(place-fragment|text|json)\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
+    text = (EXAMPLES / "inline.place").read_text(encoding="utf-8")
+    assert "minimize time_per_sample\nsubject to\n" in text
+    spec = loads(text.replace("minimize time_per_sample\nsubject to\n", shown["place-fragment"]), EXAMPLES)
+    ran, written = run(spec, format_name, tmp_path), json.loads(shown["json"])
+    assert ran.placement == written["placement"]
+    assert dict(values_written(ran.variables)) == pytest.approx(dict(values_written(written["variables"])), rel=1e-6)
+    assert values_shown(shown["text"]) == pytest.approx(dict(values_written(written["variables"])), rel=1e-6)
