@@ -137,10 +137,11 @@ class Compiler:
             case core.Element(position=position):
                 return lambda _: position
             case core.Pick(set=of, index=index, span=span):
-                listed, which, name = self.named(of.name), self.position(index), of.name
+                elements, which = self.elements(of), self.position(index)
+                name = of.name if isinstance(of, core.NamedSet) else "this set"
 
                 def pick(env: Env) -> int:
-                    k = which(env)
+                    k, listed = which(env), elements(env)
                     if not 1 <= k <= len(listed):
                         raise fail(f"'{name}' has {len(listed)} elements, there is no number {k}", span)
                     return int(listed[k - 1])

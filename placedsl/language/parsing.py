@@ -273,8 +273,24 @@ def _syntax_error(problem: UnexpectedInput, source: Source) -> Diagnostic:
     if shown == ":" and before is not None and before[1] in RESERVED:
         place = source.span(before.start(1), before.end(1))
         return Diagnostic(f"'{before[1]}' is a word of the language", place, "choose another name for the constraint")
-    hint = _keyword_hint(text, start) or expected
+    hint = _said_otherwise(text, start) or _keyword_hint(text, start) or expected
     return Diagnostic(f"unexpected '{shown}'", source.span(start, start + len(shown)), hint)
+
+
+#: What comes before the place and at it, and what is written instead.
+_OTHERWISE = (
+    (r"\bon\s+[\w\[\]\"]+\s*$", r"==|!=|<=|>=|<|>", "put brackets around it: (v on d) == (w on d)"),
+    (r"\b(?:where|and|or|if|not)\b[^\n]*$", r"=(?!=)", "a comparison is written =="),
+    (r"\b(?:any|some)\s+$", r"\w", "as in exists v in nodes: v on cpu"),
+    (r"(?:^|\n)\s*maximi[sz]e\s+$", r".", "minimise its negative: minimize -x"),
+    (r"\bminimize\b[^\n]*$", r",", "several objectives stand in order: minimize a then b"),
+)
+
+
+def _said_otherwise(text: str, at: int) -> str:
+    """How something is said here that other languages say otherwise."""
+    before, rest = text[max(0, at - 400) : at], text[at:]
+    return next((h for left, here, h in _OTHERWISE if re.search(left, before) and re.match(here, rest)), "")
 
 
 def _expected(problem: UnexpectedToken) -> str:

@@ -25,7 +25,7 @@ def definitions(
     out: dict[str, Definition] = {}
     for statement in defined:
         name = statement.name.text
-        if name in built_in:
+        if name in BUILT_IN:
             kind = "constraint" if isinstance(statement, syntax.ConstraintDefinition) else "definition"
             found.append(Diagnostic(f"{kind} '{name}' is built in", statement.name.at.span, "choose another name"))
         elif name in out:
@@ -62,7 +62,7 @@ def named(
         definition = constraints.get(name)
         if rule.replaces:
             error(rule.name, "'replace' stands in an 'extend' block", "as in extend max_load { … }")
-        elif rule.body is not None and definition is not None:
+        elif rule.body is not None and definition is not None and not _of_the_library(name, definition):
             where = "built-in" if name in BUILT_IN else "defined"
             error(rule.name, f"'{name}' is the name of a {where} constraint", "choose another name")
         elif rule.body is not None:
@@ -79,6 +79,11 @@ def named(
         else:
             out.append((rule, definition))
     return out
+
+
+def _of_the_library(name: str, definition: syntax.ConstraintDefinition) -> bool:
+    """Something that comes with placedsl and takes arguments: its name may be used for a constraint of one's own."""
+    return bool(definition.parameters) and library.constraint_definitions().get(name) is definition
 
 
 def rule(checker: Checker, written: syntax.Rule, definition: syntax.ConstraintDefinition | None) -> Rule | None:

@@ -211,10 +211,11 @@ class Relations(ABC):
             case core.Element(position=position):
                 return np.full(frame.size, position)
             case core.Pick(set=of, index=index, span=span):
-                members, chosen = self.members(of.name)[0], self.positions(index, frame)
+                members, chosen = self._elements(ROOT, of)[1][0], self.positions(index, frame)
                 wrong = chosen[(chosen < 1) | (chosen > len(members))]
                 if len(wrong):
-                    message = f"'{of.name}' has {len(members)} elements, there is no number {wrong[0]}"
+                    name = f"'{of.name}'" if isinstance(of, core.NamedSet) else "this set"
+                    message = f"{name} has {len(members)} elements, there is no number {wrong[0]}"
                     raise InputError([Diagnostic(message, span)])
                 return members[chosen - 1]
             case core.Attribute(name="producer" | "first"):

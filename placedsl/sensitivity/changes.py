@@ -49,7 +49,7 @@ def changes(problem: Problem) -> Iterator[Change]:
 
 
 def _named_families(problem: Problem) -> set[str]:
-    """Families of which the spec names single devices, or gives values by device: what it says of one more is not known."""
+    """Families of which the spec names single devices or gives values by device: of one more it says nothing."""
     bodies: list[core.Expression | core.SetExpression] = [o.body for o in problem.objectives]
     bodies += [*(r.body for r in problem.rules), *problem.sets.values()]
     devices = problem.machine.devices
