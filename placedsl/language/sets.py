@@ -101,6 +101,8 @@ class SetChecker(Scope):
         given = self.given.get(name)
         if given is not None and not isinstance(given, tuple):
             return given
+        if given is not None and given[1].kind == "error":  # what it was given was reported
+            return None
         if name in self.slots:
             slot = self.slots[name]
             return None if slot is None else self._members(node, core.Slot(slot.name, slot.sort, span), slot.sort)

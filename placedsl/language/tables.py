@@ -47,7 +47,7 @@ def read(
             formulas[name] = _formula(checker, statement, statement.value)
             families[name] = Family(sorts, kind)
         else:
-            hint = f'give them in a data file (--data FILE), as in {{"{name}": {{"gpu[1]": 2}}}}'
+            hint = f'give them in a data file (--data FILE), as in {{"{name}": {{"*": 1}}}}, or by a formula'
             checker.error(statement.name, f"parameter '{name}' has no values", hint)
             families[name] = Family(sorts, Type("error"))
     return families, values, formulas
