@@ -31,8 +31,7 @@ class Checker(NameChecker):
         out, kind = self.check(node)
         if kind.kind == "truth":
             return out, PLAIN
-        self.expect(node, kind, "number")
-        return out, kind
+        return out, kind if self.expect(node, kind, "number") else ERROR
 
     # expressions
 
