@@ -194,7 +194,7 @@ class _Elaboration:
                 self.error(word.at, f"'{name}' is a quantity already", "choose another name")
             elif name in inline:
                 self.error(word.at, f"'{name}' is a node of the graph already", "choose another name")
-            elif first[1] is not word and first[0] != kind:
+            elif first[1] is not word and first[0] != kind and {first[0], kind} != {"definition", "constraint"}:
                 hint = first_at(word.at, first[1].at)
                 self.error(word.at, f"'{name}' is the name of a {first[0]} already", hint)
 

@@ -11,6 +11,7 @@ from placedsl.formulation import Definition, Formulation, NamedRule
 from placedsl.language import scope, syntax
 from placedsl.language.checking import Checker
 from placedsl.language.extending import extended
+from placedsl.language.imports import first_at
 from placedsl.language.parameters import bare_names
 from placedsl.language.parsing import parse_file
 from placedsl.language.settings import SCHEDULES
@@ -111,6 +112,10 @@ def check_formulation(
     rules: list[NamedRule] = []
     tight: dict[str, tuple[NamedRule, ...]] = {}
     schedules: list[str] = []
+    objectives = [c for c in statement.clauses if isinstance(c, syntax.Minimize)]
+    for extra in objectives[1:]:
+        hint = first_at(extra.at, objectives[0].at)
+        found.append(Diagnostic("there is a second 'minimize' in this formulation", extra.at.span, hint))
     for clause in statement.clauses:
         checker = Checker(words, parameters, found, definitions)
         match clause:

@@ -11,15 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from lark import Lark
+from lark.lexer import PatternStr
 from rich.console import Console
 
 from placedsl import InputError, loads
 from placedsl.answer import Answer
 from placedsl.api import Spec
 from placedsl.diagnostics import Source
-from placedsl.language.parsing import RESERVED, parse
+from placedsl.language.parsing import RESERVED, _LineEnds, parse
 from placedsl.report.summary import print_answer
-from placedsl.resources import model_files
+from placedsl.resources import grammar_text, model_files
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -71,6 +73,7 @@ def named(cases: list[Example]) -> list[str]:
     return out
 
 
+GRAMMAR = Lark(grammar_text(), parser="lalr", lexer="basic", postlex=_LineEnds(), maybe_placeholders=True)
 SPECS = fences("place")
 MALFORMED = fences("place-error")
 FRAGMENTS = fences("place-fragment")
@@ -179,6 +182,34 @@ def test_every_name_of_the_vocabulary_is_explained() -> None:
     assert {name for sort in vocabulary.attributes.values() for name in sort} <= words("expressions.md")
     assert vocabulary.sets.keys() - vocabulary.families.keys() <= words("set.md")
     assert words("README.md") >= RESERVED
+
+
+def constructs(text: str) -> set[str]:
+    """The rules of the grammar (by their aliases) that a text uses."""
+    found = {tree.data for tree in GRAMMAR.parse(text).iter_subtrees()}
+    return {str(getattr(name, "value", name)) for name in found}
+
+
+def test_every_construct_of_the_grammar_is_shown() -> None:
+    """In an example that is run, whatever the grammar calls it; clauses that are wrong on purpose do not count."""
+    every = {
+        rule.alias or rule.origin.name
+        for rule in GRAMMAR.rules
+        if not rule.origin.name.startswith("_") and (rule.alias or not rule.options.expand1 or len(rule.expansion) > 1)
+    }
+    language = [example.text for example in SPECS if example.page.parent == LANGUAGE]
+    assert every - set().union(*map(constructs, language)) == set()
+
+
+def test_every_word_and_sign_of_the_grammar_is_in_the_index() -> None:
+    """In the tables of constructs; that words are reserved says nothing of their meaning."""
+    tables = [line for line in (LANGUAGE / "README.md").read_text(encoding="utf-8").splitlines() if line[:1] == "|"]
+    quoted = " ".join(re.findall(r"`([^`\n]+)`", "\n".join(tables)))
+    signs = {t.pattern.value for t in GRAMMAR.terminals if isinstance(t.pattern, PatternStr)}
+    signs |= {"<=", ">=", "==", "!=", "<", ">"}
+    missing = {sign for sign in signs if sign.isalpha() and sign not in re.findall(r"\w+", quoted)}
+    missing |= {sign for sign in signs if not sign.isalpha() and sign not in quoted}
+    assert missing == set()
 
 
 def test_the_meaning_of_built_in_constraints_is_quoted_word_for_word() -> None:
