@@ -231,6 +231,8 @@ class NameChecker(SetChecker):
             return self.error(node, f"'{name}' is {what}", f"it is written {name}{'[…]' if family.sorts else ''}")
         if name in self.definitions and quantity is None:
             return self.unfold(node, name, node.arguments)
+        if quantity is None and name in words.sets:
+            return self.error(node, f"'{name}' is a set", f"one of its elements is written {name}[1]")
         if quantity is None:
             known = [n for n, q in words.quantities.items() if q.arguments and n != "on"]
             known += [n for n, d in self.definitions.items() if d.parameters]

@@ -140,8 +140,8 @@ def test_placements_shown_on_a_page(page: Path) -> None:
 
 
 def test_there_are_examples() -> None:
-    assert len(SPECS) >= 40
-    assert len(MALFORMED) >= 25
+    assert len(SPECS) >= 70
+    assert len(MALFORMED) >= 45
     without = {page.name for page in LANGUAGE.glob("*.md")} - {example.page.name for example in SPECS}
     assert without == {"errors.md"}
 
