@@ -17,7 +17,7 @@ from placedsl.algorithms.simple_bound import simple_bound
 from placedsl.answer import Answer, gap
 from placedsl.diagnostics import PlacedslError, UsageError
 from placedsl.expressions import Provided
-from placedsl.formulation import Formulation, choose
+from placedsl.formulation import Formulation, choose, passed_over
 from placedsl.graph.graph import Floats, Integers
 from placedsl.incumbent import SAME, Incumbent, Progress
 from placedsl.lowering.lower import lower
@@ -222,7 +222,9 @@ class _Run:
         names = solvers_for(self.problem, self.request.solver)
         self.method, self.solver = "program", names[0]
         start = time.monotonic()
-        formulation = choose(self.problem, self.formulations())
+        known = list(self.formulations())
+        formulation = choose(self.problem, known)
+        self.notes += passed_over(self.problem, known, formulation)
         grounded = build(self.problem, formulation)
         refuse_contradictions(self.problem, formulation, grounded)
         self.build_seconds += time.monotonic() - start

@@ -241,10 +241,14 @@ class NameChecker(SetChecker):
         if name == "abs":
             return self._absolute(node)
         quantity = words.quantities.get(name)
+        if quantity is None and (name in words.tables or name in words.variables):
+            what = "an indexed parameter" if name in words.tables else "a variable"
+            family = words.tables.get(name) or words.variables[name]
+            return self.error(node, f"'{name}' is {what}", f"it is written {name}{'[…]' if family.sorts else ''}")
         if name in self.definitions and quantity is None:
-            if name in words.tables:
-                return self.error(node, f"'{name}' is an indexed parameter", f"it is written {name}[…]")
             return self.unfold(node, name, node.arguments)
+        if quantity is None and name in words.sets:
+            return self.error(node, f"'{name}' is a set", f"one of its elements is written {name}[1]")
         if quantity is None:
             known = [n for n, q in words.quantities.items() if q.arguments and n != "on"]
             known += [n for n, d in self.definitions.items() if d.parameters]
@@ -279,10 +283,9 @@ class NameChecker(SetChecker):
                 return self.error(node, f"'{name}' goes by an attribute", f"it is written {name} by {by.text}")
             shape = ", ".join(p.name.text for p in definition.parameters)
             count = len(definition.parameters)
-            said = "nothing" if not count else f"{count} argument" + ("" if count == 1 else "s")
-            return self.error(
-                node, f"'{name}' takes {said}, here are {len(arguments)}", f"it is written {name}({shape})"
-            )
+            said = "no argument" if not count else f"{count} argument" + ("" if count == 1 else "s")
+            written = f"{name}({shape})" if count else name
+            return self.error(node, f"'{name}' takes {said}, here are {len(arguments)}", f"it is written {written}")
         given: dict[str, Checked | core.SetExpression] = {}
         for parameter, argument in zip(definition.parameters, arguments, strict=True):
             bound = self._argument(parameter, argument)
@@ -339,8 +342,8 @@ class NameChecker(SetChecker):
         self.error(parameter.type, f"'{name}' is no type", nearest(name, known))
         return None
 
-    def check_definition(self, definition: syntax.Define | syntax.ConstraintDefinition) -> Type:
-        """Check a definition's body by itself, whoever uses it; returns its type."""
+    def check_definition(self, definition: syntax.Define | syntax.ConstraintDefinition) -> Checked:
+        """Check a definition's body by itself, whoever uses it; returns it with its type."""
         given: dict[str, Checked | core.SetExpression] = {}
         for parameter in definition.parameters:
             expected, span, name = self.expected(parameter), parameter.at.span, parameter.name.text
@@ -354,10 +357,10 @@ class NameChecker(SetChecker):
                 sort = expected.sorts[0] if expected.kind == "element" else "integer"
                 given[name] = core.Slot(name, sort, span), expected
         with self.inside(definition.name.text, given):
-            kind = self.check(definition.body)[1]
+            body, kind = self.check(definition.body)
         if isinstance(definition, syntax.ConstraintDefinition) and kind.kind not in ("error", "truth"):
             self.error(definition.body, f"a constraint is a condition, this is {kind}")
-        return kind
+        return body, kind
 
 
 __all__ = ["ERROR", "PLAIN", "NameChecker"]

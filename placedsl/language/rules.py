@@ -12,9 +12,11 @@ from placedsl.language import library, syntax
 from placedsl.language.checking import Checker
 from placedsl.language.constants import fold, is_zero
 from placedsl.language.imports import first_at
+from placedsl.language.parameters import bare_names
 from placedsl.language.scope import Checked, Definition
 from placedsl.language.vocabulary import ERROR, PLAIN, TRUTH, Type, number
 from placedsl.problem import BUILT_IN, Objective, Rule, Soft
+from placedsl.units import NUMBER
 
 
 def definitions(
@@ -33,10 +35,13 @@ def definitions(
             found.append(Diagnostic(f"'{name}' is defined already", statement.name.at.span, hint))
         out.setdefault(name, statement)
     for formulation in formulations:
+        variables = {c.name.text for c in formulation.clauses if isinstance(c, syntax.Variable)}
         for clause in formulation.clauses:
             if isinstance(clause, syntax.Minimize):
-                word = formulation.name
-                out.setdefault(word.text, syntax.Define(clause.at, word, (), clause.objectives[0]))
+                word, goal = formulation.name, clause.objectives[0]
+                if bare_names(goal) & variables:  # told where formulations are checked
+                    goal = syntax.Number(goal.at, 0.0, NUMBER)
+                out.setdefault(word.text, syntax.Define(clause.at, word, (), goal))
     return built_in | out
 
 

@@ -242,7 +242,8 @@ class Relations(ABC):
             if value is None:
                 shown = ", ".join(self.universe.label(s, k) for s, k in zip(table.sorts, key, strict=True))
                 message = f"'{node.name}' has no value for {shown}"
-                raise InputError([Diagnostic(message, node.span, "give one, or one for '*', all others")])
+                hint = "give one; in a data file, '*' stands for all others"
+                raise InputError([Diagnostic(message, node.span, hint)])
             found.append(value)
         texts = any(isinstance(v, str) for v in found)
         values = np.array(found, dtype=object if texts else float)

@@ -8,7 +8,7 @@ import numpy as np
 
 from placedsl import plugins
 from placedsl.algorithms import contiguous
-from placedsl.formulation import Formulation, choose
+from placedsl.formulation import Formulation, choose, passed_over
 from placedsl.lowering.lower import lower
 from placedsl.problem import Problem
 from placedsl.program.build import build
@@ -47,13 +47,15 @@ def explain(problem: Problem, formulations: Callable[[], Iterable[Formulation]],
     lines += ["", "program"]
     if not program:
         lines.append("  not needed; --method program would solve:")
-    formulation = choose(problem, formulations())
+    known = list(formulations())
+    formulation = choose(problem, known)
     name = solvers_for(problem, chosen.solver)[0]
     solver = get(name)
     grounded = build(problem, formulation)
     lowered = lower(grounded.program, native=solver.features.native, integral=solver.features.integers_only)
     linear = lowered.program
     lines.append(f"  formulation {formulation.name} ({formulation.span.source.name.rsplit('/', 1)[-1]}), solver {name}")
+    lines += [f"  {reason}" for reason in passed_over(problem, known, formulation)]
     lines.append(
         f"  {linear.columns:,} columns ({int(linear.integer.sum()):,} integer), {linear.rows:,} rows, "
         f"{len(linear.column):,} entries; {grounded.quotient.units} units of {graph.nodes} nodes"

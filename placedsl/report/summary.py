@@ -35,12 +35,11 @@ def print_answer(answer: Answer, console: Console) -> None:
     problem = answer.problem
     path = f"{answer.method}" + (f", {answer.solver}" if answer.solver else "")
     by = f" ({path}, {answer.seconds['total']:.2f} s)" if answer.method != "none" else ""
-    console.print(f"[bold]{WORDS[answer.termination]}[/bold]{by}: {answer.message}", highlight=False)
+    console.print(f"[bold]{WORDS[answer.termination]}[/bold]{by}: {escape(answer.message)}", highlight=False)
     if answer.evaluation is None:
         if math.isfinite(answer.bound) and answer.termination != "infeasible":
-            console.print(
-                f"  {problem.objectives[0].name} is at least {amount(answer.bound, problem.objectives[0].dimension)}"
-            )
+            goal = problem.objectives[0]
+            console.print(f"  {escape(goal.name)} is at least {amount(answer.bound, goal.dimension)}")
         return
     for k, goal in enumerate(problem.objectives):
         value, bound = answer.evaluation.objectives[k], answer.bounds[k]

@@ -23,6 +23,8 @@ LARGEST = 2**30
 
 def load(path: Path) -> Source:
     """The text of a file; InputError (without a span) when it cannot be had."""
+    if "\0" in str(path):
+        raise InputError([Diagnostic("a file name cannot hold the character 0", None)])
     try:
         size = path.stat().st_size
         if size > LARGEST:
