@@ -36,7 +36,8 @@ S = TypeVar("S", bound=syntax.Statement)
 class Elaborated:
     """A checked spec: the problem, the formulations that can state it, and the text it came from.
 
-    ``statements`` are those of the spec and of all that it imports.
+    ``statements`` are those of the spec and of all that it imports; ``folders`` says of each of these texts what its
+    file names are relative to.
     """
 
     problem: Problem
@@ -45,6 +46,7 @@ class Elaborated:
     vocabulary: Vocabulary
     parameters: Mapping[str, Value]
     checked_formulations: Callable[[], list[Formulation]]
+    folders: Mapping[Source, Path]
 
 
 def elaborate(
@@ -156,7 +158,8 @@ class _Elaboration:
             size=size, before=before, after=after, orientation=orientation, groups=groups,
             time_unit="s" if graph.time_in_seconds else "", variables=own, tables=table_values, soft=soft,
         )  # fmt: skip
-        return Elaborated(problem, self.module, tuple(self.texts.statements), words, self.parameters, stated)
+        statements, folders = tuple(self.texts.statements), self.texts.folders
+        return Elaborated(problem, self.module, statements, words, self.parameters, stated, folders)
 
     def fail(self) -> None:
         """Raise what has been found so far, in the order of the text."""

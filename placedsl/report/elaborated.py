@@ -1,60 +1,102 @@
-"""The elaborated problem as a spec: defaults filled in, parameters resolved, units normalised."""
+"""The elaborated problem as a spec: imports resolved, defaults filled in, values of parameters written out."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
 
 from placedsl.language import syntax
 from placedsl.language.elaborate import Elaborated
 from placedsl.language.formatting import block, expression, statement, word
 from placedsl.language.library import constraint_definitions
-from placedsl.units import exact
+from placedsl.report.values import scalar, values_written_out
 
 _ORDER = (
     syntax.GraphFile, syntax.GraphInline, syntax.Param, syntax.DeviceFamily, syntax.LinkBetween, syntax.Interconnect,
     syntax.SetOf, syntax.Define, syntax.Variable, syntax.ConstraintDefinition, syntax.Formulation, syntax.Schedule,
     syntax.Minimize, syntax.Subject, syntax.Solve,
 )  # fmt: skip
+_WIDTH = 120
 
 
 def elaborated(spec: Elaborated) -> str:
-    """A spec that means the same; what is built in stands beside it as comments."""
-    problem = spec.problem
-    counts = Counter(d.family for d in problem.machine.devices)
+    """A spec that means the same and imports nothing; what is built in stands beside it as comments.
+
+    File names in it are relative to the folder of the spec itself.
+    """
     lines: list[str] = []
-    by_kind = sorted(spec.statements, key=lambda s: next((i for i, k in enumerate(_ORDER) if isinstance(s, k)), 99))
-    schedule_said = any(isinstance(s, syntax.Schedule) for s in spec.statements)
+    statements: list[syntax.Statement] = [s for s in spec.statements if isinstance(s, _ORDER)]
+    if not any(isinstance(s, syntax.Schedule) for s in statements):
+        at = statements[0].at
+        statements.append(syntax.Schedule(at, syntax.Word(at, spec.problem.schedule)))
+    statements.sort(key=lambda s: next(i for i, kind in enumerate(_ORDER) if isinstance(s, kind)))
     previous: type | None = None
-    for item in by_kind:
-        if not isinstance(item, _ORDER):
+    for item in statements:
+        if isinstance(item, syntax.Subject) and not item.rules:
             continue
-        if isinstance(item, syntax.Minimize) and not schedule_said:
-            lines += ["", f"schedule {problem.schedule}"]
-            previous = syntax.Schedule
         if type(item) is not previous:
             lines.append("")
+            if isinstance(item, syntax.Subject):
+                lines.append("subject to")
         previous = type(item)
-        if isinstance(item, syntax.GraphFile | syntax.GraphInline):
-            graph = problem.graph
-            lines.append(f"# {graph.nodes} nodes, {len(graph.edge_source)} edges, {graph.tensors} tensors")
-        if isinstance(item, syntax.Param):
-            value, kind = spec.parameters[item.name.text]
-            shown = exact(float(value), kind.dimension) if kind.kind == "number" else str(value).lower()
-            if kind.kind == "text":
-                shown = expression(syntax.Text(item.at, str(value)))
-            lines.append(f"param {word(item.name.text)}{': ' + item.type.text if item.type else ''} = {shown}")
-        elif isinstance(item, syntax.DeviceFamily):
-            number = "" if item.count is None else f"[{counts[item.name.text]}]"
-            kind_word = f": {item.kind.text}" if item.kind else ""
-            lines.append(f"device {word(item.name.text)}{number}{kind_word}{block(item.block)}")
-        elif isinstance(item, syntax.Subject):
-            lines.append("subject to")
-            for rule in item.rules:
-                lines += _meaning(rule)
-                lines.append("    " + statement(syntax.Subject(item.at, (rule,))).split("\n    ", 1)[1])
-        else:
-            lines.append(statement(item))
+        lines += _shown(spec, item)
     return "\n".join(lines).strip("\n") + "\n"
+
+
+def _shown(spec: Elaborated, item: syntax.Statement) -> Iterable[str]:
+    """The lines of one statement."""
+    graph = spec.problem.graph
+    size = f"# {graph.nodes} nodes, {len(graph.edge_source)} edges, {graph.tensors} tensors"
+    match item:
+        case syntax.GraphFile(path=path):
+            moved = replace(item, path=replace(path, text=_from_main(spec, item)))
+            return [size, statement(moved)]
+        case syntax.GraphInline():
+            return [size, statement(item)]
+        case syntax.Param(items=()):
+            given = "" if item.type is None else f": {item.type.text}"
+            return [f"param {word(item.name.text)}{given} = {scalar(spec, item)}"]
+        case syntax.Param():
+            return wrapped(statement(values_written_out(spec, item)))
+        case syntax.DeviceFamily():
+            counts = Counter(d.family for d in spec.problem.machine.devices)
+            number = "" if item.count is None else f"[{counts[item.name.text]}]"
+            kind = f": {item.kind.text}" if item.kind else ""
+            return [f"device {word(item.name.text)}{number}{kind}{block(item.block)}"]
+        case syntax.Minimize(objectives=objectives):
+            # As it was written: answers call an objective by its text.
+            return ["minimize " + " then ".join(_as_written(o) for o in objectives)]
+        case syntax.Subject(rules=rules):
+            return [line for rule in rules for line in (*_meaning(rule), "    " + _rule(rule))]
+    return [statement(item)]
+
+
+def _from_main(spec: Elaborated, item: syntax.GraphFile) -> str:
+    """The name of a graph file, from the folder of the main spec."""
+    main, own = spec.folders[spec.module.source], spec.folders[item.at.source]
+    given = Path(item.path.text)
+    if given.is_absolute() or own == main:
+        return item.path.text
+    try:
+        return Path(os.path.relpath(own / given, main)).as_posix()
+    except ValueError:  # on another drive
+        return str((own / given).resolve())
+
+
+def _as_written(node: syntax.Expression) -> str:
+    text = node.at.text
+    return text if "\n" not in text else expression(node) if "#" in text else " ".join(text.split())
+
+
+def _rule(rule: syntax.Rule) -> str:
+    text = statement(syntax.Subject(rule.at, (replace(rule, arguments=()),))).split("\n    ", 1)[1]
+    if not rule.arguments:
+        return text
+    # As they were written: they are part of the constraint's name.
+    return f"{text}({', '.join(_as_written(a) for a in rule.arguments)})"
 
 
 def _meaning(rule: syntax.Rule) -> list[str]:
@@ -63,3 +105,18 @@ def _meaning(rule: syntax.Rule) -> list[str]:
         return []
     known = constraint_definitions().get(rule.name.text)
     return [] if known is None else [f"    # {rule.name.text}: {expression(known.body)}"]
+
+
+def wrapped(text: str) -> Iterable[str]:
+    """A long list in braces over several lines, cut after commas."""
+    if len(text) <= _WIDTH:
+        return [text]
+    lines, line, quoted = [], "", False
+    for piece in text.split(", "):
+        # A comma within quotes is no place to cut at.
+        if line and not quoted and len(line) + len(piece) > _WIDTH - 2:
+            lines.append(line.rstrip())
+            line = "    "
+        line += piece + ", "
+        quoted ^= piece.replace('\\"', "").count('"') % 2 == 1
+    return [*lines, line.removesuffix(", ")]
