@@ -155,11 +155,29 @@ def check(spec: Path, parameters: dict[str, str], data: Path | None) -> int:
 @METHOD
 @SET
 @DATA
-def explain(spec: Path, solver: str | None, method: str | None, parameters: dict[str, str], data: Path | None) -> int:
-    """Print the elaborated SPEC, which path will be taken and why the others were not, and sizes."""
+@click.option("--json", "json_file", metavar="FILE", help="Write all of it as JSON to a file, or to stdout (-).")
+def explain(
+    spec: Path,
+    solver: str | None,
+    method: str | None,
+    parameters: dict[str, str],
+    data: Path | None,
+    json_file: str | None,
+) -> int:
+    """Print the elaborated SPEC, which path will be taken and why, and the program part by part."""
     from placedsl import api
 
-    text = api.load(spec, parameters, data).explain(solver=solver, method=method)
+    loaded = api.load(spec, parameters, data)
+    if json_file is not None:
+        from placedsl.report.elaborated import elaborated
+        from placedsl.report.explanation_document import explanation_document
+
+        told = explanation_document(loaded.explanation(solver=solver, method=method), elaborated(loaded.elaborated))
+        target = None if json_file == "-" else Path(json_file)
+        write(target, json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        if target is None:
+            return 0
+    text = loaded.explain(solver=solver, method=method)
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
         from placedsl.report.pygments_lexer import coloured
 

@@ -8,7 +8,8 @@ is a :class:`LinearProgram`: what every solver file receives.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import bisect
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -247,3 +248,17 @@ class LinearProgram:
     def rows(self) -> int:
         """How many rows there are."""
         return len(self.row_lower)
+
+    def row_name(self, row: int) -> str:
+        """The constraint that a row belongs to, with its indices."""
+        return described(self.origins, self.origin_start, row)
+
+    def column_name(self, column: int) -> str:
+        """The variable that a column belongs to, with its indices."""
+        return described(self.column_origins, self.column_start, column)
+
+
+def described(origins: Sequence[Origin], start: Sequence[int] | Integers, position: int) -> str:
+    """``name[v=embed, d=gpu[1]]`` for one of many rows or columns, of which block k begins at ``start[k]``."""
+    block = bisect.bisect_right(start, position) - 1
+    return origins[block].describe(position - int(start[block]))
