@@ -137,10 +137,9 @@ class Spec:
     def explain(self, *, solver: str | None = None, method: str | None = None) -> str:
         """The elaborated spec, which is a spec itself, and as comments what :meth:`explanation` tells."""
         from placedsl.report.elaborated import elaborated
-        from placedsl.report.explanation_text import explanation_lines
+        from placedsl.report.explanation_text import explained
 
-        lines = explanation_lines(self.explanation(solver=solver, method=method))
-        return elaborated(self.elaborated) + "\n" + "".join(f"# {line}".rstrip() + "\n" for line in lines)
+        return explained(elaborated(self.elaborated), self.explanation(solver=solver, method=method))
 
     def emit(self, format: str) -> str:
         """The program as a text: an ``lp`` or ``mps`` file, or a script for ``pyomo``, ``mip`` or ``cp-sat``.

@@ -166,18 +166,18 @@ def explain(
 ) -> int:
     """Print the elaborated SPEC, which path will be taken and why, and the program part by part."""
     from placedsl import api
+    from placedsl.report.elaborated import elaborated
+    from placedsl.report.explanation_document import explanation_document
+    from placedsl.report.explanation_text import explained
 
     loaded = api.load(spec, parameters, data)
+    found, meaning = loaded.explanation(solver=solver, method=method), elaborated(loaded.elaborated)
     if json_file is not None:
-        from placedsl.report.elaborated import elaborated
-        from placedsl.report.explanation_document import explanation_document
-
-        told = explanation_document(loaded.explanation(solver=solver, method=method), elaborated(loaded.elaborated))
-        target = None if json_file == "-" else Path(json_file)
-        write(target, json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
-        if target is None:
-            return 0
-    text = loaded.explain(solver=solver, method=method)
+        told = json.dumps(explanation_document(found, meaning), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        write(None if json_file == "-" else Path(json_file), told)
+    if json_file == "-":
+        return 0
+    text = explained(meaning, found)
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
         from placedsl.report.pygments_lexer import coloured
 

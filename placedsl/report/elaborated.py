@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
@@ -20,6 +21,10 @@ _ORDER = (
     syntax.Minimize, syntax.Subject, syntax.Solve,
 )  # fmt: skip
 _WIDTH = 120
+#: A text in quotes, blanks, or a word, each with the blanks that follow it.
+_PIECE = re.compile(r"""(?:"(?:[^"\\\n]|\\.)*"|[^\s"])+\s*|\s+""")
+#: What a line can end with and go on in the next.
+_CUT = re.compile(r"(?:,|(?:^|\s)(?:and|or|=>|<=>|[-+*/=]|<=|>=|==|!=|<|>))\s+$")
 
 
 def elaborated(spec: Elaborated) -> str:
@@ -42,7 +47,8 @@ def elaborated(spec: Elaborated) -> str:
             if isinstance(item, syntax.Subject):
                 lines.append("subject to")
         previous = type(item)
-        lines += _shown(spec, item)
+        for line in _shown(spec, item):
+            lines += wrapped(line) if not isinstance(item, syntax.Minimize) else [line]
     return "\n".join(lines).strip("\n") + "\n"
 
 
@@ -55,12 +61,12 @@ def _shown(spec: Elaborated, item: syntax.Statement) -> Iterable[str]:
             moved = replace(item, path=replace(path, text=_from_main(spec, item)))
             return [size, statement(moved)]
         case syntax.GraphInline():
-            return [size, statement(item)]
+            return [size, *statement(item).split("\n")]
         case syntax.Param(items=()):
             given = "" if item.type is None else f": {item.type.text}"
             return [f"param {word(item.name.text)}{given} = {scalar(spec, item)}"]
         case syntax.Param():
-            return wrapped(statement(values_written_out(spec, item)))
+            return [statement(values_written_out(spec, item))]
         case syntax.DeviceFamily():
             counts = Counter(d.family for d in spec.problem.machine.devices)
             number = "" if item.count is None else f"[{counts[item.name.text]}]"
@@ -71,7 +77,7 @@ def _shown(spec: Elaborated, item: syntax.Statement) -> Iterable[str]:
             return ["minimize " + " then ".join(_as_written(o) for o in objectives)]
         case syntax.Subject(rules=rules):
             return [line for rule in rules for line in (*_meaning(rule), "    " + _rule(rule))]
-    return [statement(item)]
+    return statement(item).split("\n")
 
 
 def _from_main(spec: Elaborated, item: syntax.GraphFile) -> str:
@@ -88,7 +94,10 @@ def _from_main(spec: Elaborated, item: syntax.GraphFile) -> str:
 
 def _as_written(node: syntax.Expression) -> str:
     text = node.at.text
-    return text if "\n" not in text else expression(node) if "#" in text else " ".join(text.split())
+    if "\n" not in text:
+        return text
+    # On one line, unless it may hold a comment or a text with blanks of its own.
+    return expression(node) if "#" in text or '"' in text else " ".join(text.split())
 
 
 def _rule(rule: syntax.Rule) -> str:
@@ -108,15 +117,19 @@ def _meaning(rule: syntax.Rule) -> list[str]:
 
 
 def wrapped(text: str) -> Iterable[str]:
-    """A long list in braces over several lines, cut after commas."""
-    if len(text) <= _WIDTH:
+    """A long line over several, cut after commas and operators, where the end of a line means nothing."""
+    if len(text) <= _WIDTH or text.lstrip().startswith("#"):
         return [text]
-    lines, line, quoted = [], "", False
-    for piece in text.split(", "):
-        # A comma within quotes is no place to cut at.
-        if line and not quoted and len(line) + len(piece) > _WIDTH - 2:
+    segments = [""]
+    for piece in _PIECE.findall(text):
+        segments[-1] += piece
+        if _CUT.search(piece):
+            segments.append("")
+    indent = " " * (len(text) - len(text.lstrip()) + 4)
+    lines, line = [], segments[0]
+    for segment in segments[1:]:
+        if len(line) + len(segment.rstrip()) > _WIDTH:
             lines.append(line.rstrip())
-            line = "    "
-        line += piece + ", "
-        quoted ^= piece.replace('\\"', "").count('"') % 2 == 1
-    return [*lines, line.removesuffix(", ")]
+            line = indent
+        line += segment
+    return [*lines, line]

@@ -20,6 +20,11 @@ _HEAD = ("what", "line", "rows", "columns", "entries", "native", "coefficients",
 _MOST = (28, 20)
 
 
+def explained(elaborated: str, found: Explanation) -> str:
+    """The elaborated spec with the explanation as comments."""
+    return elaborated + "\n" + "".join(f"# {line}".rstrip() + "\n" for line in explanation_lines(found))
+
+
 def explanation_lines(found: Explanation) -> list[str]:
     """All of it, line by line."""
     lines = [line for word, text in found.facts for line in _hanging(f"{word:13}", text)]

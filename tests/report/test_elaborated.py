@@ -52,6 +52,7 @@ def means_the_same(spec: Spec, folder: Path | str = ".") -> Spec:
     text = elaborated(spec.elaborated)
     assert elaborated(again.elaborated) == text
     assert elaborated(loads(text, folder).elaborated) == text
+    assert [line for line in spec.explain().split("\n") if len(line) > 120 and "minimize" not in line] == []
     return again
 
 
