@@ -102,6 +102,7 @@ param gpus: int = 1
 param strict = true
 param label = "a, \\"b\\""
 param rate = room / (1 s) * 3
+param far = 3
 param odd = 2 ms * 3 ms
 param slow = 3 s / (2 B)
 param cost[d in devices]
@@ -154,6 +155,7 @@ DATA = {
     "part": {"forward": True, "*": True},
     "every": {"*": "64 MiB"},
     "room": "6 MiB",
+    "far": float("inf"),
 }
 
 
@@ -192,6 +194,7 @@ def test_every_construct(folder: Path) -> None:
         'param label = "a, \\"b\\""',
         "param rate = 18 MiB/s",
         "param odd = 6e-06 * 1 s * 1 s",
+        "param far = 1e999",
         "param slow = 1.5 s/B",
         'param cost[d in devices] = {gpu[1]: 3, gpu[2]: 3, gpu[3]: 3, "big one": 2.5, cpu: 1}',
         "param level[i in 1..3] = {1: 2, 2: 1, 3: -4.5}",
