@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from placedsl.conflicts.conflict import Conflict
     from placedsl.incumbent import Progress
+    from placedsl.report.explain import Explanation
     from placedsl.results import Answer, Evaluation
     from placedsl.sensitivity.why import Why
 
@@ -126,15 +127,19 @@ class Spec:
         formulation = choose(self.problem, self.elaborated.checked_formulations())
         refuse_contradictions(self.problem, formulation, build(self.problem, formulation))
 
-    def explain(self, *, solver: str | None = None, method: str | None = None) -> str:
-        """The elaborated spec, and which path will be taken and why."""
-        from placedsl.report.elaborated import elaborated
+    def explanation(self, *, solver: str | None = None, method: str | None = None) -> Explanation:
+        """Which path will be taken and why, and the program part by part; nothing is solved."""
         from placedsl.report.explain import explain
         from placedsl.request import Request
 
-        analysis = explain(self.problem, self.elaborated.checked_formulations, Request(solver, method))
-        comment = "\n".join(f"# {line}".rstrip() for line in analysis.rstrip().split("\n"))
-        return elaborated(self.elaborated) + "\n" + comment + "\n"
+        return explain(self.problem, self.elaborated.checked_formulations, Request(solver, method))
+
+    def explain(self, *, solver: str | None = None, method: str | None = None) -> str:
+        """The elaborated spec, which is a spec itself, and as comments what :meth:`explanation` tells."""
+        from placedsl.report.elaborated import elaborated
+        from placedsl.report.explanation_text import explained
+
+        return explained(elaborated(self.elaborated), self.explanation(solver=solver, method=method))
 
     def emit(self, format: str) -> str:
         """The program as a text: an ``lp`` or ``mps`` file, or a script for ``pyomo``, ``mip`` or ``cp-sat``.

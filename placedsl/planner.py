@@ -69,7 +69,7 @@ class _Run:
         self.read_seconds, self.build_seconds = read_seconds, 0.0
         self.relaxed: Integers | None = None
         self.nothing = 0.0
-        self.notes: list[str] = []
+        self.notes = list(problem.notes)
         self.method, self.solver = "none", ""
         self.used_versions = versions()
 

@@ -143,6 +143,7 @@ class Problem:
     ``variables`` the spec's own decisions, beside the placement
     ``tables``    indexed parameters
     ``soft``      constraints with a price; their costs are in the first objective
+    ``notes``     what is worth knowing about the data, in sentences
     ``groups``    per attribute that is partitioned by: n labels from 0
     """
 
@@ -165,6 +166,7 @@ class Problem:
     variables: Mapping[str, Variable] = field(default_factory=dict)
     tables: Mapping[str, Table] = field(default_factory=dict)
     soft: tuple[Soft, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def accelerators(self) -> NDArray[np.bool_]:

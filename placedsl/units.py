@@ -7,6 +7,7 @@ Everything is normalised to seconds, bytes, US dollars and operations.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -200,12 +201,12 @@ def show(value: float, dimension: Dimension) -> str:
 def exact(value: float, dimension: Dimension) -> str:
     """A value in SI as the shortest text of the language that reads back to the same number.
 
-    A dimension without a unit of its own (such as samples a second) is written as a product in brackets.
+    That is a quantity, or a product of such where the dimension has no unit of its own.
     """
+    if math.isinf(value):
+        return exact(math.copysign(1.0, value), dimension).replace("1", "1e999", 1)
     if dimension not in CANONICAL:
-        powers = {"s": dimension.time, "B": dimension.data, "USD": dimension.money, "FLOP": dimension.operations}
-        factors = [f" {'*' if e > 0 else '/'} (1 {unit})" * abs(e) for unit, e in powers.items()]
-        return f"({_plain(value)}{''.join(factors)})"
+        return _composed(value, dimension)
     unit, _ = CANONICAL[dimension]
     best = f"{_plain(value)} {unit}".rstrip()
     for other in _READABLE.get(dimension, ()):
@@ -214,6 +215,15 @@ def exact(value: float, dimension: Dimension) -> str:
         if size.times(float(number)) == value and len(number) < len(best.partition(" ")[0]):
             best = f"{number} {other}"
     return best
+
+
+def _composed(value: float, dimension: Dimension) -> str:
+    bases = (("B", dimension.data), ("FLOP", dimension.operations), ("USD", dimension.money), ("s", dimension.time))
+    over = [unit for unit, power in bases for _ in range(power)]
+    under = [unit for unit, power in bases for _ in range(-power)]
+    if len(over) == 1 and under in (["B"], ["USD"], ["s"]):
+        return f"{_plain(value)} {over[0]}/{under[0]}"
+    return _plain(value) + "".join(f" * 1 {unit}" for unit in over) + "".join(f" / (1 {unit})" for unit in under)
 
 
 def _plain(number: float) -> str:

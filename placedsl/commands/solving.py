@@ -145,7 +145,11 @@ def check(spec: Path, parameters: dict[str, str], data: Path | None) -> int:
     loaded.check()
     problem = loaded.problem
     devices = len(problem.machine.devices)
-    click.echo(f"{spec}: {problem.graph.nodes} nodes, {devices} devices, {len(problem.rules)} constraints; no errors")
+    stated = len(problem.rules) + len(problem.soft)
+    constraints = f"{stated} constraint" + ("" if stated == 1 else "s")
+    click.echo(f"{spec}: {problem.graph.nodes} nodes, {devices} devices, {constraints}; no errors")
+    for note in problem.notes:
+        click.echo(f"note: {note}")
     return 0
 
 
@@ -155,11 +159,29 @@ def check(spec: Path, parameters: dict[str, str], data: Path | None) -> int:
 @METHOD
 @SET
 @DATA
-def explain(spec: Path, solver: str | None, method: str | None, parameters: dict[str, str], data: Path | None) -> int:
-    """Print the elaborated SPEC, which path will be taken and why the others were not, and sizes."""
+@click.option("--json", "json_file", metavar="FILE", help="Write all of it as JSON to a file, or to stdout (-).")
+def explain(
+    spec: Path,
+    solver: str | None,
+    method: str | None,
+    parameters: dict[str, str],
+    data: Path | None,
+    json_file: str | None,
+) -> int:
+    """Print the elaborated SPEC, which path will be taken and why, and the program part by part."""
     from placedsl import api
+    from placedsl.report.elaborated import elaborated
+    from placedsl.report.explanation_document import explanation_document
+    from placedsl.report.explanation_text import explained
 
-    text = api.load(spec, parameters, data).explain(solver=solver, method=method)
+    loaded = api.load(spec, parameters, data)
+    found, meaning = loaded.explanation(solver=solver, method=method), elaborated(loaded.elaborated)
+    if json_file is not None:
+        told = json.dumps(explanation_document(found, meaning), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        write(None if json_file == "-" else Path(json_file), told)
+    if json_file == "-":
+        return 0
+    text = explained(meaning, found)
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
         from placedsl.report.pygments_lexer import coloured
 

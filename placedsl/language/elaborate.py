@@ -36,7 +36,8 @@ S = TypeVar("S", bound=syntax.Statement)
 class Elaborated:
     """A checked spec: the problem, the formulations that can state it, and the text it came from.
 
-    ``statements`` are those of the spec and of all that it imports.
+    ``statements`` are those of the spec and of all that it imports; ``folders`` says of each of these texts what its
+    file names are relative to.
     """
 
     problem: Problem
@@ -45,6 +46,7 @@ class Elaborated:
     vocabulary: Vocabulary
     parameters: Mapping[str, Value]
     checked_formulations: Callable[[], list[Formulation]]
+    folders: Mapping[Source, Path]
 
 
 def elaborate(
@@ -155,8 +157,10 @@ class _Elaboration:
             objectives=objectives, rules=checked, sets=sets, settings=solve, time=time, transfer=transfer,
             size=size, before=before, after=after, orientation=orientation, groups=groups,
             time_unit="s" if graph.time_in_seconds else "", variables=own, tables=table_values, soft=soft,
+            notes=_unknown_kinds(graph, machine, families),
         )  # fmt: skip
-        return Elaborated(problem, self.module, tuple(self.texts.statements), words, self.parameters, stated)
+        statements, folders = tuple(self.texts.statements), self.texts.folders
+        return Elaborated(problem, self.module, statements, words, self.parameters, stated, folders)
 
     def fail(self) -> None:
         """Raise what has been found so far, in the order of the text."""
@@ -355,6 +359,13 @@ def _mentioned(statement: syntax.SetOf | syntax.Param) -> set[str]:
     if isinstance(statement, syntax.SetOf):
         return bare_names(statement.value)
     return bare_names(statement.items) | bare_names(statement.value)
+
+
+def _unknown_kinds(graph: Graph, machine: Machine, families: list[str]) -> tuple[str, ...]:
+    """Times that no device here can have: a graph may serve several specs, or a name be misspelt."""
+    known = {"accelerator", "host", *families, *(d.name for d in machine.devices)}
+    unknown = sorted(set(graph.time) - known)
+    return tuple(f"the graph has times for '{name}', which is no device or kind of the spec" for name in unknown)
 
 
 def _no_words() -> Vocabulary:

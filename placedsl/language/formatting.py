@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 
 from placedsl.language import syntax
@@ -79,7 +80,8 @@ def _after(body: syntax.Expression | None) -> str:
 
 def word(text: str) -> str:
     """A name, in quotes where it is not a plain word."""
-    return text if text.isidentifier() and text not in RESERVED else json.dumps(text, ensure_ascii=False)
+    plain = re.fullmatch(r"[^\W\d]\w*", text) is not None and text not in RESERVED
+    return text if plain else json.dumps(text, ensure_ascii=False)
 
 
 def block(entries: syntax.Block) -> str:

@@ -18,6 +18,8 @@ from placedsl.problem import Table
 
 #: What stands for every index that is not named.
 OTHERS = "*"
+#: The parts of a graph, as they are called.
+PARTS = ("forward", "backward")
 
 
 def read(
@@ -108,6 +110,8 @@ def _positions_written(checker: Checker, node: syntax.Expression, sort: Sort) ->
     """The element of an index, or all of a device family."""
     if isinstance(node, syntax.Name) and sort == "device" and node.name in checker.vocabulary.families:
         return checker.vocabulary.families[node.name]
+    if isinstance(node, syntax.Name) and sort == "part" and node.name in PARTS:
+        return (PARTS.index(node.name),)
     before = len(checker.found)
     out = checker.element(node, sort)
     if len(checker.found) > before:
@@ -169,7 +173,7 @@ def positions_of(words: Vocabulary, sort: Sort) -> tuple[Callable[[str], Sequenc
     elif sort == "device":
         names = {d.name: (i,) for i, d in enumerate(words.machine.devices)} | dict(words.families)
     elif sort == "part":
-        names = {"forward": (0,), "backward": (1,)}
+        names = {name: (i,) for i, name in enumerate(PARTS)}
     elif sort == "integer":
         return lambda key: (int(key),) if key.lstrip("-").isdigit() else (), []
     return lambda key: names.get(key, ()), list(names)

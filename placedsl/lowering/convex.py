@@ -25,4 +25,4 @@ def lower(constraint: Convex, state: State) -> None:
     if len(u):
         state.add_rows(origin, [(z_u, 1.0), (z_v, -1.0)], 0.0, np.inf)
         state.add_rows(origin, [(z_v, 1.0), (x_v, -1.0), (x_u, 1.0)], -np.inf, 1.0)
-    state.notes.append(Note(constraint.origin.name, "convex to rows (11)-(13)", sets))
+    state.notes.append(Note(constraint.origin.name, "convex to rows (11)-(13)", sets, span=constraint.origin.span))

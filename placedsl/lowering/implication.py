@@ -7,7 +7,7 @@ import numpy as np
 from placedsl.diagnostics import Diagnostic, InputError
 from placedsl.lowering.bounds import activity
 from placedsl.lowering.state import Note, State
-from placedsl.program.program import Implication, RowBlock
+from placedsl.program.program import Floats, Implication, RowBlock
 
 
 def lower(constraint: Implication, state: State) -> None:
@@ -17,7 +17,7 @@ def lower(constraint: Implication, state: State) -> None:
     value = constraint.literal_value
     literals = np.bincount(constraint.literal_row, minlength=rows.rows)
     positive = np.bincount(constraint.literal_row, weights=value, minlength=rows.rows)
-    largest = 0.0
+    largest, because = 0.0, ""
     for upper_side in (True, False):
         bound = rows.upper if upper_side else rows.lower
         gap = most - bound if upper_side else bound - least
@@ -28,7 +28,9 @@ def lower(constraint: Implication, state: State) -> None:
             raise InputError([Diagnostic(message, constraint.origin.span, "bound the variables it uses")])
         plain = np.isfinite(bound) & (literals == 0)
         big = np.where(kept, gap, 0.0)
-        largest = max(largest, float(big.max(initial=0.0)))
+        if big.max(initial=0.0) > largest:
+            worst = int(np.argmax(big))
+            largest, because = float(big[worst]), _because(constraint, worst, most if upper_side else least, state)
         sign = 1.0 if upper_side else -1.0
         # a x + M * (true literals) <= u + M * literals, with the sign turned for lower bounds.
         weight = np.where(value, 1.0, -1.0) * sign * big[constraint.literal_row]
@@ -47,4 +49,15 @@ def lower(constraint: Implication, state: State) -> None:
                 limit[keep] if upper_side else none,
             )
         )
-    state.notes.append(Note(constraint.origin.name, "implication to big-M rows", rows.rows, largest))
+    origin = constraint.origin
+    state.notes.append(Note(origin.name, "implication to big-M rows", rows.rows, largest, because, origin.span))
+
+
+def _because(constraint: Implication, row: int, reach: Floats, state: State) -> str:
+    """Why the big-M of a row is what it is."""
+    rows = constraint.rows
+    own = rows.row == row
+    bound = rows.upper[row] if np.isfinite(rows.upper[row]) else rows.lower[row]
+    widest = state.widest(rows.column[own], rows.coefficient[own])
+    described = constraint.origin.describe(row)
+    return f"{described}: the sum reaches {reach[row]:.6g} against {bound:.6g} ({widest})"

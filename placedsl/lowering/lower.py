@@ -37,12 +37,26 @@ _REWRITES: tuple[tuple[type, Callable[..., None]], ...] = (
 )
 
 
+@dataclass(frozen=True)
+class Rewritten:
+    """A global constraint, by its position in the program: its columns, blocks of rows, and largest big-M (0: none)."""
+
+    constraint: int
+    columns: range
+    blocks: range
+    big_m: float
+
+
 @dataclass(frozen=True, eq=False)
 class Lowered:
-    """A linear program over the program's columns (first) and auxiliary ones, and how it came about."""
+    """A linear program over the program's columns (first) and auxiliary ones, and how it came about.
+
+    ``rewritten`` says of each global constraint that the solver does not take itself what it became.
+    """
 
     program: LinearProgram
     notes: tuple[Note, ...]
+    rewritten: tuple[Rewritten, ...]
 
 
 def lower(
@@ -71,6 +85,7 @@ def lower(
         lower_bound, upper_bound, program.integer.copy(), integral, blocks,
         origins=list(program.column_origins) or [Origin("column")],
         column_start=program.column_start.tolist() if program.column_origins else [0, program.columns],
+        declared=np.isfinite(program.lower) & np.isfinite(program.upper),
     )  # fmt: skip
     _settle_bounds(program, state)
     state.blocks[:] = [with_margin(block, state) for block in state.blocks]
@@ -78,13 +93,18 @@ def lower(
         replace(c, rows=with_margin(c.rows, state)) if isinstance(c, Implication) else c for c in program.constraints
     ]
     kept: list[GlobalConstraint] = []
+    rewritten: list[Rewritten] = []
     for kind, rewrite in _REWRITES:
-        for constraint in constraints:
-            if isinstance(constraint, kind):
-                if kind.__name__ in native:
-                    kept.append(constraint)
-                else:
-                    rewrite(constraint, state)
+        for k, constraint in enumerate(constraints):
+            if not isinstance(constraint, kind):
+                continue
+            if kind.__name__ in native:
+                kept.append(constraint)
+                continue
+            columns, rows, told = len(state.lower), len(state.blocks), len(state.notes)
+            rewrite(constraint, state)
+            big_m = max((note.big_m for note in state.notes[told:]), default=0.0)
+            rewritten.append(Rewritten(k, range(columns, len(state.lower)), range(rows, len(state.blocks)), big_m))
     goal = program.objectives[objective]
     columns = len(state.lower)
     cost = np.bincount(goal.column, weights=goal.coefficient, minlength=columns).astype(float)
@@ -98,7 +118,7 @@ def lower(
         tuple(kept), point, tuple(b.origin for b in state.blocks), origin_start,
         column_origins=tuple(state.origins), column_start=np.array(state.column_start),
     )  # fmt: skip
-    return Lowered(linear, tuple(state.notes))
+    return Lowered(linear, tuple(state.notes), tuple(rewritten))
 
 
 def _settle_bounds(program: Program, state: State) -> None:

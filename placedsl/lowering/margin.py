@@ -30,5 +30,5 @@ def with_margin(block: RowBlock, state: State) -> RowBlock:
         message = f"'{block.origin.name}' compares with < or > what has no bounds"
         raise InputError([Diagnostic(message, block.origin.span, "bound the variables it uses, or compare with <=")])
     rewrite = f"strict comparison to one with a margin of {margin.max():.3g}"
-    state.notes.append(Note(block.origin.name, rewrite, block.rows))
+    state.notes.append(Note(block.origin.name, rewrite, block.rows, span=block.origin.span))
     return replace(block, lower=block.lower + margin, upper=block.upper - margin, strict=False)

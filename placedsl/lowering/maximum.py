@@ -38,7 +38,8 @@ def lower(constraint: Maximum, state: State) -> None:
     origin = constraint.origin.take(constraint.group)
     state.blocks.append(RowBlock(origin, row, column, coefficient, constraint.constant, none))
     if not constraint.exact:
-        state.notes.append(Note(constraint.origin.name, "maximum to lower rows", groups))
+        note = Note(constraint.origin.name, "maximum to lower rows", groups, span=constraint.origin.span)
+        state.notes.append(note)
         return
     big = high[constraint.group] - least
     if not np.isfinite(big).all():
@@ -58,4 +59,16 @@ def lower(constraint: Maximum, state: State) -> None:
     )
     one = np.ones(groups)
     state.blocks.append(RowBlock(constraint.origin, constraint.group, chosen, np.ones(terms), one, one))
-    state.notes.append(Note(constraint.origin.name, "maximum to selectors", groups, float(big.max(initial=0.0))))
+    if not terms:
+        return
+    worst = int(np.argmax(big))
+    of_worst = constraint.term == worst
+    because = (
+        f"{constraint.origin.describe(int(constraint.group[worst]))}: the largest is at most "
+        f"{high[constraint.group[worst]]:.6g}, one of its terms at least {least[worst]:.6g}"
+    )
+    named = state.widest(constraint.column[of_worst], constraint.coefficient[of_worst])
+    because += f" ({named})" if named else ""
+    state.notes.append(
+        Note(constraint.origin.name, "maximum to selectors", groups, float(big[worst]), because, constraint.origin.span)
+    )

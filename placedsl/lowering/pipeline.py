@@ -50,7 +50,7 @@ def lower(constraint: Pipeline, state: State) -> None:
     for (d, e), switch in zip(unlike, switches.tolist(), strict=True):
         first_if(d, e, switch, True)
         first_if(e, d, switch, False)
-    state.notes.append(Note(constraint.origin.name, "pipeline to ideals", sets, 1.0))
+    state.notes.append(Note(constraint.origin.name, "pipeline to ideals", sets, 1.0, span=constraint.origin.span))
 
 
 def _order(origin: Origin, pairs: list[tuple[int, int]]) -> Origin:

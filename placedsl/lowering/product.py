@@ -28,5 +28,9 @@ def lower(constraint: Product, state: State) -> None:
     state.add_rows(constraint.origin, [(y, 1.0), (b, -low)], 0.0, np.inf)
     state.add_rows(constraint.origin, [(y, 1.0), (f, -1.0), (b, -low)], -np.inf, -low)
     state.add_rows(constraint.origin, [(y, 1.0), (f, -1.0), (b, -high)], -high, np.inf)
-    big = float(np.maximum(abs(low), abs(high)).max(initial=0.0))
-    state.notes.append(Note(constraint.origin.name, "product to rows", len(y), big))
+    reach = np.maximum(abs(low), abs(high))
+    big, because = float(reach.max(initial=0.0)), ""
+    if big:
+        at = int(np.argmax(reach))
+        because = f"{constraint.origin.describe(at)}: the factor {state.bounds_of(int(f[at]))}"
+    state.notes.append(Note(constraint.origin.name, "product to rows", len(y), big, because, constraint.origin.span))

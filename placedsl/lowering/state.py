@@ -6,22 +6,32 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from placedsl.program.program import NODE, Booleans, Floats, Integers, Origin, RowBlock
+from placedsl.diagnostics import Span
+from placedsl.program.program import NODE, Booleans, Floats, Integers, Origin, RowBlock, described
 
 
 @dataclass(frozen=True)
 class Note:
-    """One rewrite that was used: what became what, how often, and its largest big-M (0: none)."""
+    """One rewrite that was used: what became what, how often, and its largest big-M (0: none).
+
+    ``because``: for which instance the big-M is that large, and which bounds it comes from.
+    """
 
     constraint: str
     rewrite: str
     instances: int
     big_m: float = 0.0
+    because: str = ""
+    span: Span | None = None
 
 
 @dataclass
 class State:
-    """Columns and rows so far.  ``integral`` asks for 0/1 auxiliary columns to be declared integer."""
+    """Columns and rows so far.  ``integral`` asks for 0/1 auxiliary columns to be declared integer.
+
+    ``declared``: which of the program's columns have the bounds that they were declared with; those of the others come
+    from rows.
+    """
 
     lower: Floats
     upper: Floats
@@ -31,6 +41,7 @@ class State:
     notes: list[Note] = field(default_factory=list)
     origins: list[Origin] = field(default_factory=list)
     column_start: list[int] = field(default_factory=lambda: [0])
+    declared: Booleans = field(default_factory=lambda: np.zeros(0, dtype=bool))
 
     def add_columns(self, count: int, low: float, high: float, integer: bool, origin: Origin) -> Integers:
         """New columns; ``origin`` names them."""
@@ -41,6 +52,20 @@ class State:
         self.upper = np.concatenate((self.upper, np.full(count, high)))
         self.integer = np.concatenate((self.integer, np.full(count, integer)))
         return np.arange(start, start + count)
+
+    def bounds_of(self, column: int) -> str:
+        """A column by its name, with its bounds and where they come from."""
+        name = described(self.origins, self.column_start, column)
+        source = "as declared" if column >= len(self.declared) or self.declared[column] else "as its rows imply"
+        low, high = self.lower[column] + 0.0, self.upper[column] + 0.0  # no negative zero
+        return f"{name} in {low:.6g} .. {high:.6g}, {source}"
+
+    def widest(self, columns: Integers, coefficients: Floats) -> str:
+        """The column that the reach of a sum comes from most, with its bounds."""
+        if not len(columns):
+            return ""
+        reach = np.abs(coefficients) * (self.upper[columns] - self.lower[columns])
+        return self.bounds_of(int(columns[int(np.argmax(reach))]))
 
     def of_members(self, origin: Origin, what: str, nodes: Integers) -> Origin:
         """The name of columns, one a set and node, that are added for a constraint on sets of nodes."""

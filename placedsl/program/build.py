@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +13,7 @@ from placedsl.diagnostics import Diagnostic, InputError
 from placedsl.formulation import Formulation, NamedRule
 from placedsl.graph.contraction import Quotient
 from placedsl.problem import Problem, Variable
+from placedsl.program.account import Part, Recorder
 from placedsl.program.frames import ROOT, Columns
 from placedsl.program.ground import Grounder
 from placedsl.program.program import (
@@ -39,7 +40,8 @@ class Grounded:
 
     ``on`` is units x devices: the column that puts a unit on a device (-1: not supported).
     ``own`` holds the spec's own variables, each with the index positions of its columns; ``never`` the rows of
-    the spec (origin and position) that are false whatever the placement.  ``units`` names the units.
+    the spec (origin and position) that are false whatever the placement.  ``units`` names the units, ``parts`` tells
+    what each constraint, objective, variable and row family has brought forth.
     """
 
     program: Program
@@ -48,6 +50,7 @@ class Grounded:
     own: Mapping[str, tuple[VariableBlock, tuple[Integers, ...]]]
     never: tuple[tuple[Origin, int], ...]
     units: tuple[str, ...]
+    parts: tuple[Part, ...]
 
     def placement(self, point: Floats) -> Integers:
         """The device of each node of the problem."""
@@ -87,6 +90,7 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
     """
     quotient = quotient_of(problem, contracted=contracted and not _tells_nodes_apart(formulation))
     columns = Columns()
+    recorder = Recorder(columns)
     inner = Grounder(of_quotient(problem, quotient), columns, {}, {})
     inner.formulation = formulation
     outer = Grounder(original(problem), columns, problem.sets, problem.tables, inner, to_quotient(quotient))
@@ -97,20 +101,32 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
     needed = _needed(problem, formulation)
     for name in formulation.variables:
         if name in needed:
-            _declare(inner, formulation.variables[name])
-    own = {name: (outer.variables[name], slots) for name, slots in _declared(outer, problem)}
+            with recorder.part("variable", name, formulation.variables[name].span):
+                _declare(inner, formulation.variables[name])
+    own: dict[str, tuple[VariableBlock, tuple[Integers, ...]]] = {}
+    for name, variable in problem.variables.items():
+        with recorder.part("variable", name, variable.span):
+            slots = _declare(outer, variable)
+        own[name] = outer.variables[name], slots
 
-    objectives = tuple(_objective(outer, o.body, o.name) for o in problem.objectives)
+    goals = []
+    for goal in problem.objectives:
+        with recorder.part("objective", goal.name, goal.span):
+            goals.append(_objective(outer, goal.body, goal.name))
+    objectives = tuple(goals)
     for rule in problem.rules:
-        outer.require(rule.body, ROOT, rule.name, rule.span)
+        with recorder.part("constraint", rule.name, rule.span):
+            outer.require(rule.body, ROOT, rule.name, rule.span)
     never = tuple(columns.impossible)
     spoken = len(columns.rows), len(columns.constraints)
     for named in formulation.rules:
         if _variables_of(named.body) <= needed:
-            inner.require(named.body, ROOT, _title(named), named.span)
-    columns = _tightened(inner, columns, spoken, objectives)
+            with recorder.part("row family", _title(named), named.span):
+                inner.require(named.body, ROOT, _title(named), named.span)
+    columns = _tightened(inner, columns, spoken, objectives, recorder)
 
     # Told by whoever looks for it; a unit that no device supports is for the solver to refute.
+    refuted = len(columns.rows)
     columns.rows += [_false(origin, row) for origin, row in columns.impossible]
     every = np.indices((quotient.units, len(problem.machine.devices))).reshape(2, -1)
     on = inner.definition("on", (every[0], every[1]))
@@ -122,7 +138,9 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
         column_origins=tuple(columns.origins),
         column_start=np.concatenate(([0], np.cumsum([len(low) for low in columns.lower]))),
     )  # fmt: skip
-    return Grounded(program, quotient, lookup.reshape(quotient.units, -1), own, never, inner.universe.labels["node"])
+    unit_names = inner.universe.labels["node"]
+    placed = lookup.reshape(quotient.units, -1)
+    return Grounded(program, quotient, placed, own, never, unit_names, recorder.parts(refuted))
 
 
 def _title(rule: NamedRule) -> str:
@@ -137,12 +155,6 @@ def _objective(grounder: Grounder, body: core.Expression, name: str) -> Objectiv
 def _false(origin: Origin, row: int) -> RowBlock:
     none = np.zeros(0, dtype=np.int64)
     return RowBlock(origin.take(np.array([row])), none, none, np.zeros(0), np.ones(1), np.full(1, np.inf))
-
-
-def _declared(outer: Grounder, problem: Problem) -> Iterator[tuple[str, tuple[Integers, ...]]]:
-    """Declare the spec's own variables."""
-    for name, variable in problem.variables.items():
-        yield name, _declare(outer, variable)
 
 
 def _declare(grounder: Grounder, variable: Variable) -> tuple[Integers, ...]:
@@ -165,7 +177,9 @@ def _declare(grounder: Grounder, variable: Variable) -> tuple[Integers, ...]:
     lookup = np.full(shape, -1, dtype=np.int64)
     where = tuple(p - o for p, o in zip(positions, offset, strict=True))
     lookup[where] = columns if where else columns[0]
-    block = VariableBlock(variable.name, lookup, start, frame.size, tuple(slots), tuple(offset))
+    block = VariableBlock(
+        variable.name, lookup, start, frame.size, tuple(slots), tuple(offset) if "integer" in sorts else ()
+    )
     grounder.variables[variable.name] = block
     grounder.variable_sorts[variable.name] = tuple(sorts)
     return tuple(positions)
@@ -243,7 +257,11 @@ def _needed(problem: Problem, formulation: Formulation) -> set[str]:
 
 
 def _tightened(
-    grounder: Grounder, columns: Columns, spoken: tuple[int, int], objectives: tuple[Objective, ...]
+    grounder: Grounder,
+    columns: Columns,
+    spoken: tuple[int, int],
+    objectives: tuple[Objective, ...],
+    recorder: Recorder,
 ) -> Columns:
     """Make maxima exact, and add ``tight`` rows, where something rewards a value that is too large.
 
@@ -284,7 +302,8 @@ def _tightened(
         if block_of is None or not rewarded[block_of.start : block_of.start + block_of.size].any():
             continue
         for rule in rules:
-            grounder.require(rule.body, ROOT, _title(rule), rule.span)
+            with recorder.part("tight rows", _title(rule), rule.span):
+                grounder.require(rule.body, ROOT, _title(rule), rule.span)
     return columns
 
 

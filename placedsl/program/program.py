@@ -8,7 +8,8 @@ is a :class:`LinearProgram`: what every solver file receives.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import bisect
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -54,7 +55,10 @@ class Origin:
 
 @dataclass(frozen=True, eq=False)
 class VariableBlock:
-    """One declared variable: ``lookup`` maps index positions, less ``offset``, to columns (-1: it does not exist)."""
+    """One declared variable: ``lookup`` maps index positions to columns (-1: it does not exist).
+
+    ``offset`` (empty where no index is a whole number) is taken from the positions first.
+    """
 
     name: str
     lookup: Integers
@@ -67,6 +71,8 @@ class VariableBlock:
         """The column of each combination of index positions; -1 where there is none."""
         if not positions:
             return np.asarray(self.lookup).reshape(1)
+        if not self.offset:
+            return np.asarray(self.lookup[tuple(positions)])
         moved = [p - o for p, o in zip(positions, self.offset, strict=True)]
         inside = np.ones(len(moved[0]), dtype=bool)
         for p, size in zip(moved, self.lookup.shape, strict=True):
@@ -247,3 +253,17 @@ class LinearProgram:
     def rows(self) -> int:
         """How many rows there are."""
         return len(self.row_lower)
+
+    def row_name(self, row: int) -> str:
+        """The constraint that a row belongs to, with its indices."""
+        return described(self.origins, self.origin_start, row)
+
+    def column_name(self, column: int) -> str:
+        """The variable that a column belongs to, with its indices."""
+        return described(self.column_origins, self.column_start, column)
+
+
+def described(origins: Sequence[Origin], start: Sequence[int] | Integers, position: int) -> str:
+    """``name[v=embed, d=gpu[1]]`` for one of many rows or columns, of which block k begins at ``start[k]``."""
+    block = bisect.bisect_right(start, position) - 1
+    return origins[block].describe(position - int(start[block]))

@@ -1,107 +1,111 @@
-"""The elaborated problem as a spec: defaults filled in, parameters resolved, units normalised."""
+"""The elaborated problem as a spec: imports resolved, defaults filled in, values of parameters written out."""
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
-import json
+import os
+import re
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
 
 from placedsl.language import syntax
 from placedsl.language.elaborate import Elaborated
 from placedsl.language.formatting import block, expression, statement, word
 from placedsl.language.library import constraint_definitions
-from placedsl.language.vocabulary import Type
-from placedsl.problem import Labels
-from placedsl.units import exact
+from placedsl.report.values import scalar, values_written_out
 
 _ORDER = (
     syntax.GraphFile, syntax.GraphInline, syntax.Param, syntax.DeviceFamily, syntax.LinkBetween, syntax.Interconnect,
     syntax.SetOf, syntax.Define, syntax.Variable, syntax.ConstraintDefinition, syntax.Formulation, syntax.Schedule,
     syntax.Minimize, syntax.Subject, syntax.Solve,
 )  # fmt: skip
+_WIDTH = 120
+#: A text in quotes, blanks, or a word, each with the blanks that follow it.
+_PIECE = re.compile(r"""(?:"(?:[^"\\\n]|\\.)*"|[^\s"])+\s*|\s+""")
+#: What a line can end with and go on in the next.
+_CUT = re.compile(r"(?:,|(?:^|\s)(?:and|or|=>|<=>|[-+*/=]|<=|>=|==|!=|<|>))\s+$")
 
 
 def elaborated(spec: Elaborated) -> str:
-    """A spec that means the same; what is built in stands beside it as comments."""
-    problem = spec.problem
-    counts = Counter(d.family for d in problem.machine.devices)
+    """A spec that means the same and imports nothing; what is built in stands beside it as comments.
+
+    File names in it are relative to the folder of the spec itself.
+    """
     lines: list[str] = []
-    by_kind = sorted(spec.statements, key=lambda s: next((i for i, k in enumerate(_ORDER) if isinstance(s, k)), 99))
-    schedule_said = any(isinstance(s, syntax.Schedule) for s in spec.statements)
+    statements: list[syntax.Statement] = [s for s in spec.statements if isinstance(s, _ORDER)]
+    if not any(isinstance(s, syntax.Schedule) for s in statements):
+        at = statements[0].at
+        statements.append(syntax.Schedule(at, syntax.Word(at, spec.problem.schedule)))
+    statements.sort(key=lambda s: next(i for i, kind in enumerate(_ORDER) if isinstance(s, kind)))
     previous: type | None = None
-    for item in by_kind:
-        if not isinstance(item, _ORDER):
+    for item in statements:
+        if isinstance(item, syntax.Subject) and not item.rules:
             continue
-        if isinstance(item, syntax.Minimize) and not schedule_said:
-            lines += ["", f"schedule {problem.schedule}"]
-            previous = syntax.Schedule
         if type(item) is not previous:
             lines.append("")
+            if isinstance(item, syntax.Subject):
+                lines.append("subject to")
         previous = type(item)
-        if isinstance(item, syntax.GraphFile | syntax.GraphInline):
-            graph = problem.graph
-            lines.append(f"# {graph.nodes} nodes, {len(graph.edge_source)} edges, {graph.tensors} tensors")
-        if isinstance(item, syntax.Param):
-            lines.append(_indexed(spec, item) if item.items else _parameter(spec, item))
-        elif isinstance(item, syntax.DeviceFamily):
-            number = "" if item.count is None else f"[{counts[item.name.text]}]"
-            kind_word = f": {item.kind.text}" if item.kind else ""
-            lines.append(f"device {word(item.name.text)}{number}{kind_word}{block(item.block)}")
-        elif isinstance(item, syntax.Subject):
-            lines.append("subject to")
-            for rule in item.rules:
-                lines += _meaning(rule)
-                lines.append("    " + statement(syntax.Subject(item.at, (rule,))).split("\n    ", 1)[1])
-        else:
-            lines.append(statement(item))
+        for line in _shown(spec, item):
+            lines += wrapped(line) if not isinstance(item, syntax.Minimize) else [line]
     return "\n".join(lines).strip("\n") + "\n"
 
 
-def _parameter(spec: Elaborated, item: syntax.Param) -> str:
-    """A parameter with the value that it has."""
-    value, kind = spec.parameters[item.name.text]
-    return f"param {word(item.name.text)}{': ' + item.type.text if item.type else ''} = {_value(value, kind)}"
+def _shown(spec: Elaborated, item: syntax.Statement) -> Iterable[str]:
+    """The lines of one statement."""
+    graph = spec.problem.graph
+    size = f"# {graph.nodes} nodes, {len(graph.edge_source)} edges, {graph.tensors} tensors"
+    match item:
+        case syntax.GraphFile(path=path):
+            moved = replace(item, path=replace(path, text=_from_main(spec, item)))
+            return [size, statement(moved)]
+        case syntax.GraphInline():
+            return [size, *statement(item).split("\n")]
+        case syntax.Param(items=()):
+            given = "" if item.type is None else f": {item.type.text}"
+            return [f"param {word(item.name.text)}{given} = {scalar(spec, item)}"]
+        case syntax.Param():
+            return [statement(values_written_out(spec, item))]
+        case syntax.DeviceFamily():
+            counts = Counter(d.family for d in spec.problem.machine.devices)
+            number = "" if item.count is None else f"[{counts[item.name.text]}]"
+            kind = f": {item.kind.text}" if item.kind else ""
+            return [f"device {word(item.name.text)}{number}{kind}{block(item.block)}"]
+        case syntax.Minimize(objectives=objectives):
+            # As it was written: answers call an objective by its text.
+            return ["minimize " + " then ".join(_as_written(o) for o in objectives)]
+        case syntax.Subject(rules=rules):
+            return [line for rule in rules for line in (*_meaning(rule), "    " + _rule(rule))]
+    return statement(item).split("\n")
 
 
-def _value(value: float | bool | str, kind: Type) -> str:
-    if kind.kind == "number":
-        return exact(float(value), kind.dimension)
-    return json.dumps(value, ensure_ascii=False) if kind.kind == "text" else str(bool(value)).lower()
+def _from_main(spec: Elaborated, item: syntax.GraphFile) -> str:
+    """The name of a graph file, from the folder of the main spec."""
+    main, own = spec.folders[spec.module.source], spec.folders[item.at.source]
+    given = Path(item.path.text)
+    if given.is_absolute() or own == main:
+        return item.path.text
+    try:
+        return Path(os.path.relpath(own / given, main)).as_posix()
+    except ValueError:  # on another drive
+        return str((own / given).resolve())
 
 
-def _indexed(spec: Elaborated, item: syntax.Param) -> str:
-    """An indexed parameter: its formula, or the list of its values, those of a data file as well."""
-    table = spec.problem.tables.get(item.name.text)
-    if table is None:
-        return statement(item)
-    kind = spec.vocabulary.tables[item.name.text].type
-    values = dict(table.values)
-    note = ""
-    if () in values:  # what a data file says of all others
-        others = values.pop(())
-        sizes = {"node": spec.problem.graph.nodes, "device": len(spec.problem.machine.devices), "part": 2}
-        if all(sort in sizes for sort in table.sorts):
-            every = itertools.product(*(range(sizes[sort]) for sort in table.sorts))
-            values |= {key: others for key in every if key not in values}
-        else:
-            note = f"  # all others: {_value(others, kind)}"
-    entries = []
-    for key, value in sorted(values.items()):
-        index = [_element(spec, sort, position) for sort, position in zip(table.sorts, key, strict=True)]
-        entries.append(f"{index[0] if len(index) == 1 else '(' + ', '.join(index) + ')'}: {_value(value, kind)}")
-    head = statement(dataclasses.replace(item, value=None))
-    return f"{head} = {{{', '.join(entries)}}}{note}"
+def _as_written(node: syntax.Expression) -> str:
+    text = node.at.text
+    if "\n" not in text:
+        return text
+    # On one line, unless it may hold a comment or a text with blanks of its own.
+    return expression(node) if "#" in text or '"' in text else " ".join(text.split())
 
 
-def _element(spec: Elaborated, sort: str, position: int) -> str:
-    """An element as a spec writes it."""
-    if sort == "node":
-        return f"nodes[{json.dumps(str(spec.problem.graph.ids[position]), ensure_ascii=False)}]"
-    if sort == "device":
-        device = spec.problem.machine.devices[position]
-        return word(device.family) + device.name.removeprefix(device.family)
-    return Labels(spec.problem).of(sort, position)
+def _rule(rule: syntax.Rule) -> str:
+    text = statement(syntax.Subject(rule.at, (replace(rule, arguments=()),))).split("\n    ", 1)[1]
+    if not rule.arguments:
+        return text
+    # As they were written: they are part of the constraint's name.
+    return f"{text}({', '.join(_as_written(a) for a in rule.arguments)})"
 
 
 def _meaning(rule: syntax.Rule) -> list[str]:
@@ -110,3 +114,22 @@ def _meaning(rule: syntax.Rule) -> list[str]:
         return []
     known = constraint_definitions().get(rule.name.text)
     return [] if known is None else [f"    # {rule.name.text}: {expression(known.body)}"]
+
+
+def wrapped(text: str) -> Iterable[str]:
+    """A long line over several, cut after commas and operators, where the end of a line means nothing."""
+    if len(text) <= _WIDTH or text.lstrip().startswith("#"):
+        return [text]
+    segments = [""]
+    for piece in _PIECE.findall(text):
+        segments[-1] += piece
+        if _CUT.search(piece):
+            segments.append("")
+    indent = " " * (len(text) - len(text.lstrip()) + 4)
+    lines, line = [], segments[0]
+    for segment in segments[1:]:
+        if len(line) + len(segment.rstrip()) > _WIDTH:
+            lines.append(line.rstrip())
+            line = indent
+        line += segment
+    return [*lines, line]

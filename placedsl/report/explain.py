@@ -1,93 +1,162 @@
-"""What will be done with a spec and why: the paths, their sizes, and why the others were not taken."""
+"""What will be done with a spec and why: sizes, the path and why not the others, the program part by part."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from placedsl import plugins
 from placedsl.algorithms import contiguous
-from placedsl.formulation import Formulation, choose, passed_over
+from placedsl.formulation import Formulation, choose
 from placedsl.lowering.lower import lower
+from placedsl.lowering.state import Note
 from placedsl.problem import Problem
 from placedsl.program.build import build
+from placedsl.program.contradiction import refuse_contradictions
+from placedsl.program.program import LinearProgram
+from placedsl.report.coefficients import NumericalWarning, numerical_warnings
+from placedsl.report.contributions import Contribution, contributions
 from placedsl.request import METHODS, Request, methods, settled, solvers_for
-from placedsl.solvers.registry import get
+from placedsl.solvers.registry import get, installed
 
 
-def explain(problem: Problem, formulations: Callable[[], Iterable[Formulation]], request: Request) -> str:
-    """Lines of text: sizes, contraction, the path taken, the program a solver would get."""
+@dataclass(frozen=True)
+class Candidate:
+    """An algorithm of a plug-in: its name, who brings it, and why it does not fit (empty: it does)."""
+
+    name: str
+    plugin: str
+    against: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Everything that ``explain`` tells.
+
+    ``facts`` are sizes by name.  ``fit`` and ``budget`` say whether dynamic programming fits; ``candidates`` are the
+    algorithms of plug-ins that come into question.  The program is that of the first objective for ``solver``;
+    ``needed`` whether it will be solved as far as is known beforehand.  ``native`` holds, by solver, what each takes
+    without lowering.
+    """
+
+    spec: str
+    facts: tuple[tuple[str, str], ...]
+    fit: contiguous.Fit
+    budget: int
+    candidates: tuple[Candidate, ...]
+    needed: bool
+    formulation: Formulation
+    solver: str
+    native: tuple[tuple[str, tuple[str, ...]], ...]
+    program: LinearProgram
+    units: int
+    nodes: int
+    contributions: tuple[Contribution, ...]
+    lowerings: tuple[Note, ...]
+    warnings: tuple[NumericalWarning, ...]
+    path: str
+
+
+def explain(problem: Problem, formulations: Callable[[], Iterable[Formulation]], request: Request) -> Explanation:
+    """Look at every path, ground and lower; nothing is solved.  InputError for what cannot be stated as a program."""
     chosen = settled(problem, request)
-    graph = problem.graph
     fit = contiguous.fits(problem)
     quotient, classes = contiguous.pipeline_of(problem)
-    lines = [
-        f"graph        {graph.nodes} nodes, {len(graph.edge_source)} edges, {graph.tensors} tensors"
-        + (f"; {int(graph.backward.sum())} nodes are backward" if graph.backward.any() else ""),
-        "devices      " + ", ".join(_class(problem, members) for members in classes.devices),
-        f"schedule     {problem.schedule}",
+    known = list(formulations())
+    formulation = choose(problem, known)
+    in_turn = solvers_for(problem, chosen.solver)
+    features = get(in_turn[0]).features
+    grounded = build(problem, formulation)
+    refuse_contradictions(problem, formulation, grounded)
+    lowered = lower(grounded.program, native=features.native, integral=features.integers_only)
+    contributed = contributions(grounded, lowered)
+    candidates = _candidates(problem, str(chosen.method))
+    own = (in_turn[0], tuple(sorted(features.native)))
+    others = (f for f, _ in installed() if f.name != in_turn[0] and ":" not in f.name)
+    return Explanation(
+        spec=problem.objectives[0].span.source.name,
+        facts=(
+            *_facts(problem, quotient.units, classes.devices),
+            *(("formulation", reason) for reason in passed_over(problem, known, formulation)),
+            *(("note", note) for note in problem.notes),
+        ),
+        fit=fit,
+        budget=contiguous.most_ideals(classes, contiguous.MOST_IDEALS),
+        candidates=candidates,
+        needed=chosen.method == "program" or (chosen.method == "auto" and not fit.exact),
+        formulation=formulation,
+        solver=in_turn[0],
+        native=(own, *((f.name, tuple(sorted(f.native))) for f in others)),
+        program=lowered.program,
+        units=grounded.quotient.units,
+        nodes=problem.graph.nodes,
+        contributions=contributed,
+        lowerings=lowered.notes,
+        warnings=numerical_warnings(problem.objectives, grounded, lowered, contributed),
+        path=_path(problem, str(chosen.method), fit, candidates, in_turn),
+    )
+
+
+def _facts(problem: Problem, units: int, classes: Sequence[np.ndarray]) -> tuple[tuple[str, str], ...]:
+    graph, devices = problem.graph, problem.machine.devices
+    size = f"{graph.nodes} nodes, {len(graph.edge_source)} edges, {graph.tensors} tensors"
+    if graph.backward.any():
+        size += f"; {int(graph.backward.sum())} nodes are backward"
+    facts = [
+        ("graph", size),
+        ("devices", ", ".join(f"{len(members)} x {devices[members[0]].family}" for members in classes)),
+        ("schedule", problem.schedule),
     ]
     if problem.orientation:
         way = "the reverse order" if problem.orientation == "against" else "the same order"
-        lines.append(f"backward     the backward part runs through the devices in {way} of the forward part")
-    lines.append(f"contraction  {graph.nodes} nodes to {quotient.units} units, where contiguity is asked for")
-    lines.append("")
-    lines.append("dynamic programming over ideals")
-    if fit.against:
-        lines += [f"  does not fit: {reason}" for reason in fit.against]
-    else:
-        lines.append("  objective time_per_sample, pieces contiguous, devices alike within each class")
-        lines.append(f"  {fit.ideals:,} ideals (budget {contiguous.most_ideals(classes, contiguous.MOST_IDEALS):,})")
-        if fit.beyond:
-            lines.append(f"  as a bound only, for it does not know: {', '.join(fit.beyond)}")
-        else:
-            lines.append("  exact for this problem")
-    program = chosen.method == "program" or not fit.exact
-    lines += ["", "program"]
-    if not program:
-        lines.append("  not needed; --method program would solve:")
-    known = list(formulations())
-    formulation = choose(problem, known)
-    name = solvers_for(problem, chosen.solver)[0]
-    solver = get(name)
-    grounded = build(problem, formulation)
-    lowered = lower(grounded.program, native=solver.features.native, integral=solver.features.integers_only)
-    linear = lowered.program
-    lines.append(f"  formulation {formulation.name} ({formulation.span.source.name.rsplit('/', 1)[-1]}), solver {name}")
-    lines += [f"  {reason}" for reason in passed_over(problem, known, formulation)]
-    lines.append(
-        f"  {linear.columns:,} columns ({int(linear.integer.sum()):,} integer), {linear.rows:,} rows, "
-        f"{len(linear.column):,} entries; {grounded.quotient.units} units of {graph.nodes} nodes"
-    )
-    if solver.features.native:
-        lines.append("  taken natively: " + ", ".join(sorted(solver.features.native)))
-    lines += [
-        f"  {note.constraint}: {note.rewrite}, {note.instances} times"
-        + (f", largest big-M {note.big_m:.6g}" if note.big_m not in (0.0, 1.0) else "")
-        for note in lowered.notes
-    ]
-    named = chosen.method not in METHODS
-    tried = [str(chosen.method)] if named else list(methods()[len(METHODS) :]) if chosen.method == "auto" else []
-    for algorithm in tried:
-        plugin, against = _fit(algorithm, problem)
-        lines += ["", plugin, *([f"  does not fit: {reason}" for reason in against] or ["  fits"])]
-    path = f"program with {name}" if program else "dynamic programming"
-    if program and chosen.method == "auto" and not fit.against:
-        path = f"dynamic programming, whose placement is the answer if it satisfies the rest; else {path}"
-    lines += ["", f"path taken: {chosen.method if named else path}"]
-    return "\n".join(lines) + "\n"
+        facts.append(("backward", f"the backward part runs through the devices in {way} of the forward part"))
+    if problem.rule("contiguous") is not None:
+        facts.append(("contraction", f"{graph.nodes} nodes to {units} units"))
+    if problem.variables:
+        facts.append(("variables", ", ".join(problem.variables)))
+    if problem.soft:
+        facts.append(("soft", ", ".join(one.name for one in problem.soft) + ": their costs are in the first objective"))
+    return tuple(facts)
 
 
-def _fit(name: str, problem: Problem) -> tuple[str, Sequence[str]]:
-    """What brings an algorithm of a plug-in, and why it does not fit (empty: it does)."""
-    plugin = plugins.get("algorithms", name, METHODS)
-    try:
-        return str(plugin), plugin.call(plugin.load("fits", "solve").fits, problem)
-    except plugins.PluginError as error:
-        return str(plugin), [str(error)]
+def _candidates(problem: Problem, method: str) -> tuple[Candidate, ...]:
+    """The algorithm of a plug-in that is named, or all of them where the choice is free."""
+    tried = [method] if method not in METHODS else list(methods()[len(METHODS) :]) if method == "auto" else []
+    out = []
+    for name in tried:
+        plugin = plugins.get("algorithms", name, METHODS)
+        try:
+            against = tuple(plugin.call(plugin.load("fits", "solve").fits, problem))
+        except plugins.PluginError as error:
+            against = (str(error),)
+        out.append(Candidate(name, str(plugin), against))
+    return tuple(out)
 
 
-def _class(problem: Problem, members: np.ndarray) -> str:
-    devices = problem.machine.devices
-    return f"{len(members)} x {devices[members[0]].family}"
+def _path(
+    problem: Problem, method: str, fit: contiguous.Fit, candidates: Sequence[Candidate], in_turn: Sequence[str]
+) -> str:
+    """What will be run, in turn."""
+    if method not in METHODS:
+        return method if not candidates[0].against else f"none: {method} does not fit"
+    program = f"program with {in_turn[0]}" + "".join(f", or {name} if that gives up" for name in in_turn[1:])
+    fitting = [c.name for c in candidates if not c.against]
+    if fitting:
+        program = f"{' and '.join(fitting)} of a plug-in; {program}"
+    # Dynamic programming gives a placement, no values of variables, and looks at the first objective alone.
+    beyond_help = bool(problem.variables) or any(name.startswith("then ") for name in fit.beyond)
+    if method == "dp":
+        if fit.against:
+            return "none: method dp does not fit"
+        if beyond_help:
+            return "none: method dp cannot take " + ", ".join(fit.beyond)
+        return "dynamic programming" + (", whose placement has to satisfy the rest" if fit.beyond else "")
+    if method == "program" or fit.against:
+        return program
+    if fit.exact:
+        return "dynamic programming"
+    if beyond_help:
+        return f"dynamic programming for a bound and a start; then {program}"
+    return f"dynamic programming, whose placement is the answer if it satisfies the rest; else {program}"

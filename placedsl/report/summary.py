@@ -15,6 +15,8 @@ from placedsl.units import DATA, NUMBER, TIME, Dimension, show
 
 #: So many values of one variable are shown.
 _MOST_SHOWN = 12
+#: Of graphs this small the nodes of each device are named.
+_MOST_NAMED = 12
 #: Terminations in words.
 WORDS = {
     "optimal": "optimal", "gap_reached": "within the gap", "time_limit": "time limit", "interrupted": "interrupted",
@@ -81,7 +83,8 @@ def print_devices(problem: Problem, evaluation: Evaluation, console: Console) ->
     """Load, memory and number of nodes of each device."""
     time = TIME if problem.graph.time_in_seconds else NUMBER
     table = Table(box=None, padding=(0, 2, 0, 2))
-    for heading in ("device", "load", "memory", "nodes", ""):
+    named = problem.graph.nodes <= _MOST_NAMED
+    for heading in ("device", "load", "memory", "nodes", "", ""):
         table.add_column(heading, justify="left" if heading in ("device", "") else "right")
     most = max(evaluation.loads, default=0.0) or 1.0
     for i, device in enumerate(problem.machine.devices):
@@ -89,7 +92,8 @@ def print_devices(problem: Problem, evaluation: Evaluation, console: Console) ->
         limit = "" if math.isinf(device.memory) else f" of {show(device.memory, DATA)}"
         bar = "█" * round(24 * load / most)
         count = str(len(evaluation.nodes[i]))
-        table.add_row(device.name, amount(load, time), show(memory, DATA) + limit, count, bar)
+        names = ", ".join(str(problem.graph.ids[v]) for v in evaluation.nodes[i]) if named else ""
+        table.add_row(device.name, amount(load, time), show(memory, DATA) + limit, count, bar, escape(names))
     console.print(table, highlight=False)
 
 
