@@ -9,7 +9,7 @@ import numpy as np
 
 from placedsl import plugins
 from placedsl.algorithms import contiguous
-from placedsl.formulation import Formulation, choose
+from placedsl.formulation import Formulation, choose, passed_over
 from placedsl.lowering.lower import lower
 from placedsl.lowering.state import Note
 from placedsl.problem import Problem
