@@ -11,6 +11,7 @@ import click
 
 from placedsl.commands import editing, listing, solving, writing
 from placedsl.diagnostics import Diagnostic, InputError, PlacedslError
+from placedsl.versions import package_version
 
 _EXIT_FAULT = 70
 _EXIT_USAGE = 2
@@ -19,7 +20,7 @@ _EXIT_NOTHING = 5
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="placedsl")
+@click.version_option(package_version(), prog_name="placedsl")
 def cli() -> None:
     """Say where the operators of a neural network may run; get a placement with a proven bound."""
 

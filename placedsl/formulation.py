@@ -40,7 +40,8 @@ class Formulation:
     """One program of a paper.
 
     ``tight`` holds, by variable, the rows that keep it from being larger than its meaning; they are
-    added only where some other row or an objective would reward a larger value.
+    added only where some other row or an objective would reward a larger value.  ``always`` are variables that a spec
+    declares: they and their rows are there even where no quantity rests on them.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Formulation:
     rules: tuple[NamedRule, ...]
     tight: Mapping[str, tuple[NamedRule, ...]]
     span: Span
+    always: frozenset[str] = frozenset()
 
 
 def choose(problem: Problem, formulations: Iterable[Formulation]) -> Formulation:

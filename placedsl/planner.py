@@ -192,7 +192,8 @@ class _Run:
 
     def pipeline_helps(self) -> bool:
         """A contiguous placement is worth having as a start."""
-        return self.problem.schedule in ("pipedream", "gpipe") and not self.problem.variables
+        problem = self.problem
+        return problem.schedule in ("pipedream", "gpipe") and not problem.variables and not problem.own_formulations
 
     def start_by_slicing(self) -> None:
         """A first placement from the best contiguous split (contiguity is only more than is asked for)."""

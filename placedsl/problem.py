@@ -144,6 +144,7 @@ class Problem:
     ``tables``    indexed parameters
     ``soft``      constraints with a price; their costs are in the first objective
     ``notes``     what is worth knowing about the data, in sentences
+    ``own_formulations``  the spec writes or extends formulations, whose rows may rule out placements
     ``groups``    per attribute that is partitioned by: n labels from 0
     """
 
@@ -167,6 +168,7 @@ class Problem:
     tables: Mapping[str, Table] = field(default_factory=dict)
     soft: tuple[Soft, ...] = ()
     notes: tuple[str, ...] = ()
+    own_formulations: bool = False
 
     @property
     def accelerators(self) -> NDArray[np.bool_]:

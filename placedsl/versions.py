@@ -14,6 +14,11 @@ def version(package: str) -> str | None:
         return None
 
 
+def package_version() -> str:
+    """placedsl's own; a checkout that is not installed has none."""
+    return version("placedsl") or "of a checkout that is not installed"
+
+
 def versions() -> dict[str, str]:
     """placedsl's own version, Python's and numpy's."""
     own = {"placedsl": version("placedsl") or "0", "python": platform.python_version()}

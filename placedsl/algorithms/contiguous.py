@@ -64,6 +64,8 @@ def structure(problem: Problem) -> list[str]:
         against.append(f"it minimises time_per_sample, not {problem.objectives[0].name}")
     if problem.schedule != "pipedream":
         against.append(f"it knows schedule pipedream, not {problem.schedule}")
+    if problem.own_formulations:
+        against.append("it does not look at formulations, and the spec has its own")
     if problem.rule("contiguous") is None:
         against.append("it needs 'contiguous': pieces that need not be contiguous are no chain of ideals")
     return against

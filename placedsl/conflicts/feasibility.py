@@ -97,7 +97,7 @@ class Feasibility:
         return True
 
     def _by_dynamic_programming(self, part: Problem) -> bool | None:
-        if part.rule("contiguous") is None or part.variables:
+        if part.rule("contiguous") is None or part.variables or part.own_formulations:
             return None
         seconds = 5.0 if self.left is None else min(5.0, self.left / 4)
         found = contiguous.solve(part, deadline=time.monotonic() + seconds, most=_MOST_IDEALS)

@@ -157,7 +157,7 @@ class _Elaboration:
             objectives=objectives, rules=checked, sets=sets, settings=solve, time=time, transfer=transfer,
             size=size, before=before, after=after, orientation=orientation, groups=groups,
             time_unit="s" if graph.time_in_seconds else "", variables=own, tables=table_values, soft=soft,
-            notes=_unknown_kinds(graph, machine, families),
+            notes=_unknown_kinds(graph, machine, families), own_formulations=bool(self.all(syntax.Formulation)),
         )  # fmt: skip
         statements, folders = tuple(self.texts.statements), self.texts.folders
         return Elaborated(problem, self.module, statements, words, self.parameters, stated, folders)

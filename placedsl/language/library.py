@@ -117,6 +117,10 @@ def check_formulation(
     variables: dict[str, Variable] = {}
     families: dict[str, Family] = {}
     before = len(found)
+    ours = {module.source for module in modules()}
+    always = frozenset(
+        c.name.text for c in statement.clauses if isinstance(c, syntax.Variable) and c.at.source not in ours
+    )
     for clause in statement.clauses:
         if isinstance(clause, syntax.Variable):
             if clause.name.text in variables:
@@ -157,7 +161,9 @@ def check_formulation(
     if "on" not in provides:
         hint = "as in provides v on d = x[v, d]"
         found.append(Diagnostic("this formulation does not provide where a node is", name.at.span, hint))
-    return Formulation(name.text, tuple(schedules) or SCHEDULES[:1], variables, provides, tuple(rules), tight, span)
+    return Formulation(
+        name.text, tuple(schedules) or SCHEDULES[:1], variables, provides, tuple(rules), tight, span, always
+    )
 
 
 def _objective(checker: Checker, written: syntax.Expression, variables: Mapping[str, Variable]) -> None:

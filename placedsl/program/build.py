@@ -229,7 +229,7 @@ def _needed(problem: Problem, formulation: Formulation) -> set[str]:
     further ones.
     """
     asked = [*(o.body for o in problem.objectives), *(r.body for r in problem.rules)]
-    found: set[str] = set()
+    found: set[str] = set(formulation.always)
     seen: set[str] = set()
 
     def rest(names: set[str]) -> None:

@@ -160,3 +160,23 @@ def test_syntax_has_places() -> None:
     module = parse(Source("spec", text))
     minimize = next(s for s in module.statements if isinstance(s, syntax.Minimize))
     assert minimize.at.text.startswith("minimize time_per_sample")
+
+
+def test_rows_of_an_extension_count(tmp_path: Path) -> None:
+    """Rows that rule out placements, also over variables on which no quantity rests."""
+    text = SPECS["inline.place"].replace("minimize", "extend max_load {{\n{clauses}\n}}\nminimize", 1)
+    free = loads(SPECS["inline.place"]).solve()
+    rows = "    var more[d in devices] in 0..1\n    subject to\n"
+    rows += "        few: forall d in devices: sum(v in nodes: x[v, d]) <= 1 + more[d]\n"
+    for most, least in ((2, 2), (1, 2), (0, 9)):
+        limit = f"        total: sum(d in devices: more[d]) <= {most}\n"
+        answer = loads(text.replace("{{\n{clauses}\n}}", "{\n" + rows + limit + "}")).solve()
+        assert answer.method == "program"
+        if least == 9:  # four nodes, three devices
+            assert answer.termination == "infeasible"
+            continue
+        assert answer.evaluation is not None
+        sizes = [len(nodes) for nodes in answer.evaluation.nodes]
+        assert max(sizes) <= least
+        assert sum(size == 2 for size in sizes) <= most
+        assert answer.value >= free.value
