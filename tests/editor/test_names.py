@@ -67,6 +67,7 @@ def test_the_spec_is_a_spec() -> None:
     assert analyse(read(WHOLE, "x"), FOLDER, GRAPHS).diagnostics == ()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("text", SPECS)
 def test_every_name_is_where_it_is_said_to_be(text: str) -> None:
     for name in state_of(text).names.occurrences:
@@ -74,6 +75,7 @@ def test_every_name_is_where_it_is_said_to_be(text: str) -> None:
         assert written == name.name or (not name.plain and written.strip('"') == name.name)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("text", SPECS)
 def test_every_symbol_can_have_a_name_that_nothing_has(text: str) -> None:
     """And it does not matter by which way it came to it."""

@@ -104,7 +104,15 @@ WAYS = [(case, way) for case in CASES for way in ("auto", *case.solvers)]
 
 @pytest.mark.parametrize(
     ("case", "way"),
-    [pytest.param(case, way, id=f"{case.command.removeprefix('placedsl solve ')} {way}") for case, way in WAYS],
+    [
+        pytest.param(
+            case,
+            way,
+            id=f"{case.command.removeprefix('placedsl solve ')} {way}",
+            marks=[] if way == "auto" else pytest.mark.everything,
+        )
+        for case, way in WAYS
+    ],
 )
 def test_optimum(case: Case, way: str) -> None:
     spec = case.load()
@@ -156,6 +164,7 @@ def test_stage_numbers_mean_contiguous() -> None:
     assert value(contiguous) == pytest.approx(value(Case("stage-numbers").load()), rel=2e-6)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "rule"),
     [

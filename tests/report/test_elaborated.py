@@ -56,6 +56,7 @@ def means_the_same(spec: Spec, folder: Path | str = ".") -> Spec:
     return again
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", RANDOM)
 @pytest.mark.parametrize("seed", range(0, 60, 2))
 def test_random_specs(kind: str, seed: int) -> None:
@@ -69,6 +70,7 @@ EXAMPLES = sorted((ROOT / "examples").rglob("*.place"))
 WHOLE = [p for p in EXAMPLES if 'graph from "bert' not in p.read_text(encoding="utf-8")]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("path", WHOLE, ids=lambda p: p.name)
 def test_examples(path: Path) -> None:
     means_the_same(load(path), path.parent)
