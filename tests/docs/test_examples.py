@@ -122,7 +122,7 @@ def test_fragment(example: Example) -> None:
     assert parse(Source(example.page.name, example.text)).statements
 
 
-@pytest.mark.parametrize("page", sorted(LANGUAGE.glob("*.md")), ids=lambda p: p.name)
+@pytest.mark.parametrize("page", [*sorted(LANGUAGE.glob("*.md")), ROOT / "docs" / "patterns.md"], ids=lambda p: p.name)
 def test_files_shown_on_a_page(page: Path) -> None:
     """They are the files beside it."""
     for name, text in FILE.findall(page.read_text(encoding="utf-8")):

@@ -76,7 +76,7 @@ def add_rule(folder: Path, rule: str) -> None:
 
 def test_they_are_listed(installed: Path, folder: Path) -> None:
     listed = python(installed, folder, "-m", "placedsl", "plugins").stdout
-    for name in ("operator-table", "scipy-milp", "first-fit", "even", "apart", "dot"):
+    for name in ("operator-table", "scipy-milp", "first-fit", "even", "scattered", "dot"):
         assert name in listed
     assert "not used" not in listed
     assert "scipy.optimize.milp" in python(installed, folder, "-m", "placedsl", "solvers").stdout
@@ -144,11 +144,11 @@ def test_constraints(installed: Path, folder: Path) -> None:
     told = python(installed, folder, "-m", "placedsl", "evaluate", "spec.place", "all.json")
     assert told.returncode == 3
     assert "violated even" in told.stdout
-    add_rule(folder, "apart by name")
+    add_rule(folder, "scattered by name")
     assert solved(installed, folder)["verified"]
-    add_rule(folder, "apart")
+    add_rule(folder, "scattered")
     missing = python(installed, folder, "-m", "placedsl", "check", "spec.place")
-    assert "spec.place:8:5: error: 'apart' needs an attribute" in missing.stderr
+    assert "spec.place:8:5: error: 'scattered' needs an attribute" in missing.stderr
     add_rule(folder, "evn")
     assert "did you mean 'even'?" in python(installed, folder, "-m", "placedsl", "check", "spec.place").stderr
 

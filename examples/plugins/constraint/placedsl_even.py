@@ -1,4 +1,4 @@
-"""Two constraints, each a formula of the language: ``even`` and ``apart by ATTRIBUTE``."""
+"""Two constraints, each a formula of the language: ``even`` and ``scattered by ATTRIBUTE``."""
 
 #: No accelerator holds many more operators than another.
 EVEN = """
@@ -8,7 +8,7 @@ constraint even =
 """
 
 #: No accelerator holds two operators that have the same value of an attribute.
-APART = """
-constraint apart by key =
+SCATTERED = """
+constraint scattered by key =
     forall group in partition(nodes, key), d in accelerators: count(v in group: v on d) <= 1
 """
