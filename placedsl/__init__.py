@@ -8,18 +8,32 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from placedsl.api import Spec, load, loads
     from placedsl.language.layout import formatted as format
+    from placedsl.model import Model
+    from placedsl.results import Answer, Evaluation
 
-__all__ = ["Diagnostic", "InputError", "LimitError", "PlacedslError", "Spec", "UsageError", "format", "load", "loads"]
+__all__ = [
+    "Answer", "Diagnostic", "Evaluation", "InputError", "LimitError", "Model", "PlacedslError", "Spec", "UsageError",
+    "format", "load", "loads",
+]  # fmt: skip
+
+#: What is imported when it is first used, by module and name: importing placedsl alone takes no time.
+_LATER = {
+    "Answer": ("results", "Answer"), "Evaluation": ("results", "Evaluation"), "Model": ("model", "Model"),
+    "Spec": ("api", "Spec"), "format": ("language.layout", "formatted"), "load": ("api", "load"),
+    "loads": ("api", "loads"),
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
-    """``load``, ``loads``, ``Spec`` and ``format`` are imported when they are first used."""
-    if name == "format":
-        from placedsl.language.layout import formatted
+    """Import what stands in ``_LATER`` when it is first used."""
+    if name in _LATER:
+        from importlib import import_module
 
-        return formatted
-    if name in ("load", "loads", "Spec"):
-        from placedsl import api
+        module, there = _LATER[name]
 
-        return getattr(api, name)
+        return getattr(import_module(f"placedsl.{module}"), there)
     raise AttributeError(f"module 'placedsl' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

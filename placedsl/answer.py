@@ -16,12 +16,13 @@ EXIT_SOLVED, EXIT_INFEASIBLE, EXIT_LIMIT, EXIT_NOTHING = 0, 3, 4, 5
 class Answer:
     """What solving gave.
 
-    ``termination``  why it ended: optimal, gap_reached, time_limit, infeasible, unbounded, interrupted, error
+    ``termination``  why it ended: optimal, gap_reached, time_limit, ended (an algorithm came to its end without a
+                     proof), infeasible, unbounded, interrupted, error
     ``placement``    device position of each node, or None; always verified by the evaluator
     ``evaluation``   what the evaluator says of it
     ``bound``        a proven lower bound on the first objective (-inf: none)
     ``bounds``       one for each objective
-    ``method``       dp or program (or none, when nothing was run)
+    ``method``       dp, program or the algorithm of a plug-in (or none, when nothing was run)
     ``solver``       the solver of a program, else empty
     ``seconds``      by phase: read, build, solve, verify, total
     ``notes``        what is worth knowing, in sentences

@@ -14,10 +14,9 @@ from placedsl.problem import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from placedsl.answer import Answer
     from placedsl.conflicts.conflict import Conflict
-    from placedsl.cost.evaluate import Evaluation
     from placedsl.incumbent import Progress
+    from placedsl.results import Answer, Evaluation
     from placedsl.sensitivity.why import Why
 
 
@@ -46,14 +45,17 @@ class Spec:
     ) -> Answer:
         """Find a placement; what is None is as the spec's ``solve`` block says, else the default.
 
-        ``solver`` auto, cp-sat, highs, pyomo (or pyomo:NAME), mip, cvxpy; ``method`` auto, dp, program;
+        ``solver`` auto, cp-sat, highs, pyomo (or pyomo:NAME), mip, cvxpy; ``method`` auto, dp, program; of either also
+        what plug-ins bring;
         ``time_limit`` seconds; ``gap`` relative; ``progress`` hears (value, bound, seconds).
         """
         from placedsl.planner import solve
         from placedsl.request import Request
+        from placedsl.results import shown_answer
 
         request = Request(solver, method, time_limit, gap, workers, seed)
-        return solve(self.problem, self.elaborated.checked_formulations, request, progress, self.read_seconds)
+        found = solve(self.problem, self.elaborated.checked_formulations, request, progress, self.read_seconds)
+        return shown_answer(found)
 
     def conflict(
         self,
@@ -107,9 +109,11 @@ class Spec:
         """
         from placedsl.cost.evaluate import evaluate
         from placedsl.placement import positions, values
+        from placedsl.results import shown_evaluation
 
         places = positions(self.problem, placement) if isinstance(placement, Mapping) else list(placement)
-        return evaluate(self.problem, places, values(self.problem, variables or {}))
+        own = values(self.problem, variables or {})
+        return shown_evaluation(self.problem, evaluate(self.problem, places, own))
 
     def check(self) -> None:
         """Ground the problem as solving would; InputError for what cannot be stated, as a product of two loads."""
@@ -132,6 +136,37 @@ class Spec:
         comment = "\n".join(f"# {line}".rstrip() for line in analysis.rstrip().split("\n"))
         return elaborated(self.elaborated) + "\n" + comment + "\n"
 
+    def emit(self, format: str) -> str:
+        """The program as a text: an ``lp`` or ``mps`` file, or a script for ``pyomo``, ``mip`` or ``cp-sat``.
+
+        UsageError when there is no such format; InputError for what cannot be stated in it.
+        """
+        from placedsl import plugins
+        from placedsl.export.formats import FORMATS, known
+        from placedsl.formulation import choose
+
+        known(format)
+        if format not in FORMATS:
+            return plugins.export(self, format)
+        formulation = choose(self.problem, self.elaborated.checked_formulations())
+        return "".join(line + "\n" for line in FORMATS[format].write(self.problem, formulation))
+
+    def __repr__(self) -> str:
+        problem = self.problem
+        counts = f"{problem.graph.nodes} nodes, {len(problem.machine.devices)} devices"
+        goals = " then ".join(o.name for o in problem.objectives)
+        return f"<Spec {problem.name.strip('<>')}: {counts}, {len(problem.rules)} constraints; minimize {goals}>"
+
+    def __rich__(self) -> str:
+        from rich.markup import escape
+
+        return escape(repr(self))
+
+    def _repr_html_(self) -> str:
+        from placedsl.report.notebook import spec_html
+
+        return spec_html(self.problem)
+
 
 def load(path: str | Path, parameters: Mapping[str, str] | None = None, data: str | Path | None = None) -> Spec:
     """Read and check a ``.place`` file; InputError with every diagnostic when it cannot be used.
@@ -141,7 +176,7 @@ def load(path: str | Path, parameters: Mapping[str, str] | None = None, data: st
     """
     began = time.monotonic()
     path = Path(path)
-    return _spec(read_source(path), path.parent, parameters, data, began)
+    return spec_of(read_source(path), path.parent, parameters, data, began=began)
 
 
 def loads(
@@ -151,12 +186,22 @@ def loads(
     data: str | Path | None = None,
 ) -> Spec:
     """Read and check a spec from a text; ``folder`` is where its file names start from."""
-    return _spec(Source("<text>", text), Path(folder), parameters, data, time.monotonic())
+    return spec_of(Source("<text>", text), Path(folder), parameters, data)
 
 
-def _spec(
-    source: Source, folder: Path, parameters: Mapping[str, str] | None, data: str | Path | None, began: float
+def spec_of(
+    source: Source,
+    folder: Path,
+    parameters: Mapping[str, str] | None = None,
+    data: str | Path | None = None,
+    held: Mapping[str, Source] | None = None,
+    began: float | None = None,
 ) -> Spec:
+    """The checked spec of a source; ``held``: texts of graph files by name, ``began``: when reading began."""
+    from placedsl.graph.readers import read
+
+    began = time.monotonic() if began is None else began
+    at_hand = {folder / name: text for name, text in (held or {}).items()}
     values = given.read(parameters or {}, None if data is None else Path(data))
-    elaborated = elaborate(parse(source), folder, values)
+    elaborated = elaborate(parse(source), folder, values, lambda path, form: read(at_hand.get(path, path), form))
     return Spec(elaborated, time.monotonic() - began)

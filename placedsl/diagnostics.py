@@ -14,10 +14,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text and the name under which it is known to the user (a path, ``<string>``)."""
+    """A text and the name under which it is known to the user (a path, ``<string>``).
+
+    ``built`` says of a text that Python has built where in Python each line comes from: line number and place.
+    """
 
     name: str
     text: str
+    built: tuple[tuple[int, str], ...] = ()
 
     def line(self, number: int) -> str:
         """The line with this number (from 1), without its end; empty past the last."""
@@ -80,6 +84,9 @@ class Diagnostic:
         out += " " * (len(gutter) - 2) + "| " + " " * caret + "^" * length
         if self.hint:
             out += f"\n        {self.hint}"
+        place = dict(self.span.source.built).get(self.span.line)
+        if place:
+            out += f"\n        built at {place}"
         return out
 
 

@@ -135,9 +135,9 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """The ``index``-th element (from 1) of a named set: ``heavy[1]``, ``gpu[i]``."""
+    """The ``index``-th element (from 1) of a set: ``heavy[1]``, ``gpu[i]``."""
 
-    set: NamedSet
+    set: SetExpression
     index: Expression
     sort: Sort
     span: Span

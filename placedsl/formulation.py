@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from placedsl.diagnostics import Diagnostic, InputError, Span
 from placedsl.expressions import Expression, Sort, provided_names
 from placedsl.problem import Problem, Variable
+from placedsl.resources import model_files
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,7 @@ class Formulation:
 
 def choose(problem: Problem, formulations: Iterable[Formulation]) -> Formulation:
     """The formulation that provides every objective under the problem's schedule, and if possible all constraints."""
-    wanted = {n for o in problem.objectives for n in provided_names(o.body)}
-    asked = wanted | {n for r in problem.rules for n in provided_names(r.body)}
+    wanted, asked = _asked(problem)
     fitting = [f for f in formulations if problem.schedule in f.schedules]
     enough = [f for f in fitting if wanted <= f.provides.keys()]
     for formulation in enough:
@@ -67,3 +67,26 @@ def choose(problem: Problem, formulations: Iterable[Formulation]) -> Formulation
     missing = ", ".join(sorted(wanted - {n for f in fitting for n in f.provides}))
     message = f"no formulation provides {missing or 'this'} under schedule {problem.schedule}"
     raise InputError([Diagnostic(message, span, "provided there: " + ", ".join(provided))])
+
+
+def passed_over(problem: Problem, formulations: Iterable[Formulation], chosen: Formulation) -> list[str]:
+    """Why formulations that the spec writes itself are not taken, a sentence each."""
+    models = {str(path) for path in model_files()}
+    wanted, asked = _asked(problem)
+    out = []
+    for formulation in formulations:
+        if formulation is chosen or formulation.span.source.name in models:
+            continue
+        missing = (wanted - formulation.provides.keys()) or (asked - formulation.provides.keys())
+        if problem.schedule not in formulation.schedules:
+            out.append(f"formulation '{formulation.name}' is not taken: it is not for schedule {problem.schedule}")
+        elif missing:
+            said = ", ".join(sorted(missing))
+            out.append(f"formulation '{formulation.name}' is not taken: it does not provide {said}")
+    return out
+
+
+def _asked(problem: Problem) -> tuple[set[str], set[str]]:
+    """The quantities that the objectives ask for, and those that anything asks for."""
+    wanted = {n for o in problem.objectives for n in provided_names(o.body)}
+    return wanted, wanted | {n for r in problem.rules for n in provided_names(r.body)}

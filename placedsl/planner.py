@@ -17,15 +17,16 @@ from placedsl.algorithms.simple_bound import simple_bound
 from placedsl.answer import Answer, gap
 from placedsl.diagnostics import PlacedslError, UsageError
 from placedsl.expressions import Provided
-from placedsl.formulation import Formulation, choose
+from placedsl.formulation import Formulation, choose, passed_over
 from placedsl.graph.graph import Floats, Integers
 from placedsl.incumbent import SAME, Incumbent, Progress
 from placedsl.lowering.lower import lower
+from placedsl.plugged import Ended, run_fitting, run_named
 from placedsl.problem import Problem
 from placedsl.program.build import Grounded, build
 from placedsl.program.contradiction import refuse_contradictions
 from placedsl.program.program import LinearProgram
-from placedsl.request import Request, settled, solvers_for
+from placedsl.request import METHODS, Request, settled, solvers_for
 from placedsl.solvers.interface import Budget, Outcome
 from placedsl.solvers.isolated import run_isolated
 from placedsl.solvers.registry import get
@@ -87,7 +88,7 @@ class _Run:
         best = self.best
         if best.refuted():
             termination = "error"
-            message = f"{self.solver} claims a bound that a verified placement refutes; try another solver"
+            message = f"{self.solver or self.method} claims a bound that a verified placement refutes; try another one"
         bounds = best.bounds
         if best.evaluation is not None:
             if bounds[0] > best.value + SAME * abs(best.value):
@@ -123,13 +124,24 @@ class _Run:
         if self.best.own[0] == np.inf:
             self.best.own[0] = -np.inf
             return "infeasible", "some node, or group of nodes that must share a device, is supported by no device"
+        if method not in METHODS:
+            return self.ended(run_named(str(method), self.problem, self.request, self.best, self.left))
         if method != "program" and not against:
             ended = self.by_dp()
             if ended is not None:
                 return ended
         elif self.request.start and (not against or self.pipeline_helps()):
             self.start_by_slicing()
+        if method == "auto":
+            settled_by_plugin = run_fitting(self.problem, self.request, self.best, self.left, self.notes)
+            if settled_by_plugin is not None:
+                return self.ended(settled_by_plugin)
         return self.by_program()
+
+    def ended(self, run: Ended) -> tuple[str, str]:
+        """Termination and message of a plug-in's algorithm."""
+        self.method = run.method
+        return run.termination, run.message
 
     # the dynamic program
 
@@ -210,7 +222,9 @@ class _Run:
         names = solvers_for(self.problem, self.request.solver)
         self.method, self.solver = "program", names[0]
         start = time.monotonic()
-        formulation = choose(self.problem, self.formulations())
+        known = list(self.formulations())
+        formulation = choose(self.problem, known)
+        self.notes += passed_over(self.problem, known, formulation)
         grounded = build(self.problem, formulation)
         refuse_contradictions(self.problem, formulation, grounded)
         self.build_seconds += time.monotonic() - start

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from placedsl import plugins
 from placedsl.diagnostics import Diagnostic, InputError, UsageError, nearest
 from placedsl.incumbent import SAME
 from placedsl.problem import Problem
 from placedsl.solvers.registry import ALSO, get, names
 
 METHODS = ("auto", "dp", "program")
+
+
+def methods() -> tuple[str, ...]:
+    """The methods that can be named: those built in, and the algorithms of plug-ins."""
+    return (*METHODS, *(n for n in plugins.names("algorithms") if n not in METHODS))
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,7 @@ def settled(problem: Problem, request: Request) -> Request:
     solver = request.solver or said.solver or "auto"
     wrong = []
     for what, word, own, known in (
-        ("method", method, request.method, METHODS), ("solver", solver, request.solver, ("auto", *names(), *ALSO))
+        ("method", method, request.method, methods()), ("solver", solver, request.solver, ("auto", *names(), *ALSO))
     ):  # fmt: skip
         if word not in known:
             message, hint = f"there is no {what} '{word}'", nearest(word, known)

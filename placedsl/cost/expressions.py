@@ -137,10 +137,11 @@ class Compiler:
             case core.Element(position=position):
                 return lambda _: position
             case core.Pick(set=of, index=index, span=span):
-                listed, which, name = self.named(of.name), self.position(index), of.name
+                elements, which = self.elements(of), self.position(index)
+                name = of.name if isinstance(of, core.NamedSet) else "this set"
 
                 def pick(env: Env) -> int:
-                    k = which(env)
+                    k, listed = which(env), elements(env)
                     if not 1 <= k <= len(listed):
                         raise fail(f"'{name}' has {len(listed)} elements, there is no number {k}", span)
                     return int(listed[k - 1])
@@ -309,6 +310,9 @@ class Compiler:
             case core.Attribute():
                 attribute = self.attribute(node)
                 return lambda env: bool(attribute(env))
+            case core.Provided(name="used"):
+                used = self.provided(node)
+                return lambda env: used(env) > 0.0
             case core.Provided(name="on", arguments=(v, d)):
                 placement, at, device = self.quantities.placement, self.position(v), self.position(d)
                 return lambda env: placement[at(env)] == device(env)

@@ -107,6 +107,7 @@ class Quantities:
 DEVICE_QUANTITIES: dict[str, Callable[[Quantities], list[float]]] = {
     "load": lambda q: q.loads,
     "memory": lambda q: q.memory,
+    "used": lambda q: [float(bool(nodes)) for nodes in q.nodes],
     "forward_load": lambda q: [parts[FORWARD] for parts in q.pass_loads()],
     "backward_load": lambda q: [parts[BACKWARD] for parts in q.pass_loads()],
 }

@@ -127,7 +127,7 @@ class TreeBuilder(Transformer[Token, Any]):
         return syntax.Where(self._cover(parts), parts[0], parts[1])
 
     def forall(self, parts: list[Any]) -> syntax.Forall:
-        return syntax.Forall(self._cover(parts), tuple(parts[1:-1]), parts[-1])
+        return syntax.Forall(self._cover(parts), tuple(parts[1:-1]), parts[-1], str(parts[0]))
 
     def conditional(self, parts: list[Any]) -> syntax.Conditional:
         return syntax.Conditional(self._cover(parts), parts[1], parts[2], parts[3])

@@ -32,8 +32,7 @@ class Checker(NameChecker):
         out, kind = self.check(node)
         if kind.kind == "truth":
             return out, PLAIN
-        self.expect(node, kind, "number")
-        return out, kind
+        return (out, kind) if self.expect(node, kind, "number") else (core.Constant(0.0, node.at.span), ERROR)
 
     # expressions
 
@@ -78,10 +77,14 @@ class Checker(NameChecker):
                 return core.Glob(out, pattern, self.span(node)), TRUTH
             case syntax.Aggregate():
                 return self._aggregate(node)
-            case syntax.Forall(items=items, body=body):
+            case syntax.Forall(items=items, body=body, quantifier=quantifier):
+                span = self.span(node)
                 with self.bound():
                     binders = self.binders(items)
-                    return core.Forall(binders, self.truth(body), self.span(node)), TRUTH
+                    holds = self.truth(body)
+                if quantifier == "forall":
+                    return core.Forall(binders, holds, span), TRUTH
+                return core.Not(core.Forall(binders, core.Not(holds, span), span), span), TRUTH
             case syntax.Conditional():
                 return self._conditional(node)
         return self.error(node, "a value is expected here, this is a set or a list")
@@ -153,8 +156,8 @@ class Checker(NameChecker):
         span = self.span(node)
         name = named(node.right)
         if name is not None and name not in self.slots and name not in self.given:
-            members = self.vocabulary.families.get(name, ())
-            if len(members) > 1:
+            members = self._devices_of(name)
+            if len(members) > 1 or (members and name in ("accelerators", "hosts")):
                 place = self.span(node.right)
                 parts = (core.Provided("on", (v, core.Element("device", d, place)), span) for d in members)
                 return core.Logic("or", tuple(parts), span), TRUTH
@@ -164,6 +167,13 @@ class Checker(NameChecker):
                 node.right, f"a device is expected after 'on', this is {kind}", nearest("", self.vocabulary.families)
             )
         return core.Provided("on", (v, d), span), TRUTH
+
+    def _devices_of(self, name: str) -> tuple[int, ...]:
+        """The devices of a family or kind."""
+        words = self.vocabulary
+        if name in ("accelerators", "hosts"):
+            return tuple(i for i, d in enumerate(words.machine.devices) if f"{d.kind}s" == name)
+        return words.families.get(name, ())
 
     def _maybe_quoted(self, node: syntax.Expression) -> Checked:
         """A node or a device, whose name may stand in quotes."""

@@ -24,7 +24,7 @@ from placedsl.language.inline_graph import read_inline, stand_in
 from placedsl.language.parameters import bare_names
 from placedsl.language.scope import Definition
 from placedsl.language.variables import variable
-from placedsl.language.vocabulary import DEVICE_ATTRIBUTES, Family, Value, Vocabulary, number, types, vocabulary
+from placedsl.language.vocabulary import DEVICE_ATTRIBUTES, PLAIN, Family, Value, Vocabulary, number, types, vocabulary
 from placedsl.machine.machine import Machine
 from placedsl.problem import BUILT_IN, Objective, Problem, Rule, Soft, Variable
 from placedsl.units import TIME
@@ -112,6 +112,8 @@ class _Elaboration:
             s for s in self.texts.statements if isinstance(s, syntax.Define | syntax.ConstraintDefinition)
         ]
         self.definitions |= rules.definitions(defined, self.all(syntax.Formulation), self.found)
+        asked = [r.name.text for block in self.all(syntax.Subject) for r in block.rules if r.body is None]
+        self.definitions |= library.from_plugins(name for name in asked if name not in self.definitions)
         named = rules.named(self.all(syntax.Subject), self.definitions, self.found)
         if graph is None:
             inline = self.all(syntax.GraphInline)
@@ -201,7 +203,7 @@ class _Elaboration:
                 self.error(word.at, f"'{name}' is a quantity already", "choose another name")
             elif name in inline:
                 self.error(word.at, f"'{name}' is a node of the graph already", "choose another name")
-            elif first[1] is not word and first[0] != kind:
+            elif first[1] is not word and first[0] != kind and {first[0], kind} != {"definition", "constraint"}:
                 hint = first_at(word.at, first[1].at)
                 self.error(word.at, f"'{name}' is the name of a {first[0]} already", hint)
 
@@ -299,9 +301,14 @@ class _Elaboration:
 
     def formula(self, formula: syntax.Define, family: Family, words: Vocabulary) -> None:
         """The formula of an indexed parameter has the parameter's type and depends on data alone."""
-        kind = self.checker(words).check_definition(formula)
-        if kind.kind != "error" and family.type.kind != "error" and kind != family.type:
-            hint = "declare the type, as in param share[v in nodes]: time = …"
+        body, kind = self.checker(words).check_definition(formula)
+        if "error" in (kind.kind, family.type.kind):
+            return
+        if core.decided(body):
+            hint = f"define {formula.name.text}(…) = … gives it a name"
+            self.error(formula.body.at, "a parameter cannot depend on the placement", hint)
+        elif kind != family.type:
+            hint = "declare the type, as in param share[v in nodes]: time = …" if family.type == PLAIN else ""
             self.error(formula.body.at, f"parameter '{formula.name.text}' is {family.type}, this is {kind}", hint)
 
     def read_variables(self, words: Vocabulary) -> tuple[dict[str, Variable], Vocabulary]:

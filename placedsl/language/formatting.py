@@ -63,8 +63,8 @@ def _plain(node: syntax.Expression) -> tuple[str, int]:
             return f"{expression(subject, _COMPARISON + 1)} ~ {json.dumps(pattern, ensure_ascii=False)}", _COMPARISON
         case syntax.Where(item=item, condition=condition):
             return f"{expression(item)} where {expression(condition)}", 0
-        case syntax.Forall(items=items, body=body):
-            return f"forall {_list(items)}: {expression(body)}", 0
+        case syntax.Forall(items=items, body=body, quantifier=quantifier):
+            return f"{quantifier} {_list(items)}: {expression(body)}", 0
         case syntax.Conditional(condition=condition, then=then, otherwise=otherwise):
             return f"if {expression(condition)} then {expression(then)} else {expression(otherwise)}", 0
 

@@ -75,7 +75,7 @@ def _named(statement: syntax.Import, folder: Path, found: list[Diagnostic]) -> P
     given = Path(statement.path.text)
     path = given if given.is_absolute() else folder / given
     place = statement.path.at.span
-    if given.suffix != ".place":
+    if given.suffix != ".place" or "\0" in str(given):
         found.append(Diagnostic("only .place files can be imported", place, 'as in import "devices.place"'))
         return None
     if not path.is_file():

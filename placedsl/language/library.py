@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from placedsl.diagnostics import Diagnostic, InputError, nearest
+from placedsl import plugins
+from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
 from placedsl.formulation import Definition, Formulation, NamedRule
 from placedsl.language import scope, syntax
 from placedsl.language.checking import Checker
 from placedsl.language.extending import extended
-from placedsl.language.parsing import parse_file
+from placedsl.language.imports import first_at
+from placedsl.language.parameters import bare_names
+from placedsl.language.parsing import parse, parse_file
 from placedsl.language.settings import SCHEDULES
 from placedsl.language.variables import variable
 from placedsl.language.vocabulary import Family, Value, Vocabulary
@@ -30,6 +33,23 @@ def constraint_definitions() -> dict[str, syntax.ConstraintDefinition]:
     return {
         s.name.text: s for module in modules() for s in module.statements if isinstance(s, syntax.ConstraintDefinition)
     }
+
+
+def from_plugins(wanted: Iterable[str]) -> dict[str, syntax.ConstraintDefinition]:
+    """The constraints by these names that plug-ins bring."""
+    out: dict[str, syntax.ConstraintDefinition] = {}
+    for name in wanted:
+        plugin = plugins.find("constraints", name)
+        if plugin is None:
+            continue
+        given = plugin.load()
+        text = given if isinstance(given, str) else plugin.text(given)
+        module = parse(Source(f"<{plugin}>", text))
+        definitions = {s.name.text: s for s in module.statements if isinstance(s, syntax.ConstraintDefinition)}
+        if name not in definitions or len(definitions) < len(module.statements):
+            raise plugins.PluginError(f"{plugin} gives a text that does not hold 'constraint {name} = …' alone")
+        out[name] = definitions[name]
+    return out
 
 
 def models() -> dict[str, syntax.Formulation]:
@@ -110,6 +130,10 @@ def check_formulation(
     rules: list[NamedRule] = []
     tight: dict[str, tuple[NamedRule, ...]] = {}
     schedules: list[str] = []
+    objectives = [c for c in statement.clauses if isinstance(c, syntax.Minimize)]
+    for extra in objectives[1:]:
+        hint = first_at(extra.at, objectives[0].at)
+        found.append(Diagnostic("there is a second 'minimize' in this formulation", extra.at.span, hint))
     for clause in statement.clauses:
         checker = Checker(words, parameters, found, definitions)
         match clause:
@@ -123,7 +147,7 @@ def check_formulation(
                 if definition is not None:
                     provides[definition.name] = definition
             case syntax.Minimize(objectives=(objective,)):
-                checker.number(objective)
+                _objective(Checker(vocabulary, parameters, found, definitions), objective, variables)
             case syntax.Subject():
                 rules += _rules(checker, clause.rules)
             case syntax.Tight(variable=word):
@@ -134,6 +158,16 @@ def check_formulation(
         hint = "as in provides v on d = x[v, d]"
         found.append(Diagnostic("this formulation does not provide where a node is", name.at.span, hint))
     return Formulation(name.text, tuple(schedules) or SCHEDULES[:1], variables, provides, tuple(rules), tight, span)
+
+
+def _objective(checker: Checker, written: syntax.Expression, variables: Mapping[str, Variable]) -> None:
+    """What a formulation minimises is said in quantities: the evaluator knows these, not the variables."""
+    own = sorted(bare_names(written) & variables.keys())
+    if own:
+        hint = f"minimise a quantity, as in provides time_per_sample = {own[0]} and minimize time_per_sample"
+        checker.error(written, f"'{own[0]}' is a variable of the formulation, which means nothing outside it", hint)
+    else:
+        checker.number(written)
 
 
 def _definition(checker: Checker, clause: syntax.Provides) -> Definition | None:

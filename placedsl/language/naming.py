@@ -60,7 +60,15 @@ class NameChecker(SetChecker):
             return core.Constant(0.0, span), ERROR if sorts == ("error",) else Type("set", sorts=sorts)
         if name in words.node_positions:
             return core.Element("node", words.node_positions[name], span), element("node")
-        return self.error(node, f"there is no '{name}' here", nearest(name, self.names_in_scope()))
+        hint = nearest(name, self.names_in_scope())
+        if name in self._known_texts():
+            hint = f'a text stands in quotes: "{name}"'
+        return self.error(node, f"there is no '{name}' here", hint)
+
+    def _known_texts(self) -> set[str]:
+        """The texts that nodes have as attributes."""
+        columns = (c for c in self.vocabulary.graph.attributes.values() if c.dtype == object)
+        return {text for column in columns for text in column if isinstance(text, str)}
 
     def names_in_scope(self) -> list[str]:
         """Every name that could have been meant."""
@@ -149,14 +157,20 @@ class NameChecker(SetChecker):
                     node.arguments[0], f"the graph has no node '{key}'", nearest(key, words.node_positions)
                 )
             return core.Element("node", words.node_positions[key], node.at.span), element("node")
-        if name in words.sets:
+        if name in words.sets or isinstance(self.given.get(name), core.SetExpression):
             return self._pick(node, base, name)
         known_names = [*words.sets, *words.variables, *words.tables]
         return self.error(base, f"there is no '{name}' to index", nearest(name, known_names))
 
     def _pick(self, node: syntax.Index, base: syntax.Expression, name: str) -> Checked:
         """One element of a set by its number."""
-        sorts, span = self.vocabulary.sets[name], node.at.span
+        span, given = node.at.span, self.given.get(name)
+        of = (
+            given
+            if isinstance(given, core.SetExpression)
+            else core.NamedSet(name, self.vocabulary.sets[name], base.at.span)
+        )
+        sorts = of.sorts
         if sorts == ("error",):
             return core.Constant(0.0, span), ERROR
         if len(node.arguments) > 1:
@@ -168,7 +182,7 @@ class NameChecker(SetChecker):
             return self.error(node, f"'{name}' holds pairs: take them apart with (u, v) in {name}")
         if kind.dimension != NUMBER or core.decided(out):
             return self.error(node.arguments[0], "a whole number known beforehand is expected here")
-        members = self.vocabulary.families.get(name)
+        members = self.vocabulary.families.get(name) if of is not given else None
         if isinstance(out, core.Constant):
             high = None if members is None else len(members)
             position = self.integer(node.arguments[0], 1, high, f"'{name}'")
@@ -176,7 +190,9 @@ class NameChecker(SetChecker):
                 return core.Constant(0.0, span), ERROR
             if members is not None:
                 return core.Element("device", members[position - 1], span), element("device")
-        return core.Pick(core.NamedSet(name, sorts, base.at.span), out, sorts[0], span), type_of_element(sorts[0])
+        if core.free_slots(of):
+            return self.error(base, "a set that depends on what is bound has no numbers", "name the set: set name = …")
+        return core.Pick(of, out, sorts[0], span), type_of_element(sorts[0])
 
     def integer(self, node: syntax.Expression, low: int, high: int | None, what: str) -> int | None:
         """A constant integer within bounds, or None after reporting."""
@@ -225,10 +241,14 @@ class NameChecker(SetChecker):
         if name == "abs":
             return self._absolute(node)
         quantity = words.quantities.get(name)
+        if quantity is None and (name in words.tables or name in words.variables):
+            what = "an indexed parameter" if name in words.tables else "a variable"
+            family = words.tables.get(name) or words.variables[name]
+            return self.error(node, f"'{name}' is {what}", f"it is written {name}{'[…]' if family.sorts else ''}")
         if name in self.definitions and quantity is None:
-            if name in words.tables:
-                return self.error(node, f"'{name}' is an indexed parameter", f"it is written {name}[…]")
             return self.unfold(node, name, node.arguments)
+        if quantity is None and name in words.sets:
+            return self.error(node, f"'{name}' is a set", f"one of its elements is written {name}[1]")
         if quantity is None:
             known = [n for n, q in words.quantities.items() if q.arguments and n != "on"]
             known += [n for n, d in self.definitions.items() if d.parameters]
@@ -258,12 +278,14 @@ class NameChecker(SetChecker):
         if name in self.unfolding:
             return self.error(node, f"'{name}' is defined by itself")
         if len(arguments) != len(definition.parameters):
+            by = definition.by if isinstance(definition, syntax.ConstraintDefinition) else None
+            if by is not None:
+                return self.error(node, f"'{name}' goes by an attribute", f"it is written {name} by {by.text}")
             shape = ", ".join(p.name.text for p in definition.parameters)
             count = len(definition.parameters)
-            said = "nothing" if not count else f"{count} argument" + ("" if count == 1 else "s")
-            return self.error(
-                node, f"'{name}' takes {said}, here are {len(arguments)}", f"it is written {name}({shape})"
-            )
+            said = "no argument" if not count else f"{count} argument" + ("" if count == 1 else "s")
+            written = f"{name}({shape})" if count else name
+            return self.error(node, f"'{name}' takes {said}, here are {len(arguments)}", f"it is written {written}")
         given: dict[str, Checked | core.SetExpression] = {}
         for parameter, argument in zip(definition.parameters, arguments, strict=True):
             bound = self._argument(parameter, argument)
@@ -320,8 +342,8 @@ class NameChecker(SetChecker):
         self.error(parameter.type, f"'{name}' is no type", nearest(name, known))
         return None
 
-    def check_definition(self, definition: syntax.Define | syntax.ConstraintDefinition) -> Type:
-        """Check a definition's body by itself, whoever uses it; returns its type."""
+    def check_definition(self, definition: syntax.Define | syntax.ConstraintDefinition) -> Checked:
+        """Check a definition's body by itself, whoever uses it; returns it with its type."""
         given: dict[str, Checked | core.SetExpression] = {}
         for parameter in definition.parameters:
             expected, span, name = self.expected(parameter), parameter.at.span, parameter.name.text
@@ -335,10 +357,10 @@ class NameChecker(SetChecker):
                 sort = expected.sorts[0] if expected.kind == "element" else "integer"
                 given[name] = core.Slot(name, sort, span), expected
         with self.inside(definition.name.text, given):
-            kind = self.check(definition.body)[1]
+            body, kind = self.check(definition.body)
         if isinstance(definition, syntax.ConstraintDefinition) and kind.kind not in ("error", "truth"):
             self.error(definition.body, f"a constraint is a condition, this is {kind}")
-        return kind
+        return body, kind
 
 
 __all__ = ["ERROR", "PLAIN", "NameChecker"]

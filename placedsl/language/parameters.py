@@ -142,7 +142,7 @@ def from_data(checker: Checker, given: Given, path: list[str], raw: object, want
 
 
 def bare_names(node: object) -> set[str]:
-    """Every bare name in a piece of syntax, also that of a call; a text is one unless it is compared."""
+    """Every bare name in a piece of syntax, also that of a call; a text is one, unless it is compared."""
     out: set[str] = set()
     stack = [node]
     while stack:

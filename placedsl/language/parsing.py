@@ -28,8 +28,8 @@ KEYWORDS = (
 _STATEMENTS = KEYWORDS[:16]
 #: Words that cannot be names without quotes.
 RESERVED = frozenset((
-    *KEYWORDS, "forall", "if", "then", "else", "or", "and", "not", "on", "in", "sum", "count", "max", "min", "mean",
-    "by", "to", "from", "where", "union", "intersect", "except", "at",
+    *KEYWORDS, "forall", "exists", "if", "then", "else", "or", "and", "not", "on", "in", "sum", "count", "max", "min",
+    "mean", "by", "to", "from", "where", "union", "intersect", "except", "at",
 ))  # fmt: skip
 #: What walks over an expression recurses; so deep it stays far within Python's own limit.
 _DEEPEST = 150
@@ -42,7 +42,7 @@ _CONTINUES_BEFORE = frozenset((
     "OVER", "EQUAL", "WHERE", "THEN", "ELSE", "RBRACE", "ARROW", "LINK_ARROW",
 ))  # fmt: skip
 _CONTINUES_AFTER = (_CONTINUES_BEFORE - {"RBRACE"}) | {
-    "NOT", "ON", "IN", "COLON", "COMMA", "LBRACE", "IF", "BY", "TO", "FROM", "FORALL", "SUBJECT", "__DOTDOT",
+    "NOT", "ON", "IN", "COLON", "COMMA", "LBRACE", "IF", "BY", "TO", "FROM", "FORALL", "EXISTS", "SUBJECT", "__DOTDOT",
 }  # fmt: skip
 _WORDS = {
     "NAME": "a name", "NUMBER": "a number", "QUANTITY": "a quantity like '16 GiB'", "STRING": "a quoted text",
@@ -273,7 +273,7 @@ def _syntax_error(problem: UnexpectedInput, source: Source) -> Diagnostic:
     if shown == ":" and before is not None and before[1] in RESERVED:
         place = source.span(before.start(1), before.end(1))
         return Diagnostic(f"'{before[1]}' is a word of the language", place, "choose another name for the constraint")
-    hint = _keyword_hint(text, start)
+    hint = _said_otherwise(text, start) or _keyword_hint(text, start)
     # A word at the margin reads as a rule of 'subject to', which is seldom what it was meant to be.
     first = re.search(r"(?:^|\n)([A-Za-z_]\w*)[ \t]+$", text[:start])
     if first is not None and not hint and first[1] not in RESERVED:
@@ -281,6 +281,22 @@ def _syntax_error(problem: UnexpectedInput, source: Source) -> Diagnostic:
         return Diagnostic(f"no statement begins with '{first[1]}'", place, f"known: {', '.join(_STATEMENTS)}")
     hint = hint or expected
     return Diagnostic(f"unexpected '{shown}'", source.span(start, start + len(shown)), hint)
+
+
+#: What comes before the place and at it, and what is written instead.
+_OTHERWISE = (
+    (r"\bon\s+[\w\[\]\"]+\s*$", r"==|!=|<=|>=|<|>", "put brackets around it: (v on d) == (w on d)"),
+    (r"\b(?:where|and|or|if|not)\b[^\n]*$", r"=(?!=)", "a comparison is written =="),
+    (r"\b(?:any|some)\s+$", r"\w", "as in exists v in nodes: v on cpu"),
+    (r"(?:^|\n)\s*maximi[sz]e\s+$", r".", "minimise its negative: minimize -x"),
+    (r"\bminimize\b[^\n]*$", r",", "several objectives stand in order: minimize a then b"),
+)
+
+
+def _said_otherwise(text: str, at: int) -> str:
+    """How something is said here that other languages say otherwise."""
+    before, rest = text[max(0, at - 400) : at], text[at:]
+    return next((h for left, here, h in _OTHERWISE if re.search(left, before) and re.match(here, rest)), "")
 
 
 def _expected(problem: UnexpectedToken) -> str:

@@ -6,14 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from placedsl import expressions as core
+from placedsl import plugins
 from placedsl.diagnostics import Diagnostic, nearest
 from placedsl.language import library, syntax
 from placedsl.language.checking import Checker
 from placedsl.language.constants import fold, is_zero
 from placedsl.language.imports import first_at
+from placedsl.language.parameters import bare_names
 from placedsl.language.scope import Checked, Definition
 from placedsl.language.vocabulary import ERROR, PLAIN, TRUTH, Type, number
 from placedsl.problem import BUILT_IN, Objective, Rule, Soft
+from placedsl.units import NUMBER
 
 
 def definitions(
@@ -24,7 +27,7 @@ def definitions(
     out: dict[str, Definition] = {}
     for statement in defined:
         name = statement.name.text
-        if name in built_in:
+        if name in BUILT_IN:
             kind = "constraint" if isinstance(statement, syntax.ConstraintDefinition) else "definition"
             found.append(Diagnostic(f"{kind} '{name}' is built in", statement.name.at.span, "choose another name"))
         elif name in out:
@@ -32,10 +35,13 @@ def definitions(
             found.append(Diagnostic(f"'{name}' is defined already", statement.name.at.span, hint))
         out.setdefault(name, statement)
     for formulation in formulations:
+        variables = {c.name.text for c in formulation.clauses if isinstance(c, syntax.Variable)}
         for clause in formulation.clauses:
             if isinstance(clause, syntax.Minimize):
-                word = formulation.name
-                out.setdefault(word.text, syntax.Define(clause.at, word, (), clause.objectives[0]))
+                word, goal = formulation.name, clause.objectives[0]
+                if bare_names(goal) & variables:  # told where formulations are checked
+                    goal = syntax.Number(goal.at, 0.0, NUMBER)
+                out.setdefault(word.text, syntax.Define(clause.at, word, (), goal))
     return built_in | out
 
 
@@ -61,13 +67,13 @@ def named(
         definition = constraints.get(name)
         if rule.replaces:
             error(rule.name, "'replace' stands in an 'extend' block", "as in extend max_load { … }")
-        elif rule.body is not None and definition is not None:
+        elif rule.body is not None and definition is not None and not _of_the_library(name, definition):
             where = "built-in" if name in BUILT_IN else "defined"
             error(rule.name, f"'{name}' is the name of a {where} constraint", "choose another name")
         elif rule.body is not None:
             out.append((rule, None))
         elif definition is None:
-            hint = nearest(name, constraints)
+            hint = nearest(name, (*constraints, *plugins.names("constraints")))
             if "did you mean" not in hint:
                 hint += "; one's own is written name: formula"
             error(rule.name, f"there is no constraint '{name}'", hint)
@@ -78,6 +84,11 @@ def named(
         else:
             out.append((rule, definition))
     return out
+
+
+def _of_the_library(name: str, definition: syntax.ConstraintDefinition) -> bool:
+    """Something that comes with placedsl and takes arguments: its name may be used for a constraint of one's own."""
+    return bool(definition.parameters) and library.constraint_definitions().get(name) is definition
 
 
 def rule(checker: Checker, written: syntax.Rule, definition: syntax.ConstraintDefinition | None) -> Rule | None:
@@ -138,7 +149,7 @@ def _broken(checker: Checker, node: syntax.Expression) -> Checked:
     """How far a condition is from holding."""
     span = node.at.span
     match node:
-        case syntax.Forall(items=items, body=body):
+        case syntax.Forall(items=items, body=body, quantifier="forall"):
             with checker.bound():
                 binders = checker.binders(items)
                 inner, kind = _broken(checker, body)

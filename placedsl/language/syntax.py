@@ -165,11 +165,12 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Forall:
-    """``forall v in nodes, d in devices: body``."""
+    """``forall v in nodes, d in devices: body``, or ``exists …``."""
 
     at: At
     items: tuple[Expression, ...]
     body: Expression
+    quantifier: str = "forall"
 
 
 @dataclass(frozen=True, slots=True)

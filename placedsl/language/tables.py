@@ -47,7 +47,9 @@ def read(
             formulas[name] = _formula(checker, statement, statement.value)
             families[name] = Family(sorts, kind)
         else:
-            hint = f'give them in a data file (--data FILE), as in {{"{name}": {{"gpu[1]": 2}}}}'
+            known = positions_of(checker.vocabulary, sorts[0])[1] if sorts else []
+            index = next(iter(known), OTHERS)
+            hint = f'give them in a data file (--data FILE), as in {{"{name}": {{"{index}": 2}}}}, or by a formula'
             checker.error(statement.name, f"parameter '{name}' has no values", hint)
             families[name] = Family(sorts, Type("error"))
     return families, values, formulas

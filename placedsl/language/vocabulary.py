@@ -89,6 +89,7 @@ def quantities(time: Dimension, size: Dimension) -> dict[str, Quantity]:
         "memory": Quantity(("device",), number(DATA), "memory that the device's nodes occupy"),
         "traffic": Quantity(("device", "device"), number(size), "tensors made on the first, read on the second"),
         "time_per_sample": Quantity((), number(time), "the largest load"),
+        "used": Quantity(("device",), TRUTH, "the device holds a node"),
         "devices_used": Quantity((), PLAIN, "how many devices hold a node"),
         "communication": Quantity((), number(time), "all transfers in and out of accelerators"),
         "peak_memory": Quantity((), number(DATA), "the largest memory of an accelerator"),

@@ -14,8 +14,9 @@ def lower(constraint: Convex, state: State) -> None:
     used = np.unique(np.concatenate((constraint.before, constraint.after)))
     position = np.full(nodes, -1)
     position[used] = np.arange(len(used))
-    above = state.add_columns(sets * len(used), 0, 1, state.integral).reshape(sets, len(used))
     origin = Origin(constraint.origin.name, constraint.origin.span)
+    name = state.of_members(constraint.origin, "above", used)
+    above = state.add_columns(sets * len(used), 0, 1, state.integral, name).reshape(sets, len(used))
     member = constraint.members[:, used]
     u, v = position[constraint.before], position[constraint.after]
     z_u, z_v = above[:, u].ravel(), above[:, v].ravel()

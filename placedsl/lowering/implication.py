@@ -39,7 +39,7 @@ def lower(constraint: Implication, state: State) -> None:
         none = np.full(int(keep.sum()), np.inf)
         state.blocks.append(
             RowBlock(
-                constraint.origin,
+                constraint.origin.take(keep),
                 np.concatenate((position[rows.row[terms]], position[constraint.literal_row[switches]])),
                 np.concatenate((rows.column[terms], constraint.literal_column[switches])),
                 np.concatenate((rows.coefficient[terms], weight[switches])),

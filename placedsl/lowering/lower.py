@@ -67,7 +67,11 @@ def lower(
         none, most = np.array([-np.inf]), np.array([limit - goal.constant])
         blocks.append(RowBlock(Origin(goal.name), zero, goal.column, goal.coefficient, none, most))
     lower_bound, upper_bound = tighten(program.lower, program.upper, program.integer, blocks)
-    state = State(lower_bound, upper_bound, program.integer.copy(), integral, blocks)
+    state = State(
+        lower_bound, upper_bound, program.integer.copy(), integral, blocks,
+        origins=list(program.column_origins) or [Origin("column")],
+        column_start=program.column_start.tolist() if program.column_origins else [0, program.columns],
+    )  # fmt: skip
     _settle_bounds(program, state)
     state.blocks[:] = [with_margin(block, state) for block in state.blocks]
     constraints = [
@@ -92,6 +96,7 @@ def lower(
     linear = LinearProgram(
         cost, goal.constant, state.lower, state.upper, state.integer, start, column, coefficient, low, high,
         tuple(kept), point, tuple(b.origin for b in state.blocks), origin_start,
+        column_origins=tuple(state.origins), column_start=np.array(state.column_start),
     )  # fmt: skip
     return Lowered(linear, tuple(state.notes))
 

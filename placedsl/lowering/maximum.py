@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from placedsl.diagnostics import Diagnostic, InputError
@@ -33,19 +35,20 @@ def lower(constraint: Maximum, state: State) -> None:
     column = np.concatenate((result, constraint.column))
     coefficient = np.concatenate((np.ones(terms), -constraint.coefficient))
     none = np.full(terms, np.inf)
-    state.blocks.append(RowBlock(constraint.origin, row, column, coefficient, constraint.constant, none))
+    origin = constraint.origin.take(constraint.group)
+    state.blocks.append(RowBlock(origin, row, column, coefficient, constraint.constant, none))
     if not constraint.exact:
         state.notes.append(Note(constraint.origin.name, "maximum to lower rows", groups))
         return
     big = high[constraint.group] - least
     if not np.isfinite(big).all():
-        message = f"the {constraint.origin.name} here must be exact, and its terms have no bounds"
+        message = "this maximum or minimum must be exact here, and its terms have no bounds"
         raise InputError([Diagnostic(message, constraint.origin.span, "bound the variables it uses")])
-    chosen = state.add_columns(terms, 0, 1, True)
+    chosen = state.add_columns(terms, 0, 1, True, replace(origin, name=f"{origin.name}_chosen"))
     # result - term + M * chosen <= M
     state.blocks.append(
         RowBlock(
-            constraint.origin,
+            origin,
             np.concatenate((row, every)),
             np.concatenate((column, chosen)),
             np.concatenate((coefficient, big)),

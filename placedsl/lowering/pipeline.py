@@ -16,13 +16,14 @@ from placedsl.program.program import Origin, Pipeline
 
 def lower(constraint: Pipeline, state: State) -> None:
     """Add the rows."""
-    member, back = np.unique(constraint.members, axis=1, return_inverse=True)
+    member, first, back = np.unique(constraint.members, axis=1, return_index=True, return_inverse=True)
     sets, classes = member.shape
     before, after = back[constraint.before], back[constraint.after]
     pairs = np.unique(np.stack((before, after))[:, before != after], axis=1)
     before, after = pairs
     origin = Origin(constraint.origin.name, constraint.origin.span)
-    reached = state.add_columns(sets * classes, 0, 1, state.integral).reshape(sets, classes)
+    name = state.of_members(constraint.origin, "reached", first)
+    reached = state.add_columns(sets * classes, 0, 1, state.integral, name).reshape(sets, classes)
     state.add_rows(origin, [(reached.ravel(), 1.0), (member.ravel(), -1.0)], 0.0, np.inf)
     u, v = reached[:, before].ravel(), reached[:, after].ravel()
     x, y = member[:, before].ravel(), member[:, after].ravel()
@@ -43,10 +44,18 @@ def lower(constraint: Pipeline, state: State) -> None:
         if kind >= 0 and kind in last_of:
             entirely_first(last_of[kind], d)
         last_of[kind] = d
-    for d in range(sets):
-        for e in range(d + 1, sets):
-            if constraint.alike[d] < 0 or constraint.alike[d] != constraint.alike[e]:
-                (switch,) = state.add_columns(1, 0, 1, True)
-                first_if(d, e, switch, True)
-                first_if(e, d, switch, False)
+    alike = constraint.alike
+    unlike = [(d, e) for d in range(sets) for e in range(d + 1, sets) if alike[d] < 0 or alike[d] != alike[e]]
+    switches = state.add_columns(len(unlike), 0, 1, True, _order(constraint.origin, unlike))
+    for (d, e), switch in zip(unlike, switches.tolist(), strict=True):
+        first_if(d, e, switch, True)
+        first_if(e, d, switch, False)
     state.notes.append(Note(constraint.origin.name, "pipeline to ideals", sets, 1.0))
+
+
+def _order(origin: Origin, pairs: list[tuple[int, int]]) -> Origin:
+    """The name of columns that say which of two sets comes first."""
+    ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    named = [(f"{k} {end}", k, v[ends[:, i]]) for k, v in origin.indices.items() for i, end in enumerate(("a", "b"))]
+    labels = {name: origin.labels[k] for name, k, _ in named}
+    return Origin(f"{origin.name}_order", origin.span, {name: v for name, _, v in named}, labels)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from placedsl.program.program import Booleans, Floats, Integers, Origin, RowBlock
+from placedsl.program.program import NODE, Booleans, Floats, Integers, Origin, RowBlock
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,26 @@ class State:
     integral: bool
     blocks: list[RowBlock] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+    origins: list[Origin] = field(default_factory=list)
+    column_start: list[int] = field(default_factory=lambda: [0])
 
-    def add_columns(self, count: int, low: float, high: float, integer: bool) -> Integers:
-        """New columns."""
+    def add_columns(self, count: int, low: float, high: float, integer: bool, origin: Origin) -> Integers:
+        """New columns; ``origin`` names them."""
         start = len(self.lower)
+        self.origins.append(origin)
+        self.column_start.append(start + count)
         self.lower = np.concatenate((self.lower, np.full(count, low)))
         self.upper = np.concatenate((self.upper, np.full(count, high)))
         self.integer = np.concatenate((self.integer, np.full(count, integer)))
         return np.arange(start, start + count)
+
+    def of_members(self, origin: Origin, what: str, nodes: Integers) -> Origin:
+        """The name of columns, one a set and node, that are added for a constraint on sets of nodes."""
+        sets = len(next(iter(origin.indices.values()))) if origin.indices else 1
+        indices = {k: np.repeat(v, len(nodes)) for k, v in origin.indices.items()}
+        if NODE in origin.labels:
+            indices[NODE] = np.tile(nodes, sets)
+        return Origin(f"{origin.name}_{what}", origin.span, indices, origin.labels)
 
     def add_rows(
         self, origin: Origin, terms: list[tuple[Integers, float | Floats]], lower: float | Floats, upper: float | Floats

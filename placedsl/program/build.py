@@ -39,7 +39,7 @@ class Grounded:
 
     ``on`` is units x devices: the column that puts a unit on a device (-1: not supported).
     ``own`` holds the spec's own variables, each with the index positions of its columns; ``never`` the rows of
-    the spec (origin and position) that are false whatever the placement.
+    the spec (origin and position) that are false whatever the placement.  ``units`` names the units.
     """
 
     program: Program
@@ -47,6 +47,7 @@ class Grounded:
     on: Integers
     own: Mapping[str, tuple[VariableBlock, tuple[Integers, ...]]]
     never: tuple[tuple[Origin, int], ...]
+    units: tuple[str, ...]
 
     def placement(self, point: Floats) -> Integers:
         """The device of each node of the problem."""
@@ -110,7 +111,7 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
     columns = _tightened(inner, columns, spoken, objectives)
 
     # Told by whoever looks for it; a unit that no device supports is for the solver to refute.
-    columns.rows += [_false(origin) for origin, _ in columns.impossible]
+    columns.rows += [_false(origin, row) for origin, row in columns.impossible]
     every = np.indices((quotient.units, len(problem.machine.devices))).reshape(2, -1)
     on = inner.definition("on", (every[0], every[1]))
     lookup = np.full(on.size, -1, dtype=np.int64)
@@ -118,8 +119,10 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
     program = Program(
         np.concatenate(columns.lower), np.concatenate(columns.upper), np.concatenate(columns.integer),
         dict(inner.variables), tuple(r for r in columns.rows if r.rows), tuple(columns.constraints), objectives,
+        column_origins=tuple(columns.origins),
+        column_start=np.concatenate(([0], np.cumsum([len(low) for low in columns.lower]))),
     )  # fmt: skip
-    return Grounded(program, quotient, lookup.reshape(quotient.units, -1), own, never)
+    return Grounded(program, quotient, lookup.reshape(quotient.units, -1), own, never, inner.universe.labels["node"])
 
 
 def _title(rule: NamedRule) -> str:
@@ -131,9 +134,9 @@ def _objective(grounder: Grounder, body: core.Expression, name: str) -> Objectiv
     return Objective(name, value.column, value.coefficient, float(value.constant[0]))
 
 
-def _false(origin: Origin) -> RowBlock:
+def _false(origin: Origin, row: int) -> RowBlock:
     none = np.zeros(0, dtype=np.int64)
-    return RowBlock(Origin(origin.name, origin.span), none, none, np.zeros(0), np.ones(1), np.full(1, np.inf))
+    return RowBlock(origin.take(np.array([row])), none, none, np.zeros(0), np.ones(1), np.full(1, np.inf))
 
 
 def _declared(outer: Grounder, problem: Problem) -> Iterator[tuple[str, tuple[Integers, ...]]]:
@@ -148,7 +151,8 @@ def _declare(grounder: Grounder, variable: Variable) -> tuple[Integers, ...]:
     slots = [s for b in variable.binders for s in b.slots]
     sorts = [s for b in variable.binders for s in b.sorts]
     start = grounder.columns.count
-    columns = grounder.columns.add(frame.size, variable.low, variable.high, variable.integer)
+    origin = grounder.origin_of(variable.name, variable.span, frame)
+    columns = grounder.columns.add(frame.size, variable.low, variable.high, variable.integer, origin)
     positions = [frame.slots[s] for s in slots]
     offset, shape = [], []
     for sort, position in zip(sorts, positions, strict=True):

@@ -39,10 +39,12 @@ class Columns:
     count: int = 0
     rows: list[RowBlock] = field(default_factory=list)
     constraints: list[GlobalConstraint] = field(default_factory=list)
+    origins: list[Origin] = field(default_factory=list)
     impossible: list[tuple[Origin, int]] = field(default_factory=list)
 
-    def add(self, size: int, low: float, high: float, integer: bool) -> Integers:
-        """New columns."""
+    def add(self, size: int, low: float, high: float, integer: bool, origin: Origin) -> Integers:
+        """New columns; ``origin`` names them, with one entry a column in its indices."""
+        self.origins.append(origin)
         self.lower.append(np.full(size, low))
         self.upper.append(np.full(size, high))
         self.integer.append(np.full(size, integer))
@@ -75,9 +77,7 @@ class Columns:
         kept = filled & ((lower > -np.inf) | (upper < np.inf))
         position = np.cumsum(kept) - 1
         entries = kept[body.row]
-        indices = {k: v[kept] for k, v in origin.indices.items()}
-        origin = Origin(origin.name, origin.span, indices, origin.labels)
         self.rows.append(
-            RowBlock(origin, position[body.row[entries]], body.column[entries], body.coefficient[entries],
+            RowBlock(origin.take(kept), position[body.row[entries]], body.column[entries], body.coefficient[entries],
                      lower[kept], upper[kept], strict)
         )  # fmt: skip

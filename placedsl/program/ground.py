@@ -16,8 +16,8 @@ from placedsl.diagnostics import Diagnostic, InputError, Span
 from placedsl.program import affine
 from placedsl.program.affine import Affine
 from placedsl.program.frames import Frame
-from placedsl.program.numbers import Numbers, membership_columns, rows_of, single_columns, stack
-from placedsl.program.program import Convex, Floats, Implication, Integers, Origin, Pipeline
+from placedsl.program.numbers import Numbers, exclusive, membership_columns, rows_of, single_columns, stack
+from placedsl.program.program import NODE, Convex, Floats, Implication, Integers, Pipeline
 
 
 class Grounder(Numbers):
@@ -36,9 +36,8 @@ class Grounder(Numbers):
 
     def require(self, node: core.Expression, frame: Frame, name: str, span: Span) -> None:
         """Add rows and global constraints that make the condition hold in every row of the frame."""
-        labels = {k: self.universe.labels.get(frame.sorts[k], ()) for k in frame.slots}
-        shown = {k: v for k, v in frame.slots.items() if labels[k] or frame.sorts[k] == "integer"}
-        self.origin = origin = Origin(name, span, shown, labels)
+        self.subject = name
+        self.origin = origin = self.origin_of(name, span, frame)
         none, zero, one = np.full(frame.size, np.inf), np.zeros(frame.size), np.ones(frame.size)
         if isinstance(node, core.Forall):
             node = guarded(node)
@@ -80,7 +79,7 @@ class Grounder(Numbers):
                 else:
                     self.columns.add_rows(origin, *self._comparison(node, frame))
             case core.SetProperty():
-                self._set_property(node, frame, origin)
+                self._set_property(node, frame)
             case _:
                 self.columns.add_rows(origin, self.indicator(node, frame), one, none)
 
@@ -118,7 +117,7 @@ class Grounder(Numbers):
         total = affine.data(np.zeros(frame.size))
         for part in parts:
             total = total + self._sufficient(part, frame)
-        self.columns.add_rows(self.origin, total, np.ones(frame.size), np.full(frame.size, np.inf))
+        self.columns.add_rows(self.origin_at(frame), total, np.ones(frame.size), np.full(frame.size, np.inf))
 
     def _sufficient(self, part: core.Expression, frame: Frame) -> Affine:
         """0/1 that may be 1 only where the part holds (it need not be)."""
@@ -132,45 +131,49 @@ class Grounder(Numbers):
             case core.Not(part=core.Forall(binders=binders, body=body)):
                 inner, parent = self.expand(frame, binders)
                 some = self._sufficient(core.Not(body, body.span), inner).summed(parent, frame.size)
-                return self._at_most(some, np.arange(frame.size), frame.size)
+                return self._at_most(some, np.arange(frame.size), frame, "some")
             case core.Comparison(of="truth", left=left, right=right) if compares(left) or compares(right):
                 ways = tuple(
                     core.Logic("or", (core.Not(one, one.span), other), part.span) for one, other in both_ways(part)
                 )
                 return self._sufficient(core.Logic("and", ways, part.span), frame)
+            case core.Logic(operator="or", parts=parts) if exclusive(list(parts)):
+                return self.indicator(part, frame)
             case core.Logic(operator="or", parts=parts):
                 total = affine.data(np.zeros(frame.size))
                 for one in parts:
                     total = total + self._sufficient(one, frame)
-                return self._at_most(total, np.arange(frame.size), frame.size)
+                return self._at_most(total, np.arange(frame.size), frame, "any")
             case core.Logic(operator="and", parts=parts):
                 every = np.tile(np.arange(frame.size), len(parts))
-                return self._at_most(stack([self._sufficient(one, frame) for one in parts]), every, frame.size)
+                return self._at_most(stack([self._sufficient(one, frame) for one in parts]), every, frame, "all")
             case core.Forall(binders=binders, body=body):
                 inner, parent = self.expand(frame, binders)
-                return self._at_most(self._sufficient(body, inner), parent, frame.size)
+                return self._at_most(self._sufficient(body, inner), parent, frame, "every")
         if isinstance(part, core.Comparison) and part.of == "number":
             sides = self._sides(part, frame)
             if sides is not None:
                 return self._sufficient(core.Logic("or", tuple(sides), part.span), frame)
-            column = self.columns.add(frame.size, 0, 1, True)
+            column = self.columns.add(frame.size, 0, 1, True, self.auxiliary("holds", frame))
             self._require_where(column, part, frame)
             return affine.of_columns(column)
         return self.indicator(part, frame)
 
-    def _at_most(self, body: Affine, parent: Integers, rows: int) -> Affine:
-        """New 0/1 columns, one a row, each at most every row of the body that belongs to it."""
-        column = affine.of_columns(self.columns.add(rows, 0, 1, True))
+    def _at_most(self, body: Affine, parent: Integers, frame: Frame, what: str) -> Affine:
+        """New 0/1 columns, one a row of the frame, each at most every row of the body that belongs to it."""
+        column = affine.of_columns(self.columns.add(frame.size, 0, 1, True, self.auxiliary(what, frame)))
         none = np.full(body.size, np.inf)
-        self.columns.add_rows(self.origin, body - column.take(parent), np.zeros(body.size), none)
+        origin = self.origin_at(frame).take(parent)
+        self.columns.add_rows(origin, body - column.take(parent), np.zeros(body.size), none)
         return column
 
     def _require_where(self, literal: Integers, node: core.Comparison, frame: Frame) -> None:
         """The comparison holds in each row whose literal, a 0/1 column, is one."""
+        origin = self.origin_at(frame)
         body, low, high, strict = self._comparison(node, frame)
-        rows = replace(rows_of(self.origin, body, low, high), strict=strict)
+        rows = replace(rows_of(origin, body, low, high), strict=strict)
         every, true = np.arange(frame.size), np.ones(frame.size, dtype=bool)
-        self.columns.constraints.append(Implication(self.origin, every, literal, true, rows))
+        self.columns.constraints.append(Implication(origin, every, literal, true, rows))
 
     def _imply(self, left: core.Expression, right: core.Expression, frame: Frame, name: str, span: Span) -> None:
         known = self.truth_of_data(left, frame)
@@ -187,7 +190,7 @@ class Grounder(Numbers):
                 return
         self._clause([core.Not(left, left.span), right], frame)
 
-    def _set_property(self, node: core.SetProperty, frame: Frame, origin: Origin) -> None:
+    def _set_property(self, node: core.SetProperty, frame: Frame) -> None:
         """``convex`` and ``pipeline``: sets by a 0/1 column a node."""
         outer, _ = self.expand(frame, node.outer)
         inner, parent = self.expand(outer, (node.inner,))
@@ -196,6 +199,8 @@ class Grounder(Numbers):
             raise InputError(
                 [Diagnostic("the condition must be a single decision such as v on d", node.membership.span)]
             )
+        origin = self.origin_at(outer)
+        origin = replace(origin, labels={**origin.labels, NODE: self.universe.labels["node"]})
         nodes = self.universe.sizes["node"]
         positions = inner.slots[node.inner.slots[0]]
         members = np.full((outer.size, nodes), -1, dtype=np.int64)
@@ -216,9 +221,7 @@ class Grounder(Numbers):
             rows = np.flatnonzero(back == k)
             source, target = self.edges
             kept = pattern[source] & pattern[target]
-            indices = {name: v[rows] for name, v in origin.indices.items()}
-            own = Origin(origin.name, origin.span, indices, origin.labels)
-            self.columns.constraints.append(Convex(own, members[rows], source[kept], target[kept]))
+            self.columns.constraints.append(Convex(origin.take(rows), members[rows], source[kept], target[kept]))
 
 
 _OPPOSITE = {"<=": ">", ">": "<=", ">=": "<", "<": ">=", "==": "!=", "!=": "=="}

@@ -51,7 +51,16 @@ class Numbers(Relations):
         self.variables: dict[str, VariableBlock] = {}
         self.variable_sorts: dict[str, tuple[core.Sort, ...]] = {}
         self.origin = Origin("objective")
+        self.subject = "objective"
         self._scalars: dict[str, Affine] = {}
+
+    def auxiliary(self, what: str, frame: Frame, span: Span | None = None) -> Origin:
+        """The name of columns, one a row of the frame, that stand for a part of what is being grounded."""
+        return self.origin_of(f"{self.subject}_{what}", span or self.origin.span, frame)
+
+    def origin_at(self, frame: Frame) -> Origin:
+        """The constraint that is being grounded, for rows that are those of a frame."""
+        return self.origin_of(self.origin.name, self.origin.span, frame)
 
     # numbers
 
@@ -80,7 +89,7 @@ class Numbers(Relations):
                 values = [self.value(i, frame) for i in items]
                 group = np.tile(np.arange(frame.size), len(values))
                 stacked = stack(values)
-                return self._extreme(op, stacked, group, frame.size, node.span)
+                return self._extreme(op, stacked, group, frame, node.span)
             case core.Conditional(condition=condition, then=then, otherwise=otherwise):
                 chosen = self.condition(condition, frame)
                 parts = []
@@ -149,7 +158,10 @@ class Numbers(Relations):
         size = len(arguments[0]) if arguments else 1
         frame = Frame(size, dict(zip(definition.slots, arguments, strict=True)),
                       dict(zip(definition.slots, definition.sorts, strict=True)))  # fmt: skip
-        return self.value(definition.body, frame)
+        subject, self.subject = self.subject, name
+        out = self.value(definition.body, frame)
+        self.subject = subject
+        return out
 
     def _arithmetic(self, node: core.Arithmetic, frame: Frame) -> Affine:
         left = self.value(node.left, frame)
@@ -179,17 +191,17 @@ class Numbers(Relations):
                 if np.isinf(factor).any():
                     raise InputError([Diagnostic("an infinite number cannot be a coefficient", node.span)])
             return left.scaled(factor)
-        return self._product(left, right, node.span)
+        return self._product(left, right, frame, node.span)
 
-    def _product(self, left: Affine, right: Affine, span: Span) -> Affine:
+    def _product(self, left: Affine, right: Affine, frame: Frame, span: Span) -> Affine:
         """The product of two expressions over columns: one of them must be a binary column."""
         for binary, factor in ((left, right), (right, left)):
             column = single_columns(binary)
             if column is None or not self.binary(column):
                 continue
-            out = self.columns.add(binary.size, -np.inf, np.inf, False)
-            inner = self.defined(factor)
-            origin = Origin("product", span)
+            origin = self.auxiliary("product", frame, span)
+            out = self.columns.add(binary.size, -np.inf, np.inf, False, origin)
+            inner = self.defined(factor, frame)
             self.columns.constraints.append(Product(origin, out, column, inner))
             return affine.of_columns(out)
         raise InputError([Diagnostic("this product of two decisions is not linear", span,
@@ -206,14 +218,14 @@ class Numbers(Relations):
         integer = np.concatenate(self.columns.integer)
         return bool(integer[columns].all() and (lower[columns] >= 0).all() and (upper[columns] <= 1).all())
 
-    def defined(self, body: Affine, integer: bool = False) -> Integers:
+    def defined(self, body: Affine, frame: Frame, integer: bool = False) -> Integers:
         """Columns that equal an affine expression (the expression's own where it is a single column)."""
         column = single_columns(body)
         if column is not None:
             return column
-        out = self.columns.add(body.size, -np.inf, np.inf, integer)
+        out = self.columns.add(body.size, -np.inf, np.inf, integer, self.auxiliary("factor", frame))
         zero = np.zeros(body.size)
-        self.columns.add_rows(self.origin, body - affine.of_columns(out), zero, zero)
+        self.columns.add_rows(self.origin_at(frame), body - affine.of_columns(out), zero, zero)
         return out
 
     def _aggregate(self, node: core.Aggregate, frame: Frame) -> Affine:
@@ -228,23 +240,23 @@ class Numbers(Relations):
             if not count.all():
                 raise InputError([Diagnostic("the mean of nothing has no value", node.span)])
             return body.summed(parent, frame.size).scaled(1.0 / count)
-        return self._extreme(node.operator, body, parent, frame.size, node.span)
+        return self._extreme(node.operator, body, parent, frame, node.span)
 
-    def _extreme(self, operator: str, body: Affine, group: Integers, groups: int, span: Span) -> Affine:
-        """``max`` or ``min`` of the rows of each group."""
+    def _extreme(self, operator: str, body: Affine, group: Integers, frame: Frame, span: Span) -> Affine:
+        """``max`` or ``min`` of the rows of each group, one group a row of the frame."""
+        groups = frame.size
         if len(np.unique(group)) < groups:
             raise InputError([Diagnostic(f"the {operator} of nothing has no value", span)])
         if operator == "min":
-            return -self._extreme("max", -body, group, groups, span)
+            return -self._extreme("max", -body, group, frame, span)
         if body.is_data:
             out = np.full(groups, -np.inf)
             np.maximum.at(out, group, body.constant)
             return affine.data(out)
-        result = self.columns.add(groups, -np.inf, np.inf, False)
+        origin = self.auxiliary("max", frame, span)
+        result = self.columns.add(groups, -np.inf, np.inf, False, origin)
         self.columns.constraints.append(
-            Maximum(
-                Origin(operator, span), result, group, body.constant, body.row, body.column, body.coefficient, False
-            )
+            Maximum(origin, result, group, body.constant, body.row, body.column, body.coefficient, False)
         )
         return affine.of_columns(result)
 
@@ -280,25 +292,31 @@ class Numbers(Relations):
                 inner, parent = self.expand(frame, binders)
                 failing = (affine.data(np.ones(inner.size)) - self.indicator(body, inner)).summed(parent, frame.size)
                 count = np.bincount(parent, minlength=frame.size).astype(float)
-                out = self.columns.add(frame.size, 0, 1, True)
+                out = self.columns.add(frame.size, 0, 1, True, self.auxiliary("every", frame))
                 y = affine.of_columns(out)
                 # y = 1 means none fails; y = 0 means at least one does.
                 high = np.full(frame.size, np.inf)
-                self.columns.add_rows(self.origin, failing + y.scaled(count), -high, count)
-                self.columns.add_rows(self.origin, failing + y, np.ones(frame.size), high)
+                origin = self.origin_at(frame)
+                self.columns.add_rows(origin, failing + y.scaled(count), -high, count)
+                self.columns.add_rows(origin, failing + y, np.ones(frame.size), high)
                 return y
         raise InputError([Diagnostic("this cannot be part of a logical combination", node.span)])
 
     def _any(self, parts: list[core.Expression], frame: Frame) -> Affine:
         """1 where at least one part holds."""
+        if exclusive(parts):  # a node is on one device: the sum is 0 or 1
+            total = affine.data(np.zeros(frame.size))
+            for part in parts:
+                total = total + self.value(part, frame)
+            return total
         values = [self.indicator(p, frame) for p in parts]
-        y = affine.of_columns(self.columns.add(frame.size, 0, 1, True))
+        y = affine.of_columns(self.columns.add(frame.size, 0, 1, True, self.auxiliary("any", frame)))
         high = np.full(frame.size, np.inf)
-        total = affine.data(np.zeros(frame.size))
+        total, origin = affine.data(np.zeros(frame.size)), self.origin_at(frame)
         for value in values:
             total = total + value
-            self.columns.add_rows(self.origin, y - value, np.zeros(frame.size), high)
-        self.columns.add_rows(self.origin, total - y, np.zeros(frame.size), high)
+            self.columns.add_rows(origin, y - value, np.zeros(frame.size), high)
+        self.columns.add_rows(origin, total - y, np.zeros(frame.size), high)
         return y
 
     def _reified(self, node: core.Comparison, frame: Frame) -> Affine:
@@ -315,16 +333,30 @@ class Numbers(Relations):
         excluded = node.operator in ("<", ">")
         step = 0.0 if real else 1.0
         strict = step if excluded else 0.0
-        column = self.columns.add(frame.size, 0, 1, True)
+        column = self.columns.add(frame.size, 0, 1, True, self.auxiliary("holds", frame, node.span))
         none, zero = np.full(frame.size, np.inf), np.zeros(frame.size)
-        holds = replace(rows_of(self.origin, body, -none, zero - strict), strict=real and excluded)
-        fails = replace(rows_of(self.origin, body, zero + step - strict, none), strict=real and not excluded)
+        origin = self.origin_at(frame)
+        holds = replace(rows_of(origin, body, -none, zero - strict), strict=real and excluded)
+        fails = replace(rows_of(origin, body, zero + step - strict, none), strict=real and not excluded)
         every = np.arange(frame.size)
         self.columns.constraints += [
-            Implication(self.origin, every, column, np.ones(frame.size, dtype=bool), holds),
-            Implication(self.origin, every, column, np.zeros(frame.size, dtype=bool), fails),
+            Implication(origin, every, column, np.ones(frame.size, dtype=bool), holds),
+            Implication(origin, every, column, np.zeros(frame.size, dtype=bool), fails),
         ]
         return affine.of_columns(column)
+
+
+def exclusive(parts: list[core.Expression]) -> bool:
+    """Whether conditions say that one node is on one of several devices."""
+    nodes, devices = set(), set()
+    for part in parts:
+        match part:
+            case core.Provided(name="on", arguments=(node, core.Element(position=device))):
+                nodes.add(node)
+                devices.add(device)
+            case _:
+                return False
+    return len(nodes) == 1 and len(devices) == len(parts)
 
 
 def single_columns(body: Affine) -> Integers | None:

@@ -21,6 +21,10 @@ Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
 
 
+#: Under this name the labels of the nodes stand in the origin of a Convex or Pipeline.
+NODE = "node of a set"
+
+
 @dataclass(frozen=True, eq=False)
 class Origin:
     """Where rows come from: the constraint's name, its place in the spec, and what it ranges over.
@@ -42,6 +46,10 @@ class Origin:
     def _shown(self, slot: str, position: int) -> str:
         labels = self.labels.get(slot, ())
         return labels[position] if labels else str(position)
+
+    def take(self, rows: Integers | Booleans) -> Origin:
+        """The origin of these rows alone."""
+        return Origin(self.name, self.span, {k: v[rows] for k, v in self.indices.items()}, self.labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +185,10 @@ class Objective:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Columns, linear rows, global constraints and objectives (most important first)."""
+    """Columns, linear rows, global constraints and objectives (most important first).
+
+    ``column_origins`` names the columns: block k covers columns ``column_start[k]:column_start[k+1]``.
+    """
 
     lower: Floats
     upper: Floats
@@ -187,6 +198,8 @@ class Program:
     constraints: tuple[GlobalConstraint, ...]
     objectives: tuple[Objective, ...]
     branch: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    column_origins: tuple[Origin, ...] = ()
+    column_start: Integers = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
 
     @property
     def columns(self) -> int:
@@ -201,7 +214,8 @@ class LinearProgram:
     ``A`` by rows: row i has entries ``start[i]:start[i+1]`` of ``column`` and ``coefficient``
     (no duplicates within a row).  ``native`` holds the global constraints that the solver said it
     takes itself.  Infinite bounds are ``inf``.  ``hint`` is a full starting point or None.
-    ``origins`` names the rows: block k covers rows ``origin_start[k]:origin_start[k+1]``.
+    ``origins`` names the rows: block k covers rows ``origin_start[k]:origin_start[k+1]``; ``column_origins``
+    and ``column_start`` name the columns likewise.
     ``assumed_zero`` are 0/1 columns that are zero in this run, and about which a solver that takes assumptions says,
     when there is no point, which of them that rests on; it is empty for every other solver.
     """
@@ -221,6 +235,8 @@ class LinearProgram:
     origins: tuple[Origin, ...] = ()
     origin_start: Integers = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
     assumed_zero: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    column_origins: tuple[Origin, ...] = ()
+    column_start: Integers = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
 
     @property
     def columns(self) -> int:

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from placedsl import expressions as core
-from placedsl.diagnostics import Diagnostic, InputError
+from placedsl.diagnostics import Diagnostic, InputError, Span
 from placedsl.problem import Table
 from placedsl.program.affine import Affine, spread
 from placedsl.program.frames import ROOT, Columns, Frame
 from placedsl.program.joins import codes_of, conjuncts, join_keys, within
-from placedsl.program.program import Booleans, Floats, Integers
+from placedsl.program.program import Booleans, Floats, Integers, Origin
 from placedsl.program.universe import Universe
 
 #: The most combinations that are kept, and that are looked at to find them.
@@ -44,6 +44,12 @@ class Relations(ABC):
     @abstractmethod
     def value(self, node: core.Expression, frame: Frame) -> Affine:
         """A number, or a truth as 0 or 1."""
+
+    def origin_of(self, name: str, span: Span | None, frame: Frame) -> Origin:
+        """What comes from each row of a frame, under this name."""
+        labels = {k: self.universe.labels.get(sort, ()) for k, sort in frame.sorts.items() if k in frame.slots}
+        shown = {k: v for k, v in frame.slots.items() if labels[k] or frame.sorts[k] == "integer"}
+        return Origin(name, span, shown, labels)
 
     # frames
 
@@ -205,10 +211,11 @@ class Relations(ABC):
             case core.Element(position=position):
                 return np.full(frame.size, position)
             case core.Pick(set=of, index=index, span=span):
-                members, chosen = self.members(of.name)[0], self.positions(index, frame)
+                members, chosen = self._elements(ROOT, of)[1][0], self.positions(index, frame)
                 wrong = chosen[(chosen < 1) | (chosen > len(members))]
                 if len(wrong):
-                    message = f"'{of.name}' has {len(members)} elements, there is no number {wrong[0]}"
+                    name = f"'{of.name}'" if isinstance(of, core.NamedSet) else "this set"
+                    message = f"{name} has {len(members)} elements, there is no number {wrong[0]}"
                     raise InputError([Diagnostic(message, span)])
                 return members[chosen - 1]
             case core.Attribute(name="producer" | "first"):
@@ -235,7 +242,8 @@ class Relations(ABC):
             if value is None:
                 shown = ", ".join(self.universe.label(s, k) for s, k in zip(table.sorts, key, strict=True))
                 message = f"'{node.name}' has no value for {shown}"
-                raise InputError([Diagnostic(message, node.span, "give one, or one for '*', all others")])
+                hint = "give one; in a data file, '*' stands for all others"
+                raise InputError([Diagnostic(message, node.span, hint)])
             found.append(value)
         texts = any(isinstance(v, str) for v in found)
         values = np.array(found, dtype=object if texts else float)

@@ -107,11 +107,13 @@ def own_variables(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
     out: dict[str, Any] = {}
     labels = Labels(problem)
     for name, variable in problem.variables.items():
+        if variable.binders:
+            out[name] = {}
         for key, value in evaluation.values.get(name, {}).items():
             place, words = out, [name, *map(labels.of, variable.sorts, key)]
             for word in words[:-1]:
                 place = place.setdefault(word, {})
-            place[words[-1]] = finite(value)
+            place[words[-1]] = int(value) if variable.integer else finite(value)
     return out
 
 

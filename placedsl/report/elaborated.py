@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+import json
 from collections import Counter
 
 from placedsl.language import syntax
 from placedsl.language.elaborate import Elaborated
 from placedsl.language.formatting import block, expression, statement, word
 from placedsl.language.library import constraint_definitions
+from placedsl.language.vocabulary import Type
+from placedsl.problem import Labels
 from placedsl.units import exact
 
 _ORDER = (
@@ -38,11 +43,7 @@ def elaborated(spec: Elaborated) -> str:
             graph = problem.graph
             lines.append(f"# {graph.nodes} nodes, {len(graph.edge_source)} edges, {graph.tensors} tensors")
         if isinstance(item, syntax.Param):
-            value, kind = spec.parameters[item.name.text]
-            shown = exact(float(value), kind.dimension) if kind.kind == "number" else str(value).lower()
-            if kind.kind == "text":
-                shown = expression(syntax.Text(item.at, str(value)))
-            lines.append(f"param {word(item.name.text)}{': ' + item.type.text if item.type else ''} = {shown}")
+            lines.append(_indexed(spec, item) if item.items else _parameter(spec, item))
         elif isinstance(item, syntax.DeviceFamily):
             number = "" if item.count is None else f"[{counts[item.name.text]}]"
             kind_word = f": {item.kind.text}" if item.kind else ""
@@ -55,6 +56,52 @@ def elaborated(spec: Elaborated) -> str:
         else:
             lines.append(statement(item))
     return "\n".join(lines).strip("\n") + "\n"
+
+
+def _parameter(spec: Elaborated, item: syntax.Param) -> str:
+    """A parameter with the value that it has."""
+    value, kind = spec.parameters[item.name.text]
+    return f"param {word(item.name.text)}{': ' + item.type.text if item.type else ''} = {_value(value, kind)}"
+
+
+def _value(value: float | bool | str, kind: Type) -> str:
+    if kind.kind == "number":
+        return exact(float(value), kind.dimension)
+    return json.dumps(value, ensure_ascii=False) if kind.kind == "text" else str(bool(value)).lower()
+
+
+def _indexed(spec: Elaborated, item: syntax.Param) -> str:
+    """An indexed parameter: its formula, or the list of its values, those of a data file as well."""
+    table = spec.problem.tables.get(item.name.text)
+    if table is None:
+        return statement(item)
+    kind = spec.vocabulary.tables[item.name.text].type
+    values = dict(table.values)
+    note = ""
+    if () in values:  # what a data file says of all others
+        others = values.pop(())
+        sizes = {"node": spec.problem.graph.nodes, "device": len(spec.problem.machine.devices), "part": 2}
+        if all(sort in sizes for sort in table.sorts):
+            every = itertools.product(*(range(sizes[sort]) for sort in table.sorts))
+            values |= {key: others for key in every if key not in values}
+        else:
+            note = f"  # all others: {_value(others, kind)}"
+    entries = []
+    for key, value in sorted(values.items()):
+        index = [_element(spec, sort, position) for sort, position in zip(table.sorts, key, strict=True)]
+        entries.append(f"{index[0] if len(index) == 1 else '(' + ', '.join(index) + ')'}: {_value(value, kind)}")
+    head = statement(dataclasses.replace(item, value=None))
+    return f"{head} = {{{', '.join(entries)}}}{note}"
+
+
+def _element(spec: Elaborated, sort: str, position: int) -> str:
+    """An element as a spec writes it."""
+    if sort == "node":
+        return f"nodes[{json.dumps(str(spec.problem.graph.ids[position]), ensure_ascii=False)}]"
+    if sort == "device":
+        device = spec.problem.machine.devices[position]
+        return word(device.family) + device.name.removeprefix(device.family)
+    return Labels(spec.problem).of(sort, position)
 
 
 def _meaning(rule: syntax.Rule) -> list[str]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from placedsl import plugins
 from placedsl.algorithms import contiguous
-from placedsl.formulation import Formulation, choose
+from placedsl.formulation import Formulation, choose, passed_over
 from placedsl.lowering.lower import lower
 from placedsl.problem import Problem
 from placedsl.program.build import build
-from placedsl.request import Request, settled, solvers_for
+from placedsl.request import METHODS, Request, methods, settled, solvers_for
 from placedsl.solvers.registry import get
 
 
@@ -46,13 +47,15 @@ def explain(problem: Problem, formulations: Callable[[], Iterable[Formulation]],
     lines += ["", "program"]
     if not program:
         lines.append("  not needed; --method program would solve:")
-    formulation = choose(problem, formulations())
+    known = list(formulations())
+    formulation = choose(problem, known)
     name = solvers_for(problem, chosen.solver)[0]
     solver = get(name)
     grounded = build(problem, formulation)
     lowered = lower(grounded.program, native=solver.features.native, integral=solver.features.integers_only)
     linear = lowered.program
     lines.append(f"  formulation {formulation.name} ({formulation.span.source.name.rsplit('/', 1)[-1]}), solver {name}")
+    lines += [f"  {reason}" for reason in passed_over(problem, known, formulation)]
     lines.append(
         f"  {linear.columns:,} columns ({int(linear.integer.sum()):,} integer), {linear.rows:,} rows, "
         f"{len(linear.column):,} entries; {grounded.quotient.units} units of {graph.nodes} nodes"
@@ -64,11 +67,25 @@ def explain(problem: Problem, formulations: Callable[[], Iterable[Formulation]],
         + (f", largest big-M {note.big_m:.6g}" if note.big_m not in (0.0, 1.0) else "")
         for note in lowered.notes
     ]
+    named = chosen.method not in METHODS
+    tried = [str(chosen.method)] if named else list(methods()[len(METHODS) :]) if chosen.method == "auto" else []
+    for algorithm in tried:
+        plugin, against = _fit(algorithm, problem)
+        lines += ["", plugin, *([f"  does not fit: {reason}" for reason in against] or ["  fits"])]
     path = f"program with {name}" if program else "dynamic programming"
     if program and chosen.method == "auto" and not fit.against:
         path = f"dynamic programming, whose placement is the answer if it satisfies the rest; else {path}"
-    lines += ["", f"path taken: {path}"]
+    lines += ["", f"path taken: {chosen.method if named else path}"]
     return "\n".join(lines) + "\n"
+
+
+def _fit(name: str, problem: Problem) -> tuple[str, Sequence[str]]:
+    """What brings an algorithm of a plug-in, and why it does not fit (empty: it does)."""
+    plugin = plugins.get("algorithms", name, METHODS)
+    try:
+        return str(plugin), plugin.call(plugin.load("fits", "solve").fits, problem)
+    except plugins.PluginError as error:
+        return str(plugin), [str(error)]
 
 
 def _class(problem: Problem, members: np.ndarray) -> str:

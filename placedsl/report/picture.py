@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import math
 from pathlib import Path
+from typing import Any
 
 from placedsl.answer import Answer
 from placedsl.diagnostics import PlacedslError, UsageError
 from placedsl.graph.order import topological
 from placedsl.units import show
 
+#: One text gives one file, byte for byte; texts stay texts, and a dollar sign starts no formula.
+_SETTINGS: dict[Any, Any] = {"svg.hashsalt": "placedsl", "svg.fonttype": "none", "text.parse_math": False}
 #: Above the longest bar a unit of time is chosen so that numbers stay readable.
 _UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6))
 
@@ -34,6 +38,33 @@ def draw(answer: Answer, path: Path) -> None:
     Raises UsageError when there is nothing to draw, or as :func:`check` does.
     """
     check(path)
+    import matplotlib as mpl
+
+    metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
+    partial = path.with_name(f".{path.stem}.partial{path.suffix}")
+    with mpl.rc_context(_SETTINGS):
+        drawn = _figure(answer)
+        try:
+            drawn.savefig(partial, metadata=metadata)
+            partial.replace(path)
+        except OSError as problem:
+            partial.unlink(missing_ok=True)
+            raise UsageError(f"'{path}' cannot be written: {(problem.strerror or 'failed').lower()}") from None
+
+
+def svg(answer: Answer) -> str:
+    """The picture as an ``<svg>`` element, to stand within a page; UsageError when there is nothing to draw."""
+    import matplotlib as mpl
+
+    paper = io.StringIO()
+    with mpl.rc_context(_SETTINGS):
+        _figure(answer).savefig(paper, format="svg", metadata={"Date": None})
+    text = paper.getvalue()
+    return text[text.index("<svg") :]
+
+
+def _figure(answer: Answer) -> Any:
+    """The picture itself, a matplotlib Figure."""
     if answer.evaluation is None or answer.placement is None:
         raise UsageError("there is no placement to draw")
     import matplotlib as mpl
@@ -48,8 +79,6 @@ def draw(answer: Answer, path: Path) -> None:
     unit, scale = "the workload's unit", 1.0
     if problem.graph.time_in_seconds:
         unit, scale = next(((u, s) for u, s in _UNITS if longest >= s), _UNITS[-1])
-    mpl.rcParams["svg.hashsalt"] = "placedsl"
-    mpl.rcParams["svg.fonttype"] = "none"
     figure = Figure(figsize=(9.0, 0.55 * len(devices) + 1.3), layout="constrained")
     axes = figure.add_subplot()
     colours = mpl.colormaps["viridis"]
@@ -75,14 +104,7 @@ def draw(answer: Answer, path: Path) -> None:
     axes.axvline(longest / scale, color="#d62728", linewidth=1.0, linestyle="--")
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
-    partial = path.with_name(f".{path.stem}.partial{path.suffix}")
-    try:
-        figure.savefig(partial, metadata=metadata)
-        partial.replace(path)
-    except OSError as problem_of_file:
-        partial.unlink(missing_ok=True)
-        raise UsageError(f"'{path}' cannot be written: {(problem_of_file.strerror or 'failed').lower()}") from None
+    return figure
 
 
 def _label(answer: Answer, device: int) -> str:

@@ -15,8 +15,10 @@ from placedsl.units import DATA, NUMBER, TIME, Dimension, show
 
 #: So many values of one variable are shown.
 _MOST_SHOWN = 12
-_WORDS = {
+#: Terminations in words.
+WORDS = {
     "optimal": "optimal", "gap_reached": "within the gap", "time_limit": "time limit", "interrupted": "interrupted",
+    "ended": "ended without a proof",
     "infeasible": "infeasible", "unbounded": "unbounded", "error": "error",
 }  # fmt: skip
 
@@ -33,12 +35,11 @@ def print_answer(answer: Answer, console: Console) -> None:
     problem = answer.problem
     path = f"{answer.method}" + (f", {answer.solver}" if answer.solver else "")
     by = f" ({path}, {answer.seconds['total']:.2f} s)" if answer.method != "none" else ""
-    console.print(f"[bold]{_WORDS[answer.termination]}[/bold]{by}: {answer.message}", highlight=False)
+    console.print(f"[bold]{WORDS[answer.termination]}[/bold]{by}: {escape(answer.message)}", highlight=False)
     if answer.evaluation is None:
         if math.isfinite(answer.bound) and answer.termination != "infeasible":
-            console.print(
-                f"  {problem.objectives[0].name} is at least {amount(answer.bound, problem.objectives[0].dimension)}"
-            )
+            goal = problem.objectives[0]
+            console.print(f"  {escape(goal.name)} is at least {amount(answer.bound, goal.dimension)}")
         return
     for k, goal in enumerate(problem.objectives):
         value, bound = answer.evaluation.objectives[k], answer.bounds[k]
@@ -49,7 +50,7 @@ def print_answer(answer: Answer, console: Console) -> None:
     print_own(problem, answer.evaluation, console)
     print_devices(problem, answer.evaluation, console)
     for note in answer.notes:
-        console.print(f"  note: {note}", highlight=False)
+        console.print(f"  note: {escape(note)}", highlight=False)
 
 
 def print_own(problem: Problem, evaluation: Evaluation, console: Console) -> None:

@@ -24,7 +24,7 @@ def print_why(why: Why, console: Console) -> None:
     if why.binding:
         console.print("[bold]what binds[/bold]", highlight=False)
         _print([(f"{b.span.source.name}:{b.span.line}", b.name, bound_by(b)) for b in why.binding], console)
-    console.print(f"[bold]what would change {escape(goal.name)}[/bold]", highlight=False)
+    console.print(f"[bold]what would change {escape(goal.name)}, each by itself[/bold]", highlight=False)
     _print([(e.change, *effect(e, goal.dimension)) for e in why.effects], console)
 
 
@@ -33,7 +33,7 @@ def bound_by(binding: Binding) -> str:
     if not binding.total:
         return "no slack to measure"
     if not binding.instances:
-        return "slack everywhere"
+        return "slack at this placement"
     listed = [label for label in binding.instances if label]
     shown = ", ".join(listed[:_SHOWN]) + (f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else "")
     if binding.total == 1:

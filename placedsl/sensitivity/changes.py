@@ -31,8 +31,10 @@ class Change:
 def changes(problem: Problem) -> Iterator[Change]:
     """One more device of each family, more memory for each family that has a limit, and each rule left out."""
     families = dict.fromkeys(d.family for d in problem.machine.devices)
+    named = _named_families(problem)
     for family in families:
-        yield Change(f"one more {family}", with_device(problem, family))
+        if family not in named:
+            yield Change(f"one more {family}", with_device(problem, family))
     if any(_asks_for_memory(rule.body) for rule in problem.rules):
         for family in families:
             least = min(d.memory for d in problem.machine.devices if d.family == family)
@@ -44,6 +46,17 @@ def changes(problem: Problem) -> Iterator[Change]:
     for rule in problem.rules:
         others = tuple(r for r in problem.rules if r is not rule)
         yield Change(f"without {rule.name}", replace(restricted(problem, others), objectives=problem.objectives))
+
+
+def _named_families(problem: Problem) -> set[str]:
+    """Families of which the spec names single devices or gives values by device: of one more it says nothing."""
+    bodies: list[core.Expression | core.SetExpression] = [o.body for o in problem.objectives]
+    bodies += [*(r.body for r in problem.rules), *problem.sets.values()]
+    devices = problem.machine.devices
+    parts = (part for body in bodies for part in core.every(body))
+    named = {devices[p.position].family for p in parts if isinstance(p, core.Element) and p.sort == "device"}
+    by_device = any("device" in table.sorts and () not in table.values for table in problem.tables.values())
+    return {d.family for d in devices} if by_device else named
 
 
 def with_device(problem: Problem, family: str) -> Problem:

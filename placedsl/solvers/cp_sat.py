@@ -1,8 +1,7 @@
 """CP-SAT through ortools: integers only, with implications, maxima and products taken as they are.
 
-How real data become integers, and why the bound stays proven, stands in :mod:`placedsl.solvers.scaling`.  Continuous
-columns with bounds 0 and 1 that some row of integers defines (``crosses >= x[u] - x[v]``) are Booleans here: the
-formulations of this package declare only such columns that way, where 0/1 values of the decisions make them 0/1.
+What it is given stands in :mod:`placedsl.solvers.integer_program`; how real data become integers, and why the bound
+stays proven, in :mod:`placedsl.solvers.scaling`.
 """
 
 from __future__ import annotations
@@ -15,17 +14,27 @@ from typing import Any
 
 import numpy as np
 
-from placedsl.program.affine import merged
-from placedsl.program.program import Booleans, Floats, Implication, Integers, LinearProgram, Maximum, Product
+from placedsl.program.program import Floats, LinearProgram
 from placedsl.solvers.bounding import finite_bounds
+from placedsl.solvers.integer_program import (
+    AT_LEAST_ONE,
+    AT_MOST_ONE,
+    EXACTLY_ONE,
+    LINEAR,
+    IntegerBlock,
+    IntegerProgram,
+    booleans,
+    integer_program,
+)
 from placedsl.solvers.interface import Budget, Features, Outcome, Progress, Termination
 from placedsl.solvers.outcome import Clock, Guarded, installed_version, not_loaded, outcome, row_of_entry, without_terms
-from placedsl.solvers.scaling import GREATEST, LEAST, Grid, IntegerRows, grid, integer_objective, integer_rows
+from placedsl.solvers.scaling import GREATEST, LEAST, Grid, grid, integer_objective
 
 #: Seconds between two questions whether to stop when nothing new was found.
 _PAUSE = 0.2
 #: A row may err by this share of the sum of its terms' absolute values.
 _TOLERANCE = 1e-6
+_SETS = {EXACTLY_ONE: "exactly_one", AT_MOST_ONE: "at_most_one", AT_LEAST_ONE: "bool_or"}
 _TOO_FAR_APART = (
     "cp-sat cannot keep these data exact: the numbers within one constraint lie too many powers of ten apart for "
     "64-bit integers; use --solver highs"
@@ -54,29 +63,25 @@ class CpSat:
         lower, upper = finite_bounds(program)
         if (lower > upper + 1e-9 * np.maximum(1.0, np.abs(np.where(np.isfinite(lower), lower, 0.0)))).any():
             return outcome(program, budget, clock, "infeasible", None, -np.inf, version=version)
-        loose = np.flatnonzero(np.isinf(lower) | np.isinf(upper))
-        if len(loose):
-            return outcome(program, budget, clock, "error", None, -np.inf, _no_bounds(program, int(loose[0])), version)
+        loose = without_bounds(program, lower, upper)
+        if loose:
+            return outcome(program, budget, clock, "error", None, -np.inf, loose, version)
         try:
             from ortools.sat.python import cp_model
         except ImportError as problem:
             return not_loaded(program, budget, clock, problem, version)
 
-        whole = program.integer | _binary(program)
+        whole = program.integer | booleans(program)
         unknowns = grid(lower, np.maximum(lower, upper), whole)
         model: Any = cp_model.CpModel()
-        builder = _Builder(model.proto, unknowns)
-        builder.add_columns()
-        builder.add_rows(program.start, program.column, program.coefficient, program.row_lower, program.row_upper)
-        for constraint in program.native:
-            builder.add_native(constraint)
+        _fill(model.proto, integer_program(program, unknowns))
         goal = integer_objective(program.cost, unknowns)
         if len(goal.column):
             objective = model.proto.objective
             objective.vars.extend(goal.column.tolist())
             objective.coeffs.extend(goal.coefficient.tolist())
             objective.offset = program.offset * goal.multiplier
-        builder.add_hint(program.hint)
+        _add_hint(model.proto, unknowns, program.hint)
         # A literal and its negation are i and -i - 1.
         model.proto.assumptions.extend((-program.assumed_zero - 1).tolist())
         solver: Any = cp_model.CpSolver()
@@ -173,8 +178,12 @@ def _satisfied(program: LinearProgram, point: Floats) -> bool:
     return bool(((activity >= program.row_lower - allowed) & (activity <= program.row_upper + allowed)).all())
 
 
-def _no_bounds(program: LinearProgram, column: int) -> str:
-    """Names the column by the constraint that it first occurs in."""
+def without_bounds(program: LinearProgram, lower: Floats, upper: Floats) -> str:
+    """Why these bounds are not enough: names a column by the constraint that it first occurs in.  Empty: they are."""
+    loose = np.flatnonzero(np.isinf(lower) | np.isinf(upper))
+    if not len(loose):
+        return ""
+    column = int(loose[0])
     entries = np.flatnonzero(program.column == column)
     where = ""
     if len(entries) and program.origins:
@@ -185,143 +194,51 @@ def _no_bounds(program: LinearProgram, column: int) -> str:
     return f"cp-sat needs bounds, and {missing}: bound it, or use --solver highs"
 
 
-def _binary(program: LinearProgram) -> Booleans:
-    """Continuous columns between 0 and 1 that a row of integers over such columns defines."""
-    able = program.integer | ((program.lower == 0.0) & (program.upper == 1.0))
-    defined = np.zeros(program.columns, dtype=bool)
-    families = [(row_of_entry(program), program.column, program.coefficient, program.rows)]
-    for constraint in program.native:
-        if isinstance(constraint, Implication):
-            rows = constraint.rows
-            families.append((rows.row, rows.column, rows.coefficient, rows.rows))
-        elif isinstance(constraint, Product):
-            defined[constraint.result] |= able[constraint.factor]
-    for row, column, coefficient, count in families:
-        other = ~able[column] | (coefficient != np.rint(coefficient))
-        integral: Booleans = np.bincount(row, other, count) == 0
-        defined[column[integral[row]]] = True
-    return np.asarray(able & defined & ~program.integer, dtype=np.bool_)
+def _fill(proto: Any, program: IntegerProgram) -> None:
+    """The model's message: unknowns, rows, choices."""
+    unknowns, add = program.unknowns, proto.variables.add
+    for low, high in zip(unknowns.low.tolist(), unknowns.high.tolist(), strict=True):
+        add().domain.extend((low, high))
+    for _ in range(int(program.selector_start[-1])):
+        add().domain.extend((0, 1))
+    for block in program.blocks:
+        _add_rows(proto, block)
+    for groups in program.choices:
+        for literals in groups:
+            proto.constraints.add().bool_or.literals.extend(literals)
 
 
-class _Builder:
-    """Fills the model's message with columns and rows."""
+def _add_rows(proto: Any, block: IntegerBlock) -> None:
+    rows, add = block.rows, proto.constraints.add
+    begins, lows, highs = rows.start.tolist(), rows.lower.tolist(), rows.upper.tolist()
+    columns, coefficients = rows.column.tolist(), rows.coefficient.tolist()
+    for i, kind in enumerate(block.kinds.tolist()):
+        low, high = lows[i], highs[i]
+        if low == LEAST and high == GREATEST:
+            continue
+        terms, made = slice(begins[i], begins[i + 1]), add()
+        if kind != LINEAR:
+            # Only the one that is wanted may be touched: each access makes the others void.
+            listed = getattr(made, _SETS[kind])
+            listed.literals.extend(columns[terms])
+            continue
+        if block.conditions is not None:
+            made.enforcement_literal.extend(block.conditions[i])
+        linear = made.linear
+        if low > high:
+            # The row cannot hold; CP-SAT takes the ends in order only.
+            linear.domain.extend((1, 1))
+            continue
+        linear.vars.extend(columns[terms])
+        linear.coeffs.extend(coefficients[terms])
+        linear.domain.extend((low, high))
 
-    def __init__(self, proto: Any, unknowns: Grid) -> None:
-        self.proto, self.unknowns = proto, unknowns
-        self.columns = len(unknowns.low)
-        self.boolean = (unknowns.low >= 0) & (unknowns.high <= 1) & unknowns.exact
 
-    def add_columns(self) -> None:
-        """One unknown a column."""
-        add = self.proto.variables.add
-        for low, high in zip(self.unknowns.low.tolist(), self.unknowns.high.tolist(), strict=True):
-            add().domain.extend((low, high))
-
-    def add_boolean(self) -> int:
-        """One more unknown, 0 or 1."""
-        self.proto.variables.add().domain.extend((0, 1))
-        self.columns += 1
-        return self.columns - 1
-
-    def add_rows(
-        self, start: Integers, column: Integers, coefficient: Floats, lower: Floats, upper: Floats,
-        literals: list[list[int]] | None = None,
-    ) -> None:  # fmt: skip
-        """Rows of real numbers, row i holding whenever all of ``literals[i]`` are true."""
-        rows = integer_rows(start, column, coefficient, lower, upper, self.unknowns)
-        kinds = self._kinds(rows) if literals is None else np.zeros(len(lower), dtype=np.int64)
-        begins, lows, highs = start.tolist(), rows.lower.tolist(), rows.upper.tolist()
-        columns, coefficients, add = column.tolist(), rows.coefficient.tolist(), self.proto.constraints.add
-        for i, kind in enumerate(kinds.tolist()):
-            low, high = lows[i], highs[i]
-            if low == LEAST and high == GREATEST:
-                continue
-            terms, made = slice(begins[i], begins[i + 1]), add()
-            if kind:
-                # Only the one that is wanted may be touched: each access makes the others void.
-                listed = getattr(made, ("exactly_one", "at_most_one", "bool_or")[kind - 1])
-                listed.literals.extend(columns[terms])
-                continue
-            if literals is not None:
-                made.enforcement_literal.extend(literals[i])
-            linear = made.linear
-            if low > high:
-                # The row cannot hold; CP-SAT takes the ends in order only.
-                linear.domain.extend((1, 1))
-                continue
-            linear.vars.extend(columns[terms])
-            linear.coeffs.extend(coefficients[terms])
-            linear.domain.extend((low, high))
-
-    def _kinds(self, rows: IntegerRows) -> Integers:
-        """1: exactly one, 2: at most one, 3: at least one, 0: none of these."""
-        count = len(rows.lower)
-        row = np.repeat(np.arange(count), np.diff(rows.start))
-        size = np.diff(rows.start)
-        plain = (np.bincount(row, (rows.coefficient != 1) | ~self.boolean[rows.column], count) == 0) & (size > 1)
-        most_one = plain & (rows.upper == 1)
-        kinds = np.where(most_one & (rows.lower <= 0), 2, 0)
-        kinds[most_one & (rows.lower == 1)] = 1
-        kinds[plain & (rows.lower == 1) & (rows.upper >= size)] = 3
-        return kinds
-
-    def add_native(self, constraint: object) -> None:
-        """An implication, a maximum or a product."""
-        if isinstance(constraint, Implication):
-            rows = constraint.rows
-            order = np.argsort(constraint.literal_row, kind="stable")
-            column, true = constraint.literal_column[order], constraint.literal_value[order]
-            literal = np.where(true, column, -column - 1).tolist()
-            begins = np.searchsorted(constraint.literal_row[order], np.arange(rows.rows + 1)).tolist()
-            conditions = [literal[begins[i] : begins[i + 1]] for i in range(rows.rows)]
-            self._add_triplets(rows.row, rows.column, rows.coefficient, rows.lower, rows.upper, conditions)
-        elif isinstance(constraint, Maximum):
-            self._add_maximum(constraint)
-        elif isinstance(constraint, Product):
-            count = len(constraint.result)
-            every, ones = np.arange(count), np.ones(count)
-            zero = np.zeros(count)
-            on = [[int(b)] for b in constraint.binary]
-            off = [[-int(b) - 1] for b in constraint.binary]
-            both = np.concatenate((every, every)), np.concatenate((constraint.result, constraint.factor))
-            self._add_triplets(*both, np.concatenate((ones, -ones)), zero, zero, on)
-            self._add_triplets(every, constraint.result, ones, zero, zero, off)
-        else:
-            raise TypeError(f"CP-SAT does not take a {type(constraint).__name__}")
-
-    def _add_maximum(self, constraint: Maximum) -> None:
-        """``result >= term``; when exact also ``result <= term`` for one chosen term of each group."""
-        terms = len(constraint.group)
-        every, none = np.arange(terms), np.full(terms, np.inf)
-        row = np.concatenate((every, constraint.term))
-        column = np.concatenate((constraint.result[constraint.group], constraint.column))
-        coefficient = np.concatenate((np.ones(terms), -constraint.coefficient))
-        self._add_triplets(row, column, coefficient, constraint.constant, none)
-        if not constraint.exact:
-            return
-        chosen = [[self.add_boolean()] for _ in range(terms)]
-        self._add_triplets(row, column, coefficient, -none, constraint.constant, chosen)
-        groups: list[list[int]] = [[] for _ in constraint.result]
-        for group, (literal,) in zip(constraint.group.tolist(), chosen, strict=True):
-            groups[group].append(literal)
-        for group_literals in groups:
-            self.proto.constraints.add().bool_or.literals.extend(group_literals)
-
-    def _add_triplets(
-        self, row: Integers, column: Integers, coefficient: Floats, lower: Floats, upper: Floats,
-        literals: list[list[int]] | None = None,
-    ) -> None:  # fmt: skip
-        row, column, coefficient = merged(row, column, coefficient, len(self.unknowns.low))
-        start = np.searchsorted(row, np.arange(len(lower) + 1))
-        self.add_rows(start, column, coefficient, np.asarray(lower), np.asarray(upper), literals)
-
-    def add_hint(self, hint: Floats | None) -> None:
-        """Known values of a starting point."""
-        if hint is None:
-            return
-        known = np.flatnonzero(~np.isnan(hint))
-        values = np.clip(
-            np.rint(hint[known] * self.unknowns.scale[known]), self.unknowns.low[known], self.unknowns.high[known]
-        )
-        self.proto.solution_hint.vars.extend(known.tolist())
-        self.proto.solution_hint.values.extend(values.astype(np.int64).tolist())
+def _add_hint(proto: Any, unknowns: Grid, hint: Floats | None) -> None:
+    """Known values of a starting point."""
+    if hint is None:
+        return
+    known = np.flatnonzero(~np.isnan(hint))
+    values = np.clip(np.rint(hint[known] * unknowns.scale[known]), unknowns.low[known], unknowns.high[known])
+    proto.solution_hint.vars.extend(known.tolist())
+    proto.solution_hint.values.extend(values.astype(np.int64).tolist())

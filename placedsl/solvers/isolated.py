@@ -73,7 +73,8 @@ class _Run:
         with tempfile.TemporaryFile() as chatter:
             environment = dict(os.environ)
             root = str(Path(__file__).resolve().parents[2])
-            environment["PYTHONPATH"] = os.pathsep.join(filter(None, (root, environment.get("PYTHONPATH"))))
+            # All that this process can import, the child must: a plug-in may lie anywhere on the search path.
+            environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys((root, *filter(None, sys.path))))
             child = subprocess.Popen(
                 [sys.executable, "-m", "placedsl.solvers.worker"],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=chatter,

@@ -78,6 +78,16 @@ def test_solve_and_json(spec: Path, tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["answer.json", "small.place"]
 
 
+def test_names_in_brackets_are_shown(spec: Path) -> None:
+    """In the objective, and in the note that repeats it."""
+    goal = "sum(d in devices: d.number * load(d)) + weight[1] * time_per_sample"
+    text = SMALL.replace("minimize time_per_sample", f"param weight[i in 1..1] = {{1: 2}}\nminimize {goal}")
+    spec.write_text(text, encoding="utf-8")
+    shown = " ".join(run("solve", spec, "--quiet").stdout.split())
+    assert f"{goal} = " in shown
+    assert shown.count("weight[1]") == shown.count("weight") >= 1
+
+
 def test_progress_goes_to_stderr(spec: Path) -> None:
     done = run("solve", spec, "--json", "-")
     json.loads(done.stdout)

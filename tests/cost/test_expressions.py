@@ -227,7 +227,8 @@ def test_the_tolerance_applies_to_what_the_placement_decides():
     assert not loads_against("!=", above)
     assert not loads_against("==", well_above)
     assert not loads_against(">=", well_above)
-    assert loads_against("<", above)
+    assert not loads_against("<", above)  # what is the same is not less
+    assert loads_against("<", well_above)
     assert not loads_against("<=", 3.75 * (1 - 1e-8))
     assert not loads_against("<=", -math.inf)
     assert not loads_against("==", math.inf)

@@ -2,59 +2,101 @@
 
 from __future__ import annotations
 
+import io
+import json
 import math
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from lark import Lark
+from lark.lexer import PatternStr
+from rich.console import Console
 
 from placedsl import InputError, loads
+from placedsl.answer import Answer
+from placedsl.api import Spec
 from placedsl.diagnostics import Source
-from placedsl.language.parsing import RESERVED, parse
-from placedsl.resources import model_files
+from placedsl.language.parsing import RESERVED, _LineEnds, parse
+from placedsl.report.summary import print_answer
+from placedsl.resources import grammar_text, model_files
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 LANGUAGE = ROOT / "docs" / "language"
 FENCE = re.compile(
-    r"^```([\w-]*)\n(.*?)^```\n(?:<!-- expect: (.*?) -->\n)?(?:```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL
+    r"^(?:<!-- data: (\S+) -->\n)?```([\w-]*)\n(.*?)^```\n(?:<!-- expect: (.*?) -->\n)?(?:```text\n(.*?)^```\n)?",
+    re.MULTILINE | re.DOTALL,
 )
+FILE = re.compile(r"^<!-- file: (\S+) -->\n```\w*\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
+PLACEMENT = re.compile(r"^<!-- placement -->\n```json\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 VALUE = re.compile(r"(.+?) = (-?\d[\d.e+-]*)(?:, |$)")
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 
 
-def fences(kind: str) -> list[tuple[Path, str, str]]:
-    """Page, text of the example, and what it is expected to give."""
+@dataclass(frozen=True)
+class Example:
+    """A text on a page: the values it is expected to give, what is shown beneath it, and its data file."""
+
+    page: Path
+    text: str
+    expected: str
+    shown: str
+    data: str
+
+    def load(self) -> Spec:
+        """The spec that it is."""
+        folder = self.page.parent
+        return loads(self.text, folder, data=folder / self.data if self.data else None)
+
+
+def fences(kind: str) -> list[Example]:
+    """The examples of one kind."""
     return [
-        (page, text, expected or shown)
+        Example(page, text, expected, shown, data)
         for page in PAGES
-        for found, text, expected, shown in FENCE.findall(page.read_text(encoding="utf-8"))
+        for data, found, text, expected, shown in FENCE.findall(page.read_text(encoding="utf-8"))
         if found == kind
     ]
 
 
-def named(cases: list[tuple[Path, str, str]]) -> list[str]:
+def named(cases: list[Example]) -> list[str]:
     """Page and position of each case on it."""
     seen: dict[str, int] = {}
     out = []
-    for page, _, _ in cases:
-        seen[page.stem] = seen.get(page.stem, 0) + 1
-        out.append(f"{page.stem}-{seen[page.stem]}")
+    for case in cases:
+        stem = case.page.stem
+        seen[stem] = seen.get(stem, 0) + 1
+        out.append(f"{stem}-{seen[stem]}")
     return out
 
 
+GRAMMAR = Lark(grammar_text(), parser="lalr", lexer="basic", postlex=_LineEnds(), maybe_placeholders=True)
 SPECS = fences("place")
 MALFORMED = fences("place-error")
 FRAGMENTS = fences("place-fragment")
 
 
-@pytest.mark.parametrize(("page", "text", "expected"), SPECS, ids=named(SPECS))
-def test_example(page: Path, text: str, expected: str) -> None:
-    """It is optimal with the values that the comment gives, or infeasible if the comment says so."""
-    answer = loads(text, page.parent).solve()
-    assert answer.termination == ("infeasible" if expected == "infeasible" else "optimal"), answer.message
-    if expected in ("", "infeasible"):
+def printed(answer: Answer) -> str:
+    """What a terminal shows of an answer, one space between words."""
+    console = Console(file=io.StringIO(), width=200)
+    print_answer(answer, console)
+    assert isinstance(console.file, io.StringIO)
+    return " ".join(console.file.getvalue().split())
+
+
+@pytest.mark.parametrize("example", SPECS, ids=named(SPECS))
+def test_example(example: Example) -> None:
+    """It ends as the comment says: optimal with these values, or infeasible; what is shown of the answer is there."""
+    answer = example.load().solve()
+    expected = example.expected
+    ends = expected if expected in ("infeasible", "unbounded") else "optimal"
+    assert answer.termination == ends, answer.message
+    for line in example.shown.splitlines():
+        assert " ".join(line.split()) in printed(answer)
+    if expected in ("", "infeasible", "unbounded"):
         return
     values = dict(VALUE.findall(expected))
     assert answer.evaluation is not None
@@ -64,26 +106,46 @@ def test_example(page: Path, text: str, expected: str) -> None:
         assert math.isclose(found[name], float(value), rel_tol=1e-5), (name, found[name])
 
 
-@pytest.mark.parametrize(("page", "text", "expected"), MALFORMED, ids=named(MALFORMED))
-def test_malformed_example(page: Path, text: str, expected: str) -> None:
+@pytest.mark.parametrize("example", MALFORMED, ids=named(MALFORMED))
+def test_malformed_example(example: Example) -> None:
     with pytest.raises(InputError) as caught:
-        loads(text, page.parent).check()
+        example.load().check()
     shown = "\n\n".join(d.render() for d in caught.value.diagnostics)
-    assert shown.replace("<text>", "spec.place").replace(f"{page.parent}{os.sep}", "") + "\n" == expected
+    shown = shown.replace("<text>", "spec.place").replace(f"{example.page.parent}{os.sep}", "")
+    assert shown + "\n" == example.shown
 
 
-@pytest.mark.parametrize(("page", "text", "expected"), FRAGMENTS, ids=named(FRAGMENTS))
-def test_fragment(page: Path, text: str, expected: str) -> None:
+@pytest.mark.parametrize("example", FRAGMENTS, ids=named(FRAGMENTS))
+def test_fragment(example: Example) -> None:
     """What is no whole spec is at least made of statements."""
-    assert not expected, "only whole specs have a result"
-    assert parse(Source(page.name, text)).statements
+    assert not example.expected, "only whole specs have a result"
+    assert parse(Source(example.page.name, example.text)).statements
+
+
+@pytest.mark.parametrize("page", sorted(LANGUAGE.glob("*.md")), ids=lambda p: p.name)
+def test_files_shown_on_a_page(page: Path) -> None:
+    """They are the files beside it."""
+    for name, text in FILE.findall(page.read_text(encoding="utf-8")):
+        assert (page.parent / name).read_text(encoding="utf-8") == text, name
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if PLACEMENT.search(p.read_text(encoding="utf-8"))], ids=str)
+def test_placements_shown_on_a_page(page: Path) -> None:
+    """They satisfy the spec above them."""
+    text = page.read_text(encoding="utf-8")
+    for found in PLACEMENT.finditer(text):
+        above = [f[2] for f in FENCE.findall(text[: found.start()]) if f[1] == "place"][-1]
+        given = json.loads(found[1])
+        assert loads(above, page.parent).evaluate(given["placement"], given["variables"]).feasible
 
 
 def test_there_are_examples() -> None:
-    assert len(SPECS) >= 40
-    assert len(MALFORMED) >= 25
-    without = {page.name for page in LANGUAGE.glob("*.md")} - {page.name for page, _, _ in SPECS}
+    assert len(SPECS) >= 55
+    assert len(MALFORMED) >= 45
+    without = {page.name for page in LANGUAGE.glob("*.md")} - {example.page.name for example in SPECS}
     assert without == {"errors.md"}
+    without = {page.name for page in LANGUAGE.glob("*.md")} - {example.page.name for example in MALFORMED}
+    assert without == {"README.md"}
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda p: p.name)
@@ -124,8 +186,36 @@ def test_every_name_of_the_vocabulary_is_explained() -> None:
     assert words("README.md") >= RESERVED
 
 
+def constructs(text: str) -> set[str]:
+    """The rules of the grammar (by their aliases) that a text uses."""
+    found = {tree.data for tree in GRAMMAR.parse(text).iter_subtrees()}
+    return {str(getattr(name, "value", name)) for name in found}
+
+
+def test_every_construct_of_the_grammar_is_shown() -> None:
+    """In an example that is run, whatever the grammar calls it; clauses that are wrong on purpose do not count."""
+    every = {
+        rule.alias or rule.origin.name
+        for rule in GRAMMAR.rules
+        if not rule.origin.name.startswith("_") and (rule.alias or not rule.options.expand1 or len(rule.expansion) > 1)
+    }
+    language = [example.text for example in SPECS if example.page.parent == LANGUAGE]
+    assert every - set().union(*map(constructs, language)) == set()
+
+
+def test_every_word_and_sign_of_the_grammar_is_in_the_index() -> None:
+    """In the tables of constructs; that words are reserved says nothing of their meaning."""
+    tables = [line for line in (LANGUAGE / "README.md").read_text(encoding="utf-8").splitlines() if line[:1] == "|"]
+    quoted = " ".join(re.findall(r"`([^`\n]+)`", "\n".join(tables)))
+    signs = {t.pattern.value for t in GRAMMAR.terminals if isinstance(t.pattern, PatternStr)}
+    signs |= {"<=", ">=", "==", "!=", "<", ">"}
+    missing = {sign for sign in signs if sign.isalpha() and sign not in re.findall(r"\w+", quoted)}
+    missing |= {sign for sign in signs if not sign.isalpha() and sign not in quoted}
+    assert missing == set()
+
+
 def test_the_meaning_of_built_in_constraints_is_quoted_word_for_word() -> None:
     (models,) = [p for p in model_files() if p.name == "constraints.place"]
     formulas = [line for line in models.read_text(encoding="utf-8").split("\n") if line.startswith("constraint ")]
-    shown = "".join(text for _, text, _ in FRAGMENTS)
+    shown = "".join(example.text for example in FRAGMENTS)
     assert [f for f in formulas if f not in shown] == []

@@ -1,4 +1,4 @@
-"""The commands of the tutorial give what stands beneath them (seconds apart; ``...`` stands for any lines)."""
+"""The commands of the guides give what stands beneath them (seconds apart; ``...`` stands for any lines)."""
 
 from __future__ import annotations
 
@@ -16,27 +16,39 @@ from _pytest.mark.structures import ParameterSet
 from placedsl.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+GUIDES = {
+    name: (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("tutorial", "first-formulation")
+}
 FILE = re.compile(r"^<!-- file: ([\w.]+)(.*?) -->\n```[\w-]+\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 CONSOLE = re.compile(r"^```console\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
-COMMANDS = [pair for block in CONSOLE.findall(TEXT) for pair in COMMAND.findall(block) if not pair[0].startswith("pip")]
+COMMANDS = [
+    (guide, *pair)
+    for guide, text in GUIDES.items()
+    for block in CONSOLE.findall(text)
+    for pair in COMMAND.findall(block)
+    if not pair[0].startswith("pip")
+]
 SECONDS = re.compile(r"\d+(?:\.\d+)? s\)")
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with every file that the tutorial has its reader write."""
+def written(guide: str, folder: Path) -> None:
+    """Every file that a guide has its reader write."""
     whole = ""
-    for name, how, body in FILE.findall(TEXT):
+    for name, how, body in FILE.findall(GUIDES[guide]):
         text = body
         if "the end of first.place" in how:
             text = whole[: whole.index("subject to")] + body
         for old, new in re.findall(r'with "(.*?)" as "(.*?)"', how):
             text = text.replace(old, new)
-        (tmp_path / name).write_text(text, encoding="utf-8")
+        (folder / name).write_text(text, encoding="utf-8")
         whole = whole or text
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    shutil.copytree(ROOT / "examples", folder / "examples")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, which is the current one."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -48,26 +60,28 @@ def plain(text: str) -> str:
 
 def cases(published: bool) -> list[ParameterSet]:
     """The commands that need a published workload, or the others."""
-    return [pytest.param(c, shown, id=c) for c, shown in COMMANDS if ("bert3" in c) == published]
+    return [pytest.param(*case, id=f"{case[0]}: {case[1]}") for case in COMMANDS if ("bert3" in case[1]) == published]
 
 
-@pytest.mark.parametrize(("command", "shown"), cases(published=False))
-def test_command(command: str, shown: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("guide", "command", "shown"), cases(published=False))
+def test_command(guide: str, command: str, shown: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written(guide, folder)
     compare(command, shown, folder, capsys)
 
 
 @pytest.mark.workloads
-@pytest.mark.parametrize(("command", "shown"), cases(published=True))
+@pytest.mark.parametrize(("guide", "command", "shown"), cases(published=True))
 def test_command_on_a_workload(
-    command: str, shown: str, folder: Path, capsys: pytest.CaptureFixture[str], workloads: Path
+    guide: str, command: str, shown: str, folder: Path, capsys: pytest.CaptureFixture[str], workloads: Path
 ) -> None:
+    written(guide, folder)
     published = workloads / "dnn-partitioning" / "throughput-inputs" / "OperatorGraphs"
     shutil.copy(published / "bert_l-3_inference.json", folder)
     compare(command, shown, folder, capsys)
 
 
 def compare(command: str, shown: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Run one command of the tutorial and compare what it says with what the page shows."""
+    """Run one command of a guide and compare what it says with what the page shows."""
     program, *arguments = shlex.split(command)
     if program == "python":
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
@@ -75,11 +89,11 @@ def compare(command: str, shown: str, folder: Path, capsys: pytest.CaptureFixtur
         output = subprocess.run(run, cwd=folder, env=environment, capture_output=True, text=True, check=True).stdout
     else:
         assert program == "placedsl"
-        before = (folder / "bert3.place").read_text(encoding="utf-8")
+        before = {path: path.read_text(encoding="utf-8") for path in folder.glob("*.place")}
         code = main(arguments)
         out, err = capsys.readouterr()
         output = err if code in (1, 2) else out
-        assert (folder / "bert3.place").read_text(encoding="utf-8") == before
+        assert {path: path.read_text(encoding="utf-8") for path in folder.glob("*.place")} == before
     if arguments == ["solvers"]:
         names = {line.split()[0] for line in shown.split("\n") if line and not line.startswith(" ")}
         assert names <= {line.split()[0] for line in output.split("\n") if line}
@@ -89,7 +103,8 @@ def compare(command: str, shown: str, folder: Path, capsys: pytest.CaptureFixtur
 
 
 def test_the_tutorial_shows_every_command() -> None:
-    used = {c.split()[1] for c, _ in COMMANDS if c.startswith("placedsl")}
+    tutorial = [command for guide, command, _ in COMMANDS if guide == "tutorial"]
+    used = {c.split()[1] for c in tutorial if c.startswith("placedsl")}
     assert used == {"solve", "conflict", "check", "explain", "evaluate", "import", "solvers"}
-    solvers = {c.split("--solver ")[1] for c, _ in COMMANDS if "--solver " in c}
+    solvers = {c.split("--solver ")[1] for c in tutorial if "--solver " in c}
     assert solvers == {"highs", "cp-sat", "pyomo", "mip", "cvxpy"}

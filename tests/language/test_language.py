@@ -92,6 +92,31 @@ def test_elaborated_spec_means_the_same() -> None:
         assert [r.name for r in again.problem.rules] == [r.name for r in spec.problem.rules], seed
 
 
+def test_a_soft_constraint_may_come_first() -> None:
+    text = random_spec(0).split("subject to")[0] + "subject to\n    soft low at 1 ms: devices_used <= 1\n    memory\n"
+    spec = loads(text)
+    assert [one.name for one in spec.problem.soft] == ["low"]
+    assert [one.name for one in spec.problem.rules] == ["memory"]
+
+
+def test_indexed_parameters_are_elaborated_with_the_values_of_a_data_file(tmp_path: Path) -> None:
+    graph = 'graph {\n    node "n 1" { time = 1 ms }\n    node b { time = 2 ms }\n}\n'
+    rest = 'device "x y"[2]: accelerator\ndevice cpu: host\ninterconnect { bandwidth = 1 GB/s }\n'
+    text = (
+        "param price[v in nodes, d in devices]: time\nparam only[i in 1..2]: text\n" + graph + rest
+        + "minimize sum(v in nodes, d in devices: price[v, d] * (v on d))\n"
+    )  # fmt: skip
+    (tmp_path / "spec.place").write_text(text, encoding="utf-8")
+    (tmp_path / "data.json").write_text(
+        '{"price": {"b": {"cpu": "3 ms", "x y": "4 ms"}, "*": "5 ms"}, "only": {"1": "a", "2": "b"}}', encoding="utf-8"
+    )
+    spec = placedsl.load(tmp_path / "spec.place", data=tmp_path / "data.json")
+    again = loads(spec.explain())
+    price = again.problem.tables["price"].values
+    assert price == {(0, 0): 0.005, (0, 1): 0.005, (0, 2): 0.005, (1, 0): 0.004, (1, 1): 0.004, (1, 2): 0.003}
+    assert again.problem.tables["only"].values == {(1,): "a", (2,): "b"}
+
+
 def test_nothing_but_diagnostics() -> None:
     """Specs with pieces cut out, doubled and put in elsewhere are refused in words, or accepted."""
     rng = random.Random(5)

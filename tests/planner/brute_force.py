@@ -130,9 +130,17 @@ def best_by_evaluation(problem: Problem) -> tuple[float, ...] | None:
             for (name, key), value in zip(keys, chosen, strict=True):
                 values[name][key] = float(value)
             found = evaluate(problem, row.tolist(), values)
-            if not found.violations and (best_so_far is None or found.objectives < best_so_far):
+            if not found.violations and (best_so_far is None or _better(found.objectives, best_so_far)):
                 best_so_far = found.objectives
     return best_so_far
+
+
+def _better(left: tuple[float, ...], right: tuple[float, ...]) -> bool:
+    """In order of importance; what differs by rounding is the same."""
+    for a, b in zip(left, right, strict=True):
+        if abs(a - b) > 1e-9 * max(abs(a), abs(b)) + 1e-15:
+            return a < b
+    return False
 
 
 def best(problem: Problem) -> tuple[float, np.ndarray] | None:

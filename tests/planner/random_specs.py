@@ -219,6 +219,9 @@ def random_algebra(seed: int) -> str:
         "(forall i in {1, 2}: y != i)",
         f"(forall g in partition(nodes, layer): count(v in g: v on {a}) <= k)",
         f"({v} in some => ({v} on {a}))",
+        f"(exists v in heavy: v on {a})",
+        f"(exists d in devices: used(d) and load(d) <= {rng.choice([2, 5])} ms)",
+        f"({v} on accelerators)",
     )
     goals = ["time_per_sample", "imbalance + 0.1 * time_per_sample", "time_per_sample + 1 ms * sum(d in devices: z[d])",
              "sum(d in devices: p[d] * held(nodes, d)) + y", "mean(d in devices: load(d))"]  # fmt: skip

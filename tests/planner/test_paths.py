@@ -9,7 +9,7 @@ import pytest
 
 from placedsl import loads
 from placedsl.answer import Answer
-from placedsl.diagnostics import UsageError
+from placedsl.diagnostics import InputError, UsageError
 from placedsl.planner import solve
 from placedsl.program.program import LinearProgram
 from placedsl.request import Request, solvers_for
@@ -187,6 +187,13 @@ def test_formulation_of_the_spec_comes_first() -> None:
     assert loads(spec.explain()).solve().value == pytest.approx(answer.value)
 
 
+def test_a_formulation_that_lacks_a_quantity_is_passed_over() -> None:
+    spec = loads(FREE + "    quiet: traffic(gpu[1], gpu[2]) <= 100 MiB\n" + OWN)
+    reason = "formulation 'mine' is not taken: it does not provide traffic"
+    assert reason in spec.explain()
+    assert reason in spec.solve().notes
+
+
 def test_a_wrong_formulation_is_found_out() -> None:
     """Its program counts half of the work; what it proves is not what the evaluator finds."""
     wrong = OWN.replace("provides load(d) = sum", "provides load(d) = 0.5 * sum")
@@ -196,10 +203,24 @@ def test_a_wrong_formulation_is_found_out() -> None:
     assert answer.placement is not None
 
 
+def test_a_node_that_no_device_runs_is_an_error_of_the_spec() -> None:
+    with pytest.raises(InputError) as caught:
+        answer_of(
+            FREE.replace("time = {accelerator: 4 ms, host: 9 ms}", "time = {tpu: 1 ms}")
+            + "device tpu[0]: accelerator\n"
+        )
+    (found,) = caught.value.diagnostics
+    assert found.message == "node 'a' runs on none of these devices"
+
+
 def test_impossible_before_any_solver() -> None:
-    answer = answer_of(
-        FREE.replace("time = {accelerator: 4 ms, host: 9 ms}", "time = {tpu: 1 ms}") + "device tpu[0]: accelerator\n"
+    """What must share a device has none in common."""
+    text = FREE.replace("time = {accelerator: 4 ms, host: 9 ms}", "time = {host: 1 ms}, layer = 1")
+    text = text.replace(
+        "node b { time = {accelerator: 6 ms, host: 40 ms}", "node b { time = {accelerator: 6 ms}, layer = 1"
     )
+    assert text.count("layer = 1") == 2
+    answer = answer_of(text + "    colocated by layer\n")
     assert answer.termination == "infeasible"
     assert "supported by no device" in answer.message
 

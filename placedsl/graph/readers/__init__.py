@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from placedsl import plugins
 from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
 from placedsl.graph.graph import Graph
 from placedsl.graph.readers import dnn_partitioning, native, pipedream
@@ -22,6 +23,8 @@ LARGEST = 2**30
 
 def load(path: Path) -> Source:
     """The text of a file; InputError (without a span) when it cannot be had."""
+    if "\0" in str(path):
+        raise InputError([Diagnostic("a file name cannot hold the character 0", None)])
     try:
         size = path.stat().st_size
         if size > LARGEST:
@@ -43,16 +46,20 @@ def _may_be_a_graph(path: Path) -> bool:
     return path.is_file() and path.suffix != ".place"
 
 
-def read(path: Path, format_name: str | None = None) -> Graph:
-    """Read a graph file; the format is recognised by its content unless named."""
-    source = load(path)
-    if format_name is not None:
-        if format_name not in READERS:
-            raise InputError(
-                [Diagnostic(f"there is no graph format '{format_name}'", None, nearest(format_name, READERS))]
-            )
-        return READERS[format_name](source)
-    return READERS[recognised(source)](source)
+def read(file: Path | Source, format_name: str | None = None) -> Graph:
+    """Read a graph file, or its text; the format is recognised by its content unless named."""
+    source = load(file) if isinstance(file, Path) else file
+    name = recognised(source) if format_name is None else format_name
+    if name in READERS:
+        return READERS[name](source)
+    plugin = plugins.find("readers", name)
+    if plugin is None:
+        known = (*READERS, *plugins.names("readers"))
+        raise InputError([Diagnostic(f"there is no graph format '{name}'", None, nearest(name, known))])
+    found = plugin.call(plugin.load(), source)
+    if not isinstance(found, Graph):
+        raise plugins.PluginError(f"{plugin} failed: a Graph is expected from it, this is {type(found).__name__}")
+    return found
 
 
 def recognised(source: Source) -> str:
@@ -62,7 +69,7 @@ def recognised(source: Source) -> str:
     if pipedream.looks_like(source.text):
         return "pipedream"
     if not source.text.lstrip().startswith("{"):
-        hint = "known formats: " + ", ".join(READERS)
+        hint = "known formats: " + ", ".join(READERS) + _named()
         raise InputError([Diagnostic("this is no graph file that is known", source.whole(), hint)])
     try:
         root = json.loads(source.text)
@@ -72,5 +79,11 @@ def recognised(source: Source) -> str:
         return "native"
     if dnn_partitioning.looks_like(root):
         return "dnn-partitioning"
-    hint = "known formats: " + ", ".join(READERS) + '; name it with format = "…"'
+    hint = "known formats: " + ", ".join(READERS) + (_named() or '; name it with format = "…"')
     raise InputError([Diagnostic("this JSON is no graph format that is known", source.whole(), hint)])
+
+
+def _named() -> str:
+    """The formats of plug-ins, which are never guessed from the content."""
+    names = plugins.names("readers")
+    return f'; by name only, with format = "…": {", ".join(names)}' if names else ""

@@ -1,0 +1,210 @@
+"""Specs that nobody would write: every one ends in an answer or in diagnostics with places.
+
+    python benchmarks/fuzzing.py grammar --seconds 1800 [--seed 1]     texts generated from the grammar
+    python benchmarks/fuzzing.py mutation --seconds 1800 [--seed 1]    the repository's specs with pieces changed
+
+What counts as found: anything raised but InputError and UsageError, a diagnostic without a place, a text that takes
+longer than half a minute.  The shortest text of each kind is written to the folder of --out.
+Texts are read, checked and grounded (as ``placedsl check`` does); nothing is solved.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+from lark import Lark
+from lark.grammar import NonTerminal, Terminal
+
+import placedsl
+from placedsl.resources import grammar_text
+
+ROOT = Path(__file__).resolve().parents[1]
+LONGEST = 30
+BASE = """
+graph {
+    node a { time = {accelerator: 4 ms, host: 9 ms}, memory = 2 GiB, output = 8 MiB, layer = 1 }
+    node b { time = {accelerator: 6 ms, host: 30 ms}, memory = 3 GiB, output = 8 MiB, layer = 2 }
+    a -> b
+}
+device gpu[2]: accelerator { memory = 6 GiB }
+device cpu: host
+interconnect { bandwidth = 16 GiB/s }
+"""
+_WORDS = """
+nodes devices gpu cpu edges tensors reads accelerators load memory traffic time_per_sample devices_used on v d u t e i j
+a b layer time transfer name id producer size x y z s k w heavy partition readers convex pipeline abs first number
+backward forward true false binary integer real data int max_load contiguous colocated
+"""
+NAMES = tuple(_WORDS.split())
+TEXTS = ['"a"', '"*"', '"layer"', '"no such"', '"gpu[1]"', '""', '"\\u00e9"']
+NUMBERS = ("0", "1", "2", "3", "0.5", "1e-7", "1e300", "7", "12", "1000000")
+QUANTITIES = ("1 ms", "2 GiB", "10%", "3 GB/s", "1e9 B", "0 s", "5 USD/h", "1 parsec", "4 TFLOP/s")
+
+
+class Generator:
+    """Random sentences of the grammar, no deeper than is asked for."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        parser = Lark(grammar_text(), parser="lalr", lexer="basic", maybe_placeholders=False, start="start")
+        self.rules: dict[str, list[list[NonTerminal | Terminal]]] = {}
+        for rule in parser.rules:
+            self.rules.setdefault(rule.origin.name, []).append(list(rule.expansion))
+        self.patterns = {t.name: t.pattern for t in parser.terminals}
+        self.depth: dict[str, int] = {}
+        while len(self.depth) < len(self.rules):
+            for name, expansions in self.rules.items():
+                depths = [self._depth(e) for e in expansions]
+                known = [d for d in depths if d is not None]
+                if known:
+                    self.depth[name] = 1 + min(known)
+
+    def _depth(self, expansion: list[NonTerminal | Terminal]) -> int | None:
+        depths = [self.depth.get(s.name) if isinstance(s, NonTerminal) else 0 for s in expansion]
+        return None if any(d is None for d in depths) else max((d for d in depths if d is not None), default=0)
+
+    def sentence(self, name: str, depth: int) -> list[str]:
+        """Words of a sentence of a rule."""
+        fitting = [e for e in self.rules[name] if (self._depth(e) or 0) < depth]
+        expansion = self.rng.choice(fitting or [min(self.rules[name], key=lambda e: self._depth(e) or 0)])
+        out: list[str] = []
+        for symbol in expansion:
+            out += (
+                self.sentence(symbol.name, depth - 1) if isinstance(symbol, NonTerminal) else [self.word(symbol.name)]
+            )
+        return out
+
+    def word(self, name: str) -> str:
+        """A text of a terminal."""
+        rng = self.rng
+        if name == "NAME":
+            return rng.choice(NAMES)
+        if name == "NUMBER":
+            return rng.choice(NUMBERS)
+        if name == "QUANTITY":
+            return rng.choice(QUANTITIES)
+        if name == "STRING":
+            return rng.choice(TEXTS)
+        if name == "_NL":
+            return "\n"
+        if name == "COMPARE":
+            return rng.choice(["<=", ">=", "==", "!=", "<", ">"])
+        return str(self.patterns[name].value)
+
+    def spec(self) -> str:
+        """Some statements, mostly beside a graph and devices that are in order."""
+        rng = self.rng
+        kinds = (
+            "param", "set", "minimize", "subject", "rule", "soft", "constraint", "define", "variable", "formulation",
+            "extend", "device", "link", "solve", "schedule", "graph_inline", "import_",
+        )  # fmt: skip
+        parts = [BASE] if rng.random() < 0.9 else []
+        for _ in range(rng.randint(1, 5)):
+            parts.append(" ".join(self.sentence(rng.choice(kinds), rng.randint(4, 16))))
+        if rng.random() < 0.7:
+            parts.append("minimize time_per_sample")
+        for k in range(rng.randint(0, 3)):
+            head = "subject to\n" if k == 0 else ""
+            parts.append(f"{head}    r{k}: " + " ".join(self.sentence("expr", rng.randint(4, 16))))
+        return "\n".join(parts) + "\n"
+
+
+def seeds() -> list[str]:
+    """Texts to start from."""
+    folders = (ROOT / "examples", ROOT / "models")
+    texts = [p.read_text(encoding="utf-8") for folder in folders for p in sorted(folder.rglob("*.place"))]
+    pages = [p.read_text(encoding="utf-8") for p in sorted((ROOT / "docs" / "language").glob("*.md"))]
+    return texts + [block.split("```")[0] for page in pages for block in page.split("```place\n")[1:]]
+
+
+def mutated(rng: random.Random, texts: list[str]) -> str:
+    """A text with pieces cut out, doubled, swapped, replaced by pieces of others."""
+    text = rng.choice(texts)
+    for _ in range(rng.randint(1, 6)):
+        at = rng.randrange(len(text) + 1)
+        size = rng.choice([1, 1, 2, 3, 5, 9, 20, 60])
+        kind = rng.randrange(6)
+        if kind == 0:
+            text = text[:at] + text[at + size :]
+        elif kind == 1:
+            text = text[:at] + text[at : at + size] * 2 + text[at + size :]
+        elif kind == 2:
+            other = rng.choice(texts)
+            start = rng.randrange(len(other) + 1)
+            text = text[:at] + other[start : start + size] + text[at:]
+        elif kind == 3:
+            text = text[:at] + rng.choice([*NAMES, *NUMBERS, *QUANTITIES, *TEXTS]) + text[at + size :]
+        elif kind == 4:
+            text = text[:at] + rng.choice('(){}[]:,=<>-+*/.~"#\n\t \0é…') + text[at + 1 :]
+        else:
+            lines = text.split("\n")
+            i, j = rng.randrange(len(lines)), rng.randrange(len(lines))
+            lines[i], lines[j] = lines[j], lines[i]
+            text = "\n".join(lines)
+    return text
+
+
+def overdue(*_: object) -> None:
+    """A text took too long."""
+    raise TimeoutError
+
+
+def trouble(text: str, folder: str) -> str:
+    """What is wrong with how a text was dealt with; empty: nothing."""
+    signal.alarm(LONGEST)
+    try:
+        placedsl.loads(text, folder).check()
+    except placedsl.InputError as problem:
+        bare = [d.message for d in problem.diagnostics if d.span is None]
+        return f"a diagnostic without a place: {bare[0]}" if bare else ""
+    except placedsl.UsageError:
+        return ""
+    except TimeoutError:
+        return f"longer than {LONGEST} s"
+    except Exception as problem:  # noqa: BLE001 - this is what is looked for
+        where = traceback.extract_tb(problem.__traceback__)[-1]
+        return f"{type(problem).__name__} ({Path(where.filename).name}:{where.lineno})"
+    finally:
+        signal.alarm(0)
+    return ""
+
+
+def main() -> int:
+    """See the text above."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kind", choices=["grammar", "mutation"])
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    rng = random.Random(given.seed)
+    signal.signal(signal.SIGALRM, overdue)
+    generator, texts = Generator(rng), seeds()
+    found: dict[str, str] = {}
+    tried = 0
+    end = time.monotonic() + given.seconds
+    with tempfile.TemporaryDirectory() as folder:
+        while time.monotonic() < end:
+            text = generator.spec() if given.kind == "grammar" else mutated(rng, texts)
+            tried += 1
+            what = trouble(text, folder)
+            if what and (what not in found or len(text) < len(found[what])):
+                found[what] = text
+                print(what, file=sys.stderr, flush=True)
+    for number, (what, text) in enumerate(sorted(found.items(), key=lambda item: len(item[1]))):
+        if given.out:
+            given.out.mkdir(parents=True, exist_ok=True)
+            (given.out / f"{given.kind}-{number}.place").write_text(f"# {what}\n{text}", encoding="utf-8")
+    print(f"{given.kind}: {tried:,} texts in {given.seconds:.0f} s, {len(found)} kinds of trouble")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,35 @@
+"""What an algorithm of a plug-in offers and what it is given: ``docs/adding-an-algorithm.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from placedsl.problem import Problem
+
+#: Told of a placement and a proven lower bound on the first objective (-inf: none); returns True to stop the run.
+Progress = Callable[[Sequence[int], float], bool]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a run may take: seconds (None: no limit), relative gap at which it may stop, threads (0: all), seed."""
+
+    time_limit: float | None = None
+    gap: float = 1e-6
+    workers: int = 0
+    seed: int = 0
+
+
+class Algorithm(Protocol):
+    """A path from a problem to a placement; what it says is verified, and never believed."""
+
+    def fits(self, problem: Problem) -> Sequence[str]:
+        """Why it does not apply to this problem, in the user's words; empty when it does.  Quick."""
+
+    def solve(self, problem: Problem, budget: Budget, progress: Progress) -> tuple[Sequence[int] | None, float]:
+        """The device position of each node (None: none was found), and a proven lower bound (-inf: none).
+
+        A bound of inf says that no placement satisfies the constraints.
+        """

@@ -1,0 +1,58 @@
+"""``placedsl solvers`` and ``placedsl plugins``: what is there."""
+
+from __future__ import annotations
+
+import click
+
+from placedsl.commands.options import console
+
+
+@click.command()
+def solvers() -> int:
+    """List the solvers: what is installed, which version, what each takes natively."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from placedsl.solvers.registry import installed
+
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for heading in ("solver", "version", "takes natively", "warm start", "remarks"):
+        table.add_column(heading)
+    for features, version in installed():
+        native = ", ".join(sorted(features.native)) or "linear rows"
+        warm, note = "yes" if features.warm_start else "no", escape(features.note)
+        table.add_row(features.name, version or "not installed", native, warm, note)
+    console().print(table)
+    return 0
+
+
+@click.command(name="plugins")
+def plugins_() -> int:
+    """List the plug-ins, what brings each, and what is wrong with it.  Every one is imported for this."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from placedsl import plugins
+    from placedsl.export.formats import FORMATS
+    from placedsl.graph.readers import READERS
+    from placedsl.language.library import constraint_definitions
+    from placedsl.request import METHODS
+    from placedsl.solvers.registry import BUILT_IN
+
+    taken = {
+        "readers": READERS,
+        "solvers": BUILT_IN,
+        "algorithms": METHODS,
+        "constraints": constraint_definitions(),
+        "exporters": FORMATS,
+    }
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for heading in ("kind", "name", "brought by", "remarks"):
+        table.add_column(heading)
+    for plugin, problem in plugins.listing(taken):
+        table.add_row(plugin.kind, escape(plugin.name), escape(plugin.distribution), escape(problem))
+    if not table.row_count:
+        click.echo("no plug-ins are installed; docs/plugins.md says what they are")
+        return 0
+    console().print(table)
+    return 0
