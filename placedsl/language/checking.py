@@ -9,6 +9,7 @@ from placedsl.language.constants import fold, is_zero, same_dimension
 from placedsl.language.naming import NameChecker
 from placedsl.language.scope import Checked, named
 from placedsl.language.vocabulary import ERROR, PLAIN, TEXT, TRUTH, Type, element, number
+from placedsl.units import DATA
 
 
 class Checker(NameChecker):
@@ -204,6 +205,11 @@ class Checker(NameChecker):
             return (
                 "this graph's times are plain numbers in a unit of its own: compare with a plain number, "
                 'or say the unit: graph from "…" { time_unit = 1 ms }'
+            )
+        sized = self.vocabulary.quantities["traffic"].type.dimension == DATA
+        if not sized and DATA in (a.dimension, b.dimension):
+            return (
+                "this graph gives the time that moving a tensor takes, not its size: traffic and size are in that unit"
             )
         return "both sides need one dimension"
 

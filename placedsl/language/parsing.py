@@ -273,7 +273,13 @@ def _syntax_error(problem: UnexpectedInput, source: Source) -> Diagnostic:
     if shown == ":" and before is not None and before[1] in RESERVED:
         place = source.span(before.start(1), before.end(1))
         return Diagnostic(f"'{before[1]}' is a word of the language", place, "choose another name for the constraint")
-    hint = _said_otherwise(text, start) or _keyword_hint(text, start) or expected
+    hint = _said_otherwise(text, start) or _keyword_hint(text, start)
+    # A word at the margin reads as a rule of 'subject to', which is seldom what it was meant to be.
+    first = re.search(r"(?:^|\n)([A-Za-z_]\w*)[ \t]+$", text[:start])
+    if first is not None and not hint and first[1] not in RESERVED:
+        place = source.span(first.start(1), first.end(1))
+        return Diagnostic(f"no statement begins with '{first[1]}'", place, f"known: {', '.join(_STATEMENTS)}")
+    hint = hint or expected
     return Diagnostic(f"unexpected '{shown}'", source.span(start, start + len(shown)), hint)
 
 

@@ -12,6 +12,7 @@ from placedsl import InputError, UsageError, load, loads
 from placedsl.api import Spec
 from placedsl.diagnostics import Source
 from placedsl.language.parsing import parse
+from placedsl.report.elaborated import elaborated
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 #: Those that need a published workload are solved in the tests of the language's samples.
@@ -183,6 +184,18 @@ def test_what_an_example_is_about_binds(name: str, rule: str) -> None:
     (own,) = [case.optimum for case in CASES if case.spec == name and not case.given]
     assert free is not None
     assert free.objectives < tuple(v - 1e-6 * abs(v) for v in own)
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if not c.given], ids=lambda c: f"{c.spec} {c.data or ''}".strip())
+def test_what_explain_prints_is_a_spec(case: Case) -> None:
+    """The same problem, with imports and data in their place."""
+    first = case.load()
+    second = loads(elaborated(first.elaborated), EXAMPLES)
+    second.check()
+    one, other = first.problem, second.problem
+    assert len(one.objectives) == len(other.objectives)
+    assert [r.name for r in one.rules] == [r.name for r in other.rules]
+    assert (one.graph.nodes, one.machine.devices) == (other.graph.nodes, other.machine.devices)
 
 
 WRONG = {

@@ -36,9 +36,14 @@ def load(path: Path) -> Source:
     except UnicodeDecodeError:
         raise InputError([Diagnostic(f"'{path}' is not a text in UTF-8", None)]) from None
     except OSError as problem:
-        siblings = [p.name for p in path.parent.iterdir() if p.is_file()] if path.parent.is_dir() else []
+        siblings = [p.name for p in path.parent.iterdir() if _may_be_a_graph(p)] if path.parent.is_dir() else []
         reason = (problem.strerror or "cannot be read").lower()
         raise InputError([Diagnostic(f"'{path}': {reason}", None, nearest(path.name, siblings))]) from None
+
+
+def _may_be_a_graph(path: Path) -> bool:
+    """What is worth being named where a file is missing: a spec is not."""
+    return path.is_file() and path.suffix != ".place"
 
 
 def read(file: Path | Source, format_name: str | None = None) -> Graph:
