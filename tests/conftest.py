@@ -1,6 +1,6 @@
 """The published workloads and a word in the summary when they are not there; how much is run.
 
-Of what is marked ``sampled(n)`` every n-th case is run, of what is marked ``everything`` none; all with ``--everything``.
+Of what is marked ``sampled(n)`` every n-th case is run, of what is marked ``everything`` none; ``--everything``: all.
 """
 
 from __future__ import annotations
