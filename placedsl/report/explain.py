@@ -14,7 +14,6 @@ from placedsl.lowering.lower import lower
 from placedsl.lowering.state import Note
 from placedsl.problem import Problem
 from placedsl.program.build import build
-from placedsl.program.contradiction import refuse_contradictions
 from placedsl.program.program import LinearProgram
 from placedsl.report.coefficients import NumericalWarning, numerical_warnings
 from placedsl.report.contributions import Contribution, contributions
@@ -69,7 +68,6 @@ def explain(problem: Problem, formulations: Callable[[], Iterable[Formulation]],
     in_turn = solvers_for(problem, chosen.solver)
     features = get(in_turn[0]).features
     grounded = build(problem, formulation)
-    refuse_contradictions(problem, formulation, grounded)
     lowered = lower(grounded.program, native=features.native, integral=features.integers_only)
     contributed = contributions(grounded, lowered)
     candidates = _candidates(problem, str(chosen.method))

@@ -84,7 +84,7 @@ def test_they_are_listed(installed: Path, folder: Path) -> None:
 
 def test_reader(installed: Path, folder: Path) -> None:
     checked = python(installed, folder, "-m", "placedsl", "check", "spec.place")
-    assert checked.stdout == "spec.place: 4 nodes, 3 devices, 1 constraints; no errors\n"
+    assert checked.stdout == "spec.place: 4 nodes, 3 devices, 1 constraint; no errors\n"
     (folder / "table.csv").write_text(TABLE.replace("left right", "left wrong").replace("left,3", "left,x"))
     refused = python(installed, folder, "-m", "placedsl", "check", "spec.place")
     assert refused.returncode == 1

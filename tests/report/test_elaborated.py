@@ -67,13 +67,20 @@ def test_random_specs(kind: str, seed: int) -> None:
 
 
 EXAMPLES = sorted((ROOT / "examples").rglob("*.place"))
-WHOLE = [p for p in EXAMPLES if 'graph from "bert' not in p.read_text(encoding="utf-8")]
+#: Values of parameters that some examples leave open.
+GIVEN = {"experts-by-traffic": "routing.toml", "fleet": "fleet-small.json", "measured-energy": "energy.json"}
+WHOLE = [
+    p for p in EXAMPLES
+    if 'graph from "bert' not in p.read_text(encoding="utf-8") and p.parent.name not in ("wrong", "shared")
+]  # fmt: skip
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("path", WHOLE, ids=lambda p: p.name)
 def test_examples(path: Path) -> None:
-    means_the_same(load(path), path.parent)
+    data = GIVEN.get(path.stem)
+    spec = load(path, data=None if data is None else path.parent / "data" / data)
+    means_the_same(spec, path.parent)
 
 
 @pytest.mark.workloads
