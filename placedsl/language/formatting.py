@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 from placedsl.language import syntax
-from placedsl.language.parsing import RESERVED
+from placedsl.language.words import RESERVED
 from placedsl.units import exact
 
 #: How tightly operators bind; what is as loose or looser than its surroundings gets parentheses.

@@ -11,26 +11,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from lark import Lark, Token, Transformer
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark import Lark, Token
+from lark.exceptions import UnexpectedInput
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
 from placedsl.language import syntax
 from placedsl.language.building import TreeBuilder
+from placedsl.language.mistakes import syntax_error
+from placedsl.language.words import KEYWORDS, STATEMENTS
 from placedsl.resources import cache_folder, grammar_text
 
-KEYWORDS = (
-    "graph", "device", "link", "interconnect", "param", "set", "schedule", "minimize", "subject",
-    "solve", "formulation", "constraint", "define", "extend", "import", "var", "soft", "node", "provides", "tight",
-    "replace",
-)  # fmt: skip
-#: Those that begin a statement of a spec.
-_STATEMENTS = KEYWORDS[:16]
-#: Words that cannot be names without quotes.
-RESERVED = frozenset((
-    *KEYWORDS, "forall", "exists", "if", "then", "else", "or", "and", "not", "on", "in", "sum", "count", "max", "min",
-    "mean", "by", "to", "from", "where", "union", "intersect", "except", "at",
-))  # fmt: skip
 #: What walks over an expression recurses; so deep it stays far within Python's own limit.
 _DEEPEST = 150
 _MOST_ERRORS = 20
@@ -43,12 +33,6 @@ _CONTINUES_BEFORE = frozenset((
 ))  # fmt: skip
 _CONTINUES_AFTER = (_CONTINUES_BEFORE - {"RBRACE"}) | {
     "NOT", "ON", "IN", "COLON", "COMMA", "LBRACE", "IF", "BY", "TO", "FROM", "FORALL", "EXISTS", "SUBJECT", "__DOTDOT",
-}  # fmt: skip
-_WORDS = {
-    "NAME": "a name", "NUMBER": "a number", "QUANTITY": "a quantity like '16 GiB'", "STRING": "a quoted text",
-    "_NL": "the end of the line", "$END": "the end of the text", "COLON": "':'", "EQUAL": "'='",
-    "COMMA": "','", "LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'", "LBRACE": "'{'",
-    "RBRACE": "'}'", "COMPARE": "a comparison", "DOT": "'.'", "__DOTDOT": "'..'",
 }  # fmt: skip
 
 
@@ -210,7 +194,7 @@ def _statements(text: str, source: Source) -> tuple[syntax.Statement, ...]:
             _BUILDER.source = source
             built = _parser().parse(text)
     except UnexpectedInput as problem:
-        raise InputError([_syntax_error(problem, source)]) from None
+        raise InputError([syntax_error(problem, source, terminals())]) from None
     except RecursionError:
         raise InputError([Diagnostic("the text is nested too deeply to be read", source.whole())]) from None
     statements: Any = built  # what the transformer makes of the tree
@@ -249,86 +233,6 @@ def attach_rules(statements: tuple[syntax.Statement | syntax.Rule, ...]) -> tupl
     return tuple(merged)
 
 
-def _syntax_error(problem: UnexpectedInput, source: Source) -> Diagnostic:
-    """A Lark error in the user's words."""
-    text = source.text
-    if isinstance(problem, UnexpectedCharacters):
-        at = problem.pos_in_stream or 0
-        shown = text[at] if at < len(text) else ""
-        if shown == '"':
-            return Diagnostic("this quoted text is never closed", source.span(at), 'end it with " on the same line')
-        return Diagnostic(f"'{shown}' cannot stand here", source.span(at), _keyword_hint(text, at))
-    if not isinstance(problem, UnexpectedToken):
-        return Diagnostic("the text ends too early", source.span(max(0, len(text) - 1)))
-    token = problem.token
-    expected = _expected(problem)
-    if token.type == "$END":
-        stop = len(text.rstrip()) - 1
-        return Diagnostic("the text ends in the middle of a statement", source.span(max(0, stop)), expected)
-    start = token.start_pos or 0
-    if token.type == "_NL":
-        return Diagnostic("the line ends too early", source.span(start), expected)
-    shown = str(token)
-    before = re.search(r"(?:^|\n)[ \t]*([a-z]+)[ \t]*$", text[:start])
-    if shown == ":" and before is not None and before[1] in RESERVED:
-        place = source.span(before.start(1), before.end(1))
-        return Diagnostic(f"'{before[1]}' is a word of the language", place, "choose another name for the constraint")
-    hint = _said_otherwise(text, start) or _keyword_hint(text, start)
-    # A word at the margin reads as a rule of 'subject to', which is seldom what it was meant to be.
-    first = re.search(r"(?:^|\n)([A-Za-z_]\w*)[ \t]+$", text[:start])
-    if first is not None and not hint and first[1] not in RESERVED:
-        place = source.span(first.start(1), first.end(1))
-        return Diagnostic(f"no statement begins with '{first[1]}'", place, f"known: {', '.join(_STATEMENTS)}")
-    hint = hint or expected
-    return Diagnostic(f"unexpected '{shown}'", source.span(start, start + len(shown)), hint)
-
-
-#: What comes before the place and at it, and what is written instead.
-_OTHERWISE = (
-    (r"\bon\s+[\w\[\]\"]+\s*$", r"==|!=|<=|>=|<|>", "put brackets around it: (v on d) == (w on d)"),
-    (r"\b(?:where|and|or|if|not)\b[^\n]*$", r"=(?!=)", "a comparison is written =="),
-    (r"\b(?:any|some)\s+$", r"\w", "as in exists v in nodes: v on cpu"),
-    (r"(?:^|\n)\s*maximi[sz]e\s+$", r".", "minimise its negative: minimize -x"),
-    (r"\bminimize\b[^\n]*$", r",", "several objectives stand in order: minimize a then b"),
-)
-
-
-def _said_otherwise(text: str, at: int) -> str:
-    """How something is said here that other languages say otherwise."""
-    before, rest = text[max(0, at - 400) : at], text[at:]
-    return next((h for left, here, h in _OTHERWISE if re.search(left, before) and re.match(here, rest)), "")
-
-
-def _expected(problem: UnexpectedToken) -> str:
-    names = problem.accepts or problem.expected
-    if {"NAME", "NUMBER", "LPAR", "MINUS"} <= set(names):
-        return "expected: an expression"
-    if "GRAPH" in names and "DEVICE" in names:
-        return "expected: a statement (" + ", ".join(_STATEMENTS) + ")"
-    words = [_WORDS.get(n) or f"'{_terminal_text(n)}'" for n in sorted(names)]
-    if len(words) > 8:
-        punctuation = [_WORDS[n] for n in ("COLON", "EQUAL", "RPAR", "RSQB", "RBRACE", "COMMA", "_NL") if n in names]
-        words = punctuation or words[:8]
-    return "expected: " + " or ".join(dict.fromkeys(words))
-
-
-def _terminal_text(name: str) -> str:
-    for terminal in _parser().terminals:
-        if terminal.name == name and terminal.pattern.type == "str":
-            return str(terminal.pattern.value)
-    return name.lower()
-
-
-def _keyword_hint(text: str, at: int) -> str:
-    """The keyword that the first word of the line may have been meant to be."""
-    line_start = text.rfind("\n", 0, at) + 1
-    first = re.match(r"\s*([A-Za-z_]+)", text[line_start:])
-    if first is None or first[1] in KEYWORDS:
-        return ""
-    hint = nearest(first[1], KEYWORDS)
-    return hint if "did you mean" in hint else ""
-
-
 _SCAN = re.compile(r'"(?:[^"\\\n]|\\.)*"|#[^\n]*|[(){}\[\]]|\n')
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 
@@ -349,7 +253,7 @@ def _chunks(source: Source, found: list[Diagnostic]) -> list[tuple[int, int]]:
             stack.pop()
         elif token == "\n":
             word = re.compile(r"[ \t]*([a-z]+)\b(?![ \t]*:)").match(text, match.end())
-            if word and word[1] in _STATEMENTS:
+            if word and word[1] in STATEMENTS:
                 if not stack:
                     cuts.append(match.end())
                 elif stack[-1][0] != "{" and word.end() - len(word[1]) == match.end():
@@ -366,7 +270,7 @@ def _chunks(source: Source, found: list[Diagnostic]) -> list[tuple[int, int]]:
 
 def _at_the_margin(text: str, start: int) -> list[tuple[int, int]]:
     """Parts of a text from an offset on, cut where a line begins with a keyword of a statement."""
-    cuts = [m.start() for m in re.finditer(rf"^(?:{'|'.join(_STATEMENTS)})\b", text, re.MULTILINE)]
+    cuts = [m.start() for m in re.finditer(rf"^(?:{'|'.join(STATEMENTS)})\b", text, re.MULTILINE)]
     cuts = [c for c in cuts if c >= start]
     return list(itertools.pairwise([*cuts, len(text)]))
 
@@ -375,8 +279,6 @@ def _parse_chunk(source: Source, start: int, end: int, found: list[Diagnostic], 
     """Parse one chunk; after an error, blank its line and try again for the next error."""
     text = source.text
     body = text[start:end]
-    if re.match(r"\s*subject\b", body) is None and out and isinstance(out[-1], syntax.Subject):
-        pass
     blanked: set[int] = set()
     for _ in range(_TRIES):
         padded = "\n" * text.count("\n", 0, start) + " " * (start - text.count("\n", 0, start)) + body
@@ -399,6 +301,3 @@ def _parse_chunk(source: Source, start: int, end: int, found: list[Diagnostic], 
                 return
             blanked.add(line)
             body = body[: first - start] + " " * (last - first) + body[last - start :]
-
-
-__all__ = ["KEYWORDS", "Transformer", "parse", "parse_file", "read_source"]

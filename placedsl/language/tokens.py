@@ -13,7 +13,8 @@ from functools import lru_cache
 
 from lark.exceptions import UnexpectedCharacters
 
-from placedsl.language.parsing import RESERVED, lexed, productions
+from placedsl.language.parsing import lexed, productions
+from placedsl.language.words import RESERVED
 
 COMMENT, NEWLINE, UNREADABLE = "COMMENT", "NEWLINE", "UNREADABLE"
 _GAP = re.compile(r"#[^\n]*|\r?\n")

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 from pygments.lexer import Lexer
 from pygments.token import Comment, Error, Keyword, Name, Number, Operator, Punctuation, String, Text
 
-from placedsl.language.parsing import KEYWORDS
 from placedsl.language.tokens import COMMENT, NEWLINE, UNREADABLE, Token, beginnings, number_and_unit, tokens
+from placedsl.language.words import KEYWORDS
 
 _PUNCTUATION = frozenset("()[]{},:.")
 #: After these the name of something new stands.

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from placedsl.expressions import Sort
 from placedsl.language.layout import is_operand
-from placedsl.language.parsing import KEYWORDS, RESERVED, terminals
+from placedsl.language.parsing import terminals
 from placedsl.language.tokens import COMMENT, UNREADABLE, Token, beginnings, number_and_unit
+from placedsl.language.words import KEYWORDS, RESERVED
 from placedsl.server.analysis import STAND_IN
 from placedsl.server.blocks import ENTRIES, KINDS, PARAMETER_TYPES, VARIABLE_TYPES, WORDS
 from placedsl.server.built_in import built_in_constraints, schedules

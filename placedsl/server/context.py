@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from placedsl.expressions import Sort
 from placedsl.language.layout import begins_rule, opens_block
-from placedsl.language.parsing import KEYWORDS
 from placedsl.language.tokens import COMMENT, Token
+from placedsl.language.words import KEYWORDS
 from placedsl.server.words import Words
 
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 from placedsl.diagnostics import Source
 from placedsl.language import syntax
 from placedsl.language.formatting import word
-from placedsl.language.parsing import RESERVED
+from placedsl.language.words import RESERVED
 from placedsl.server.built_in import built_in_constraints, formulations, schedules_of
 from placedsl.server.reading import Place, place, read
 from placedsl.server.scopes import names

@@ -19,7 +19,8 @@ from placedsl import InputError, loads
 from placedsl.answer import Answer
 from placedsl.api import Spec
 from placedsl.diagnostics import Source
-from placedsl.language.parsing import RESERVED, _LineEnds, parse
+from placedsl.language.parsing import _LineEnds, parse
+from placedsl.language.words import RESERVED
 from placedsl.report.summary import print_answer
 from placedsl.resources import grammar_text, model_files
 

@@ -11,7 +11,7 @@ import pytest
 from pygments.token import Comment, Error, Keyword, Name, Number, Operator, Punctuation, String
 from spec_texts import ROOT, SPEC, specs
 
-from placedsl.language.parsing import KEYWORDS, RESERVED
+from placedsl.language.words import KEYWORDS, RESERVED
 from placedsl.report.pygments_lexer import PlaceLexer, coloured
 from placedsl.units import UnitError, parse_unit, unit_names
 

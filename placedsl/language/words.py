@@ -1,0 +1,16 @@
+"""The words of the language."""
+
+from __future__ import annotations
+
+KEYWORDS = (
+    "graph", "device", "link", "interconnect", "param", "set", "schedule", "minimize", "subject",
+    "solve", "formulation", "constraint", "define", "extend", "import", "var", "soft", "node", "provides", "tight",
+    "replace",
+)  # fmt: skip
+#: Those that begin a statement of a spec.
+STATEMENTS = KEYWORDS[:16]
+#: Words that cannot be names without quotes.
+RESERVED = frozenset((
+    *KEYWORDS, "forall", "exists", "if", "then", "else", "or", "and", "not", "on", "in", "sum", "count", "max", "min",
+    "mean", "by", "to", "from", "where", "union", "intersect", "except", "at",
+))  # fmt: skip
