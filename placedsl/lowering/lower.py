@@ -141,11 +141,11 @@ def assembled(blocks: list[RowBlock], columns: int) -> tuple[Integers, Integers,
     if not blocks:
         none, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
         return np.zeros(1, dtype=np.int64), none, floats, floats, floats, origin_start
-    row = np.concatenate([b.row + s for b, s in zip(blocks, origin_start, strict=False)])
-    column = np.concatenate([b.column for b in blocks])
-    coefficient = np.concatenate([b.coefficient for b in blocks])
-    row, column, coefficient = merged(row, column, coefficient, columns)
-    start = np.searchsorted(row, np.arange(int(origin_start[-1]) + 1))
+    entries = [merged(b.row, b.column, b.coefficient, columns) for b in blocks]
+    row = np.concatenate([e[0] + s for e, s in zip(entries, origin_start, strict=False)])
+    column = np.concatenate([e[1] for e in entries])
+    coefficient = np.concatenate([e[2] for e in entries])
+    start = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(np.bincount(row, minlength=int(origin_start[-1])))))
     low = np.concatenate([b.lower for b in blocks])
     high = np.concatenate([b.upper for b in blocks])
     return start, column, coefficient, low, high, origin_start

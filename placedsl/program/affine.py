@@ -101,14 +101,17 @@ def spread(start: Integers, counts: Integers) -> Integers:
 def merged(row: Integers, column: Integers, coefficient: Floats, columns: int) -> tuple[Integers, Integers, Floats]:
     """Triplets sorted by row and column, with repeated entries added up and zeros dropped."""
     key = row * np.int64(columns) + column
-    if (np.diff(key) > 0).all():
+    if (key[1:] > key[:-1]).all():
         filled = coefficient != 0.0
         return (row, column, coefficient) if filled.all() else (row[filled], column[filled], coefficient[filled])
-    known, back = np.unique(key, return_inverse=True)
-    total = np.bincount(back, weights=coefficient, minlength=len(known)).astype(np.float64)
-    # A sum that cancels but for rounding is zero.
-    largest = np.zeros(len(known))
-    np.maximum.at(largest, back, np.abs(coefficient))
-    kept = np.abs(total) > 1e-12 * largest
-    known, total = known[kept], total[kept]
-    return known // columns, known % columns, total
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    first = np.flatnonzero(np.concatenate((np.ones(1, dtype=bool), key[1:] != key[:-1])))
+    row, column, total = row[order], column[order], coefficient[order]
+    kept = total != 0.0
+    if len(first) < len(key):
+        # A sum that cancels but for rounding is zero.
+        largest = np.maximum.reduceat(np.abs(total), first)
+        row, column, total = row[first], column[first], np.add.reduceat(total, first)
+        kept = np.abs(total) > 1e-12 * largest
+    return (row, column, total) if kept.all() else (row[kept], column[kept], total[kept])

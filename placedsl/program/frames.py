@@ -75,9 +75,9 @@ class Columns:
         )
         self.impossible += [(origin, int(i)) for i in np.flatnonzero(false)]
         kept = filled & ((lower > -np.inf) | (upper < np.inf))
-        position = np.cumsum(kept) - 1
-        entries = kept[body.row]
-        self.rows.append(
-            RowBlock(origin.take(kept), position[body.row[entries]], body.column[entries], body.coefficient[entries],
-                     lower[kept], upper[kept], strict)
-        )  # fmt: skip
+        row, column, coefficient = body.row, body.column, body.coefficient
+        if not kept.all():
+            position, entries = np.cumsum(kept) - 1, kept[row]
+            row, column, coefficient = position[row[entries]], column[entries], coefficient[entries]
+            origin, lower, upper = origin.take(kept), lower[kept], upper[kept]
+        self.rows.append(RowBlock(origin, row, column, coefficient, lower, upper, strict))
