@@ -74,7 +74,7 @@ def test_pieces_are_maximal_and_their_graph_has_no_cycle(seed: int) -> None:
     quotient.add_nodes_from(range(len(sets)))
     assert all(a < b for a, b in quotient.edges)
     assert all(len({owners[v] for v in nodes}) == 1 for nodes in sets)
-    for a, b in [(a, b) for b in range(len(sets)) for a in range(b) if owners[sets[a][0]] == owners[sets[b][0]]]:
+    for a, b in [(i, j) for j in range(len(sets)) for i in range(j) if owners[sets[i][0]] == owners[sets[j][0]]]:
         merged = nx.contracted_nodes(quotient, a, b, self_loops=False)
         assert not nx.is_directed_acyclic_graph(merged), "two pieces could be one"
     if seed % 4 == 0:
