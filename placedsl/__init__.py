@@ -9,18 +9,18 @@ if TYPE_CHECKING:
     from placedsl.api import Spec, load, loads
     from placedsl.language.layout import formatted as format
     from placedsl.model import Model
-    from placedsl.results import Answer, Evaluation
+    from placedsl.results import Answer, Evaluation, Timeline
 
 __all__ = [
-    "Answer", "Diagnostic", "Evaluation", "InputError", "LimitError", "Model", "PlacedslError", "Spec", "UsageError",
-    "format", "load", "loads",
+    "Answer", "Diagnostic", "Evaluation", "InputError", "LimitError", "Model", "PlacedslError", "Spec", "Timeline",
+    "UsageError", "format", "load", "loads",
 ]  # fmt: skip
 
 #: What is imported when it is first used, by module and name: importing placedsl alone takes no time.
 _LATER = {
     "Answer": ("results", "Answer"), "Evaluation": ("results", "Evaluation"), "Model": ("model", "Model"),
-    "Spec": ("api", "Spec"), "format": ("language.layout", "formatted"), "load": ("api", "load"),
-    "loads": ("api", "loads"),
+    "Spec": ("api", "Spec"), "Timeline": ("results", "Timeline"),
+    "format": ("language.layout", "formatted"), "load": ("api", "load"), "loads": ("api", "loads"),
 }  # fmt: skip
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from placedsl.conflicts.conflict import Conflict
     from placedsl.incumbent import Progress
     from placedsl.report.explain import Explanation
-    from placedsl.results import Answer, Evaluation
+    from placedsl.results import Answer, Evaluation, Timeline
     from placedsl.sensitivity.why import Why
 
 
@@ -115,6 +115,24 @@ class Spec:
         places = positions(self.problem, placement) if isinstance(placement, Mapping) else list(placement)
         own = values(self.problem, variables or {})
         return shown_evaluation(self.problem, evaluate(self.problem, places, own))
+
+    def timeline(
+        self,
+        placement: Mapping[str, str] | Sequence[int],
+        samples: int = 100,
+        *,
+        schedule: str | None = None,
+        microbatches: int | None = None,
+    ) -> Timeline:
+        """The pipeline that a complete placement makes, run sample by sample; of an answer: ``answer.timeline``.
+
+        Whether the placement keeps to the constraints is for :meth:`evaluate` to say.
+        """
+        from placedsl.placement import positions
+        from placedsl.results import shown_timeline
+
+        places = positions(self.problem, placement) if isinstance(placement, Mapping) else list(placement)
+        return shown_timeline(self.problem, places, samples, schedule, microbatches)
 
     def check(self) -> None:
         """Ground the problem as solving would; InputError for what cannot be stated, as a product of two loads."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placedsl import answer as answers
 from placedsl.cost import verdict
+from placedsl.diagnostics import UsageError
 from placedsl.problem import Problem
+from placedsl.timeline import timeline as timelines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rich.console import Console
     from rich.text import Text
@@ -91,6 +94,15 @@ class Answer(answers.Answer):
             out.nodes[row["node"]].update(device=row["device"], time=row["time"])
         return out
 
+    def timeline(self, samples: int = 100, *, schedule: str | None = None, microbatches: int | None = None) -> Timeline:
+        """The pipeline that the placement makes, run sample by sample; docs/timelines.md has schedules and measures.
+
+        UsageError without a placement, and for a schedule that does not fit.
+        """
+        if self.placement is None:
+            raise UsageError("there is no placement, and so no timeline")
+        return shown_timeline(self.problem, self.placement, samples, schedule, microbatches)
+
     def __repr__(self) -> str:
         from placedsl.report.notebook import told
 
@@ -106,6 +118,48 @@ class Answer(answers.Answer):
         from placedsl.report.notebook import answer_html
 
         return answer_html(self)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Timeline(timelines.Timeline):
+    """A timeline that can be shown, drawn and written as a trace."""
+
+    def draw(self, path: str | Path) -> None:
+        """Write it as a Gantt chart; the ending of the file's name (svg, png, pdf, html) says which kind."""
+        from placedsl.report.gantt import draw
+
+        draw(self, Path(path))
+
+    def trace(self) -> str:
+        """The trace in Chrome's trace event format, a JSON text that Perfetto reads."""
+        from placedsl.report.trace import trace
+
+        return trace(self)
+
+    def __repr__(self) -> str:
+        from placedsl.report.timeline_text import measures
+
+        return f"<Timeline {'; '.join(line.strip() for line in measures(self))}>"
+
+    def __rich__(self) -> Text:
+        from placedsl.report.timeline_text import print_timeline
+
+        return _printed(lambda console: print_timeline(self, console))
+
+    def _repr_html_(self) -> str:
+        from importlib.util import find_spec
+
+        from placedsl.report.gantt import element
+
+        return element(self, drawn=find_spec("matplotlib") is not None)
+
+
+def shown_timeline(
+    problem: Problem, placement: Sequence[int], samples: int, schedule: str | None, microbatches: int | None
+) -> Timeline:
+    """The timeline of a placement, able to show itself."""
+    found = timelines.simulate(problem, placement, samples=samples, schedule=schedule, microbatches=microbatches)
+    return Timeline(**{f.name: getattr(found, f.name) for f in fields(found)})
 
 
 def shown_evaluation(problem: Problem, found: verdict.Evaluation) -> Evaluation:

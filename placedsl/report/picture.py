@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib.util
 import io
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from placedsl.answer import Answer
 from placedsl.diagnostics import PlacedslError, UsageError
 from placedsl.graph.order import topological
+from placedsl.problem import Problem
 from placedsl.units import show
 
 #: One text gives one file, byte for byte; texts stay texts, and a dollar sign starts no formula.
@@ -37,13 +39,18 @@ def draw(answer: Answer, path: Path) -> None:
 
     Raises UsageError when there is nothing to draw, or as :func:`check` does.
     """
+    save(lambda: _figure(answer), path)
+
+
+def save(make: Callable[[], Any], path: Path) -> None:
+    """Write the matplotlib Figure that ``make`` gives, whole or not at all; UsageError as :func:`check`."""
     check(path)
     import matplotlib as mpl
 
     metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
     partial = path.with_name(f".{path.stem}.partial{path.suffix}")
     with mpl.rc_context(_SETTINGS):
-        drawn = _figure(answer)
+        drawn = make()
         try:
             drawn.savefig(partial, metadata=metadata)
             partial.replace(path)
@@ -54,13 +61,25 @@ def draw(answer: Answer, path: Path) -> None:
 
 def svg(answer: Answer) -> str:
     """The picture as an ``<svg>`` element, to stand within a page; UsageError when there is nothing to draw."""
+    return element(lambda: _figure(answer))
+
+
+def element(make: Callable[[], Any]) -> str:
+    """The matplotlib Figure that ``make`` gives as an ``<svg>`` element."""
     import matplotlib as mpl
 
     paper = io.StringIO()
     with mpl.rc_context(_SETTINGS):
-        _figure(answer).savefig(paper, format="svg", metadata={"Date": None})
+        make().savefig(paper, format="svg", metadata={"Date": None})
     text = paper.getvalue()
     return text[text.index("<svg") :]
+
+
+def unit_for(longest: float, problem: Problem) -> tuple[str, float]:
+    """The unit of time in which this length is a readable number, and how many of the problem's units it is."""
+    if not problem.graph.time_in_seconds:
+        return "the workload's unit", 1.0
+    return next(((unit, scale) for unit, scale in _UNITS if longest >= scale), _UNITS[-1])
 
 
 def _figure(answer: Answer) -> Any:
@@ -76,9 +95,7 @@ def _figure(answer: Answer) -> Any:
     if order is None:
         raise PlacedslError("internal error: the graph has a cycle")
     longest = max(evaluation.loads)
-    unit, scale = "the workload's unit", 1.0
-    if problem.graph.time_in_seconds:
-        unit, scale = next(((u, s) for u, s in _UNITS if longest >= s), _UNITS[-1])
+    unit, scale = unit_for(longest, problem)
     figure = Figure(figsize=(9.0, 0.55 * len(devices) + 1.3), layout="constrained")
     axes = figure.add_subplot()
     colours = mpl.colormaps["viridis"]

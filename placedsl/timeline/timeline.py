@@ -88,11 +88,7 @@ def simulate(
     batch of gpipe (None: four for each device that is used).  UsageError for what cannot be asked for, InputError for
     a placement that cannot be run and for a forward part that reads from the backward part.
     """
-    schedule = _schedule(problem, schedule)
-    if samples < 1 or (microbatches is not None and microbatches < 1):
-        raise UsageError(f"'{'samples' if samples < 1 else 'microbatches'}' is a whole number from 1 on")
-    if microbatches is not None and schedule != "gpipe":
-        raise UsageError(f"'microbatches' is for schedule gpipe; this one is {schedule}")
+    schedule = asked(problem, samples, schedule, microbatches)
     _check(problem, placement)
     pieces = pieces_of(problem, placement, passes=schedule != "pipelined")
     arcs = arcs_of(problem, pieces)
@@ -105,15 +101,21 @@ def simulate(
     return _measured(problem, schedule, batch, run, costs)
 
 
-def _schedule(problem: Problem, asked: str | None) -> str:
+def asked(problem: Problem, samples: int, schedule: str | None, microbatches: int | None) -> str:
+    """The schedule that :func:`simulate` will take; UsageError for what cannot be asked of this problem."""
     training = bool(problem.graph.backward.any())
-    if asked is None:
-        return "pipelined" if not training else "gpipe" if problem.schedule == "gpipe" else "1f1b"
-    if asked not in SCHEDULES:
-        raise UsageError(f"there is no schedule '{asked}': {nearest(asked, SCHEDULES)}")
-    if asked.startswith("1f1b") and not training:
-        raise UsageError(f"schedule {asked} is for training, and the graph has no backward part: 'pipelined' fits")
-    return asked
+    if schedule is None:
+        schedule = "pipelined" if not training else "gpipe" if problem.schedule == "gpipe" else "1f1b"
+    if schedule not in SCHEDULES:
+        raise UsageError(f"there is no schedule '{schedule}': {nearest(schedule, SCHEDULES)}")
+    if schedule.startswith("1f1b") and not training:
+        raise UsageError(f"schedule {schedule} is for training, and the graph has no backward part: 'pipelined' fits")
+    for name, number in (("samples", samples), ("microbatches", microbatches)):
+        if number is not None and (number != int(number) or number < 1):
+            raise UsageError(f"'{name}' is a whole number from 1 on, not {number}")
+    if microbatches is not None and schedule != "gpipe":
+        raise UsageError(f"'microbatches' is for schedule gpipe; this one is {schedule}")
+    return schedule
 
 
 def _check(problem: Problem, placement: Sequence[int]) -> None:

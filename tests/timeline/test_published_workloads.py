@@ -22,7 +22,9 @@ INPUTS = Path("dnn-partitioning/throughput-inputs")
 
 
 def problem_of(file: Path, folder: Path) -> Problem:
-    return placedsl.loads(spec_of_workload(read(file, "dnn-partitioning"), file, folder, contiguous=True), folder).problem
+    return placedsl.loads(
+        spec_of_workload(read(file, "dnn-partitioning"), file, folder, contiguous=True), folder
+    ).problem
 
 
 def anyhow(problem: Problem, seed: int) -> list[int]:
