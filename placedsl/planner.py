@@ -158,6 +158,8 @@ class _Run:
         self.best.bound(found.bound if found.bound < np.inf else -np.inf)
         self.relaxed = found.placement
         beyond, goal = contiguous.left_out(self.problem), self.problem.objectives[0]
+        if len(self.problem.objectives) > 1 and not found.fewest and not any(b.startswith("then ") for b in beyond):
+            beyond.append(f"then {self.problem.objectives[1].name}")
         if found.complete and found.placement is None:
             return "infeasible", "no contiguous split satisfies the memory limits and what the devices support"
         if found.complete and accepted and not any(b.startswith("then ") for b in beyond):
@@ -200,8 +202,6 @@ class _Run:
         limit = self.left
         seconds = 10.0 if limit is None else min(10.0, limit / 4)
         found = contiguous.solve(self.problem, deadline=time.monotonic() + seconds, most=100_000)
-        if found.placement is None:
-            found = contiguous.sliced(self.problem)
         if found.placement is None:
             return
         accepted = self.best.offer(found.placement)

@@ -87,8 +87,7 @@ def test_further_objectives() -> None:
 
 
 def test_too_many_ideals(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placedsl.algorithms.contiguous.MOST_IDEALS", 2)
-    monkeypatch.setattr("placedsl.algorithms.contiguous.MOST_ENTRIES", 20)
+    monkeypatch.setattr("placedsl.algorithms.ideal_dp.MOST_IDEALS", 2)
     answer = answer_of(CONTIGUOUS)
     assert answer.method == "program"
     assert answer.termination == "optimal"

@@ -1,0 +1,136 @@
+"""What a stage of a pipeline costs: a set of units on one device, as sums over units and over cut edges.
+
+A *meter* is a quantity of a stage that is the sum of a number a unit and, for each edge (a tensor with all units that
+touch it), of what is paid where the stage reads the edge without making it, or makes it without holding all readers.
+The first meters are loads and what is minimised is the largest of them; all have limits, a number a device class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from placedsl.graph.contraction import Quotient
+from placedsl.graph.graph import Booleans, Floats, Integers
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceClasses:
+    """Device classes: how many devices each has, the memory of one (inf: no limit), and their positions."""
+
+    counts: tuple[int, ...]
+    memory: tuple[float, ...]
+    devices: tuple[Integers, ...]
+
+    @property
+    def total(self) -> int:
+        """How many devices there are."""
+        return sum(self.counts)
+
+    @property
+    def states(self) -> int:
+        """In how many ways devices can have been used."""
+        return int(np.prod([c + 1 for c in self.counts], dtype=float))
+
+
+def device_classes(kinds: Integers, memory: Floats) -> DeviceClasses:
+    """Device classes from a class number and a memory limit a device."""
+    members = tuple(np.flatnonzero(kinds == k) for k in range(int(kinds.max(initial=-1)) + 1))
+    return DeviceClasses(tuple(len(m) for m in members), tuple(float(memory[m[0]]) for m in members), members)
+
+
+@dataclass(frozen=True, eq=False)
+class Stages:
+    """u units, e edges, c device classes, m meters of which the first ``loads`` are loads.
+
+    ``classes``    the device classes
+    ``before``, ``after``   pairs of units along which the pipeline goes forward
+    ``work``       c x u time of the unit alone (inf: not supported), part of the loads
+    ``memory``     u what a unit occupies
+    ``touch_start``, ``touched``, ``role``   unit i touches edges ``touched[touch_start[i]:touch_start[i+1]]``;
+                   role 1 where the unit makes the tensor, 2 where it reads it
+    ``readers``    e how many units read it
+    ``unit_meter`` m x c x u;  ``read_meter``, ``make_meter``  m x c x e
+    ``limit``      m x c the largest value of a meter (inf: none); for loads an upper bound on top of the search's own
+    """
+
+    classes: DeviceClasses
+    before: Integers
+    after: Integers
+    work: Floats
+    touch_start: Integers
+    touched: np.ndarray
+    role: np.ndarray
+    readers: np.ndarray
+    unit_meter: Floats
+    read_meter: Floats
+    make_meter: Floats
+    limit: Floats
+    loads: int
+    memory: Floats
+
+    @property
+    def units(self) -> int:
+        """How many units there are."""
+        return len(self.memory)
+
+    @property
+    def supported(self) -> Booleans:
+        """c x u: whether the class runs the unit."""
+        return np.isfinite(self.work)
+
+    @property
+    def least(self) -> Floats:
+        """u: the time of a unit on the class that is quickest at it."""
+        out: Floats = self.work.min(axis=0)
+        return out
+
+    def load(self, own: Integers, kind: int) -> float:
+        """The largest load of a stage, from its units alone."""
+        chosen = np.zeros(self.units, dtype=bool)
+        chosen[own] = True
+        touching = np.repeat(chosen, np.diff(self.touch_start))
+        code = np.bincount(self.touched[touching], weights=self.role[touching], minlength=len(self.readers))
+        inside = code.astype(np.int64)
+        made, read = (inside & 1).astype(bool), inside >> 1
+        reading = self.unit_meter[: self.loads, kind, own].sum(axis=1)
+        reading += self.make_meter[: self.loads, kind][:, made & (read < self.readers)].sum(axis=1)
+        reading += self.read_meter[: self.loads, kind][:, ~made & (read > 0)].sum(axis=1)
+        return float(reading.max())
+
+
+def after_computation(quotient: Quotient, classes: DeviceClasses) -> Stages:
+    """The load of section 3 of Tarnawski et al. 2020: transfers in, computation, transfers out, one after another."""
+    edges = _Edges(quotient)
+    supported = np.isfinite(quotient.work)
+    work = np.where(supported, quotient.work, 0.0)
+    nothing = np.zeros_like(edges.transfer)
+    return Stages(
+        classes=classes, before=quotient.before, after=quotient.after, work=quotient.work,
+        memory=quotient.memory,
+        touch_start=edges.touch_start, touched=edges.touched, role=edges.role, readers=edges.readers,
+        unit_meter=np.stack((work, np.broadcast_to(quotient.memory, work.shape))),
+        read_meter=np.stack((edges.transfer, nothing)),
+        make_meter=np.stack((edges.transfer, nothing)),
+        limit=np.array([[np.inf] * len(classes.counts), classes.memory]),
+        loads=1,
+    )  # fmt: skip
+
+
+class _Edges:
+    """The tensors of a quotient that cost something somewhere, by the units that touch them."""
+
+    def __init__(self, quotient: Quotient) -> None:
+        pins = np.diff(quotient.pin_start)
+        kept = (quotient.transfer > 0.0).any(axis=0) & (pins > 1)
+        edge = np.repeat(np.cumsum(kept) - 1, pins)
+        chosen = np.repeat(kept, pins)
+        role = np.full(len(quotient.pin_unit), 2, dtype=np.int32)
+        role[quotient.pin_start[:-1]] = 1
+        order = np.argsort(quotient.pin_unit[chosen], kind="stable")
+        self.touch_start = np.searchsorted(quotient.pin_unit[chosen][order], np.arange(quotient.units + 1))
+        self.touched = edge[chosen][order].astype(np.int32)
+        self.role = role[chosen][order]
+        self.readers = (pins[kept] - 1).astype(np.int32)
+        self.transfer = np.ascontiguousarray(quotient.transfer[:, kept])
