@@ -195,7 +195,7 @@ class _Run:
     def pipeline_helps(self) -> bool:
         """A contiguous placement is worth having as a start."""
         problem = self.problem
-        return problem.schedule in ("pipedream", "gpipe") and not problem.variables and not problem.own_formulations
+        return not problem.variables and not problem.own_formulations
 
     def start_by_slicing(self) -> None:
         """A first placement from the best contiguous split (contiguity is only more than is asked for)."""

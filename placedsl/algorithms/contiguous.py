@@ -15,7 +15,14 @@ from placedsl.algorithms import ideal_dp
 from placedsl.algorithms.chains import chains
 from placedsl.algorithms.ideals import count
 from placedsl.algorithms.simple_bound import simple_bound
-from placedsl.algorithms.stages import DeviceClasses, after_computation, device_classes
+from placedsl.algorithms.stages import (
+    DeviceClasses,
+    Stages,
+    after_computation,
+    beside_computation,
+    both_ways,
+    device_classes,
+)
 from placedsl.expressions import Provided
 from placedsl.graph.contraction import Quotient, contract
 from placedsl.graph.graph import Integers
@@ -23,6 +30,17 @@ from placedsl.problem import Problem
 
 #: More ideals than this are not counted.
 MOST_COUNTED = 1_000_000_000
+
+
+#: What a stage costs under each schedule.
+_STAGES: dict[str, Callable[[Quotient, DeviceClasses], Stages]] = {
+    "pipedream": after_computation, "overlapped": beside_computation, "duplex": both_ways,
+}  # fmt: skip
+
+
+def _stages(problem: Problem, quotient: Quotient, classes: DeviceClasses) -> Stages:
+    # Under a schedule that is not known here the sum of work and transfers still makes good starts.
+    return _STAGES.get(problem.schedule, after_computation)(quotient, classes)
 
 
 @dataclass(frozen=True)
@@ -63,8 +81,8 @@ def structure(problem: Problem) -> list[str]:
     goal = problem.objectives[0].body
     if not (isinstance(goal, Provided) and goal.name == "time_per_sample"):
         against.append(f"it minimises time_per_sample, not {problem.objectives[0].name}")
-    if problem.schedule != "pipedream":
-        against.append(f"it knows schedule pipedream, not {problem.schedule}")
+    if problem.schedule not in _STAGES:
+        against.append(f"it knows schedules {', '.join(_STAGES)}, not {problem.schedule}")
     if problem.own_formulations:
         against.append("it does not look at formulations, and the spec has its own")
     if problem.rule("contiguous") is None:
@@ -123,7 +141,7 @@ def pipeline_of(problem: Problem) -> tuple[Quotient, DeviceClasses]:
 def sliced(problem: Problem) -> Found:
     """The best cut of a few topological orders into contiguous pieces: quick, and good as a start."""
     quotient, classes = pipeline_of(problem)
-    found = ideal_dp.sliced(after_computation(quotient, classes))
+    found = ideal_dp.sliced(_stages(problem, quotient, classes))
     placement = None if found.device is None else found.device[quotient.unit_of_node]
     return Found(placement, found.value, simple_bound(problem), False)
 
@@ -149,7 +167,7 @@ def solve(
 
     stored = most_stored(classes, most)
     limits = ideal_dp.Limits(deadline, stop, stored)
-    found = ideal_dp.best_pipeline(after_computation(quotient, classes), limits, at_least=bound, progress=begun)
+    found = ideal_dp.best_pipeline(_stages(problem, quotient, classes), limits, at_least=bound, progress=begun)
     placement = None if found.device is None else found.device[quotient.unit_of_node]
     message = f"more than {stored:,} ideals, the sets that the search is over, matter here" if found.too_many else ""
     return Found(

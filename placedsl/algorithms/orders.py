@@ -16,7 +16,7 @@ _LEAST_CUT, _LAST_READY, _FIRST_READY = range(3)
 
 def orders(stages: Stages) -> Iterator[Integers]:
     """Six orders: forward and from the end, by least growth of the cut, depth first, and breadth first."""
-    cost = stages.read_meter[0].max(axis=0, initial=0.0)
+    cost = stages.read_meter.max(axis=(0, 1), initial=0.0)
     touching = stages.touch_start, stages.touched, stages.role
     for ahead in (True, False):
         first, second = (stages.before, stages.after) if ahead else (stages.after, stages.before)

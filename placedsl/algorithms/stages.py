@@ -7,10 +7,12 @@ The first meters are loads and what is minimised is the largest of them; all hav
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from placedsl.algorithms.chains import by_key
 from placedsl.graph.contraction import Quotient
 from placedsl.graph.graph import Booleans, Floats, Integers
 
@@ -102,35 +104,64 @@ class Stages:
 
 def after_computation(quotient: Quotient, classes: DeviceClasses) -> Stages:
     """The load of section 3 of Tarnawski et al. 2020: transfers in, computation, transfers out, one after another."""
-    edges = _Edges(quotient)
-    supported = np.isfinite(quotient.work)
-    work = np.where(supported, quotient.work, 0.0)
+    edges = Edges.of(quotient)
+    return _of_rows(quotient, classes, edges, [(1.0, edges.transfer, edges.transfer)])
+
+
+def beside_computation(quotient: Quotient, classes: DeviceClasses) -> Stages:
+    """Appendix C.1: computation on one side, all transfers on the other; the longer of the two."""
+    edges = Edges.of(quotient)
+    return _of_rows(quotient, classes, edges, [(1.0, None, None), (0.0, edges.transfer, edges.transfer)])
+
+
+def both_ways(quotient: Quotient, classes: DeviceClasses) -> Stages:
+    """Appendix C.1, full duplex: computation, transfers in, transfers out; the longest of the three."""
+    edges = Edges.of(quotient)
+    rows = [(1.0, None, None), (0.0, edges.transfer, None), (0.0, None, edges.transfer)]
+    return _of_rows(quotient, classes, edges, rows)
+
+
+def _of_rows(
+    quotient: Quotient,
+    classes: DeviceClasses,
+    edges: Edges,
+    rows: Sequence[tuple[float, Floats | None, Floats | None]],
+) -> Stages:
+    """Stages whose loads are rows of (share of the work, what reading costs, what making costs), and memory."""
+    work = np.where(np.isfinite(quotient.work), quotient.work, 0.0)
     nothing = np.zeros_like(edges.transfer)
     return Stages(
-        classes=classes, before=quotient.before, after=quotient.after, work=quotient.work,
-        memory=quotient.memory,
+        classes=classes, before=quotient.before, after=quotient.after, work=quotient.work, memory=quotient.memory,
         touch_start=edges.touch_start, touched=edges.touched, role=edges.role, readers=edges.readers,
-        unit_meter=np.stack((work, np.broadcast_to(quotient.memory, work.shape))),
-        read_meter=np.stack((edges.transfer, nothing)),
-        make_meter=np.stack((edges.transfer, nothing)),
-        limit=np.array([[np.inf] * len(classes.counts), classes.memory]),
-        loads=1,
+        unit_meter=np.stack([*(share * work for share, _, _ in rows), np.broadcast_to(quotient.memory, work.shape)]),
+        read_meter=np.stack([*(nothing if read is None else read for _, read, _ in rows), nothing]),
+        make_meter=np.stack([*(nothing if make is None else make for _, _, make in rows), nothing]),
+        limit=np.array([*([np.inf] * len(classes.counts) for _ in rows), classes.memory]),
+        loads=len(rows),
     )  # fmt: skip
 
 
-class _Edges:
-    """The tensors of a quotient that cost something somewhere, by the units that touch them."""
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """Tensors by the units that touch them: see :class:`Stages`.  ``transfer`` is c x e."""
 
-    def __init__(self, quotient: Quotient) -> None:
+    touch_start: Integers
+    touched: np.ndarray
+    role: np.ndarray
+    readers: np.ndarray
+    transfer: Floats
+
+    @classmethod
+    def of(cls, quotient: Quotient) -> Edges:
+        """The tensors of a quotient that cost something somewhere."""
         pins = np.diff(quotient.pin_start)
         kept = (quotient.transfer > 0.0).any(axis=0) & (pins > 1)
         edge = np.repeat(np.cumsum(kept) - 1, pins)
         chosen = np.repeat(kept, pins)
         role = np.full(len(quotient.pin_unit), 2, dtype=np.int32)
         role[quotient.pin_start[:-1]] = 1
-        order = np.argsort(quotient.pin_unit[chosen], kind="stable")
-        self.touch_start = np.searchsorted(quotient.pin_unit[chosen][order], np.arange(quotient.units + 1))
-        self.touched = edge[chosen][order].astype(np.int32)
-        self.role = role[chosen][order]
-        self.readers = (pins[kept] - 1).astype(np.int32)
-        self.transfer = np.ascontiguousarray(quotient.transfer[:, kept])
+        start, entry = by_key(quotient.units, quotient.pin_unit[chosen], np.flatnonzero(chosen))
+        return cls(
+            start, edge[entry].astype(np.int32), role[entry], (pins[kept] - 1).astype(np.int32),
+            np.ascontiguousarray(quotient.transfer[:, kept]),
+        )  # fmt: skip

@@ -12,7 +12,7 @@ from placedsl.language.imports import first_at
 from placedsl.problem import Settings
 from placedsl.units import NUMBER, TIME
 
-SCHEDULES = ("pipedream", "gpipe")
+SCHEDULES = ("pipedream", "gpipe", "overlapped", "duplex")
 
 
 def schedule(checker: Checker, statements: Sequence[syntax.Schedule]) -> str:

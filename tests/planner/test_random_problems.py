@@ -55,7 +55,8 @@ def test_problems_are_of_every_kind() -> None:
 
     texts = [random_spec(seed) for seed in range(PROBLEMS)]
     for word, least in (
-        ("backward = true", 100), ("custom0", 100), ("schedule gpipe", 10), ("contiguous", 100), ("convex", 50),
+        ("backward = true", 100), ("custom0", 100), ("schedule gpipe", 10), ("overlapped", 50), ("duplex", 50),
+        ("contiguous", 100), ("convex", 50),
         ("cpu[2]", 50), ("cpu[0]", 50), ("tpu", 20), ("memory = 3 MiB }\n", 50),
     ):  # fmt: skip
         assert sum(word in text for text in texts) >= least, word
