@@ -65,7 +65,7 @@ def filled(
     load, held = np.zeros(len(capacity)), np.zeros(len(capacity))
     unused = [*np.flatnonzero(accelerators).tolist(), *np.flatnonzero(~accelerators).tolist()]
     hosts = np.flatnonzero(~accelerators).tolist()
-    anywhere: Booleans = np.isfinite(quotient.work[accelerators]).any(axis=0)
+    anywhere = np.isfinite(quotient.work[accelerators].min(axis=0, initial=np.inf))
     current = -1
 
     def takes(d: int, u: int) -> bool:
