@@ -19,6 +19,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from throughput import INPUTS, PUBLISHED, WORKLOADS, expert, published
+
 import placedsl
 from placedsl import placement as placements
 from placedsl.algorithms import registry
@@ -26,7 +28,6 @@ from placedsl.answer import Answer
 from placedsl.api import Spec
 from placedsl.export.spec import spec_of_workload
 from placedsl.graph.readers import load, read
-from throughput import INPUTS, PUBLISHED, WORKLOADS, expert, published
 
 LAYERS = WORKLOADS.parent / "published" / "layer-contraction.csv"
 #: Column of the published table by method.

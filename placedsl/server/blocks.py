@@ -51,7 +51,7 @@ ENTRIES: Mapping[str, Mapping[str, EntryKind]] = {
         "workers": EntryKind("threads that the solver may use", NUMBER),
         "seed": EntryKind("seed of whatever is random", NUMBER),
         "solver": EntryKind("auto, cp-sat, highs, pyomo, mip or cvxpy", None),
-        "method": EntryKind("auto, dp or program", None),
+        "method": EntryKind("auto, dp, program, or another that placedsl methods lists", None),
     },
 }
 #: The names of the syntax nodes that have such blocks.
