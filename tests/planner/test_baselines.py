@@ -148,12 +148,21 @@ def test_greedy_takes_no_device_up_again_where_the_pieces_are_contiguous() -> No
 # local search
 
 
+def without_rules_of_its_own(seed: int, *, contiguous: bool) -> str:
+    """A random spec of the throughput of a pipeline, with what is built in: contiguous pieces, or any."""
+    lines = random_spec(seed).splitlines()
+    dropped = ("custom", "convex", "contiguous", "schedule", "subject to")
+    kept = [line for line in lines if not line.strip().startswith(dropped)]
+    at = kept.index("minimize time_per_sample") + 1
+    rules = kept[at:] + (["    contiguous"] if contiguous else [])
+    return "\n".join([*kept[:at], *(["subject to"] if rules else []), *rules]) + "\n"
+
+
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(80))
 def test_no_single_reassignment_helps_what_the_local_search_found(seed: int) -> None:
-    problem = placedsl.loads(random_spec(seed)).problem
-    if reassignment.fits(problem):
-        pytest.skip("the spec asks for more than the local search looks at")
+    problem = placedsl.loads(without_rules_of_its_own(seed, contiguous=False)).problem
+    assert reassignment.fits(problem) == []
     if brute_force.best(problem) is None:
         pytest.skip("nothing is feasible")
     placed, bound = reassignment.solve(problem, Budget(seed=seed), lambda *_: False)
@@ -189,12 +198,10 @@ def test_the_local_search_says_what_it_does_not_know() -> None:
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(120))
 def test_pipedream_finds_the_best_cut_of_its_path(seed: int) -> None:
-    problem = placedsl.loads(random_spec(seed)).problem
-    if pipedream.fits(problem) or problem.rule("contiguous") is None:
-        pytest.skip("the spec is no throughput of a contiguous pipeline")
-    path = pipedream.as_path(problem)
-    least = brute_force.best(path)
-    answer = placedsl.loads(random_spec(seed)).solve(method="pipedream")
+    spec = placedsl.loads(without_rules_of_its_own(seed, contiguous=True))
+    assert pipedream.fits(spec.problem) == []
+    least = brute_force.best(pipedream.as_path(spec.problem))
+    answer = spec.solve(method="pipedream")
     assert (answer.placement is None) == (least is None)
     if least is not None:
         assert answer.value == pytest.approx(least[0], rel=1e-9)
