@@ -20,7 +20,7 @@ from placedsl.problem import Problem
 
 STARTS = 10
 #: So many moves are made between two looks at the clock.
-MOVES = 100
+MOVES = 20
 
 
 def fits(problem: Problem) -> Sequence[str]:
