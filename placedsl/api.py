@@ -46,8 +46,8 @@ class Spec:
     ) -> Answer:
         """Find a placement; what is None is as the spec's ``solve`` block says, else the default.
 
-        ``solver`` auto, cp-sat, highs, pyomo (or pyomo:NAME), mip, cvxpy; ``method`` auto, dp, program; of either also
-        what plug-ins bring;
+        ``solver`` auto, cp-sat, highs, pyomo (or pyomo:NAME), mip, cvxpy; ``method`` auto, dp, program, or
+        another that docs/methods.md tells of; of either also what plug-ins bring;
         ``time_limit`` seconds; ``gap`` relative; ``progress`` hears (value, bound, seconds).
         """
         from placedsl.planner import solve

@@ -27,7 +27,7 @@ def cli() -> None:
 
 for _command in (
     solving.solve, solving.conflict, solving.check, solving.explain, writing.emit, solving.evaluate, writing.import_,
-    listing.solvers, listing.plugins_, editing.fmt, editing.lsp,
+    listing.solvers, listing.methods, listing.plugins_, editing.fmt, editing.lsp,
 ):  # fmt: skip
     cli.add_command(_command)
 
