@@ -13,6 +13,7 @@ import numpy as np
 
 from placedsl.algorithms import ideal_dp
 from placedsl.algorithms.chains import chains
+from placedsl.algorithms.gpipe import best_sum
 from placedsl.algorithms.ideals import count
 from placedsl.algorithms.simple_bound import simple_bound
 from placedsl.algorithms.stages import (
@@ -39,7 +40,7 @@ _STAGES: dict[str, Callable[[Quotient, DeviceClasses], Stages]] = {
 
 
 def _stages(problem: Problem, quotient: Quotient, classes: DeviceClasses) -> Stages:
-    # Under a schedule that is not known here the sum of work and transfers still makes good starts.
+    # Under gpipe the sum of both passes still makes good starts.
     return _STAGES.get(problem.schedule, after_computation)(quotient, classes)
 
 
@@ -81,8 +82,8 @@ def structure(problem: Problem) -> list[str]:
     goal = problem.objectives[0].body
     if not (isinstance(goal, Provided) and goal.name == "time_per_sample"):
         against.append(f"it minimises time_per_sample, not {problem.objectives[0].name}")
-    if problem.schedule not in _STAGES:
-        against.append(f"it knows schedules {', '.join(_STAGES)}, not {problem.schedule}")
+    if problem.schedule not in (*_STAGES, "gpipe"):
+        against.append(f"it does not know schedule {problem.schedule}")
     if problem.own_formulations:
         against.append("it does not look at formulations, and the spec has its own")
     if problem.rule("contiguous") is None:
@@ -167,7 +168,10 @@ def solve(
 
     stored = most_stored(classes, most)
     limits = ideal_dp.Limits(deadline, stop, stored)
-    found = ideal_dp.best_pipeline(_stages(problem, quotient, classes), limits, at_least=bound, progress=begun)
+    if problem.schedule == "gpipe":
+        found = best_sum(problem, quotient, classes, limits, begun)
+    else:
+        found = ideal_dp.best_pipeline(_stages(problem, quotient, classes), limits, at_least=bound, progress=begun)
     placement = None if found.device is None else found.device[quotient.unit_of_node]
     message = f"more than {stored:,} ideals, the sets that the search is over, matter here" if found.too_many else ""
     return Found(

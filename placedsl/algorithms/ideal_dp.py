@@ -73,16 +73,19 @@ def best_pipeline(
     limits: Limits | None = None,
     *,
     at_least: float = 0.0,
+    at_most: float = np.inf,
+    fewest: bool = True,
     progress: Callable[[Integers, float], None] | None = None,
 ) -> Found:
-    """The pipeline with the least largest load; of equally good ones one with the fewest devices.
+    """The pipeline with the least largest load; where ``fewest``, of equally good ones one with the fewest devices.
 
-    ``at_least``: a proven bound, at which the search may end.  ``progress`` hears of the first pipeline.
+    ``at_least``: a proven bound, at which the search may end; only loads below ``at_most`` are of interest.
+    ``progress`` hears of the first pipeline.
     """
     limits = limits or Limits()
     if not np.isfinite(stages.least).all():
         return Found(np.inf, None, True)
-    start = sliced(stages, limits)
+    start = sliced(stages, limits, at_most)
     if start.device is not None and progress is not None:
         progress(start.device, start.value)
     if limits.passed:
@@ -91,16 +94,16 @@ def best_pipeline(
     settled = start.value <= at_least * (1.0 + _SAME)
     if cover is None:
         return Found(start.value, start.device, settled, too_many=True)
-    search = _Search(stages, cover, limits, start)
-    search.run()
+    search = _Search(stages, cover, limits, start, at_most)
+    search.run(fewest)
     found = search.found()
     return found if found.complete or not settled else replace(found, complete=True)
 
 
-def sliced(stages: Stages, limits: Limits | None = None) -> Found:
-    """The best cut of a few topological orders into stages; it proves nothing."""
+def sliced(stages: Stages, limits: Limits | None = None, at_most: float = np.inf) -> Found:
+    """The best cut of a few topological orders into stages that is below ``at_most``; it proves nothing."""
     limits = limits or Limits()
-    value, device = np.inf, None
+    value, device = at_most, None
     if not np.isfinite(stages.least).all() or stages.classes.states * (stages.units + 1) > MOST_ENTRIES:
         return Found(value, device, False)
     for order in orders(stages):
@@ -114,7 +117,7 @@ def sliced(stages: Stages, limits: Limits | None = None) -> Found:
                 break
         if limits.passed:
             break
-    return Found(value, device, False)
+    return Found(np.inf if device is None else value, device, False)
 
 
 def _ladder(stages: Stages, known: float) -> list[float]:
@@ -128,14 +131,14 @@ def _ladder(stages: Stages, known: float) -> list[float]:
 class _Search:
     """From a first pipeline to the best one."""
 
-    def __init__(self, stages: Stages, cover: Chains, limits: Limits, best: Found) -> None:
+    def __init__(self, stages: Stages, cover: Chains, limits: Limits, best: Found, at_most: float) -> None:
         self.stages, self.cover, self.limits = stages, cover, limits
-        self.value, self.device = best.value, best.device
+        self.value, self.device = min(best.value, at_most), best.device
         self.complete = self.least_devices = self.too_many = False
         self.met = self.stored = 0
         self.pairs = (0, 0, 0)
 
-    def run(self) -> None:
+    def run(self, fewest: bool) -> None:
         """Is there anything better?  Then how good is the best?  And with how few devices?"""
         before = self.value
         table = self.table()
@@ -148,7 +151,7 @@ class _Search:
         if self.value < before and not self.tried(table, self.value * (1.0 - _SAME), exact=True):
             return
         self.complete = True
-        self.least_devices = self.device is None or self.fewest(table, self.value, self.device)
+        self.least_devices = self.device is None or (fewest and self.fewest(table, self.value, self.device))
 
     def table(self) -> _Table | None:
         """The ideals that matter now; None when there are too many, or no time."""
@@ -187,8 +190,9 @@ class _Search:
 
     def found(self) -> Found:
         """What there is."""
+        value = np.inf if self.device is None else self.value
         return Found(
-            self.value, self.device, self.complete, self.least_devices, self.too_many, self.met, self.stored, self.pairs
+            value, self.device, self.complete, self.least_devices, self.too_many, self.met, self.stored, self.pairs
         )
 
 
@@ -221,13 +225,13 @@ def _can_take(stages: Stages, c: int, bound: float) -> Integers:
     scale = _PARTS / least.sum() if least.sum() > 0.0 else 0.0
     out = np.zeros(count + 1)
     own = stages.supported[c]
-    if np.isfinite(bound):
+    if np.isfinite(bound + stages.beyond):
         work, least = stages.work[c][own], least[own]
         timed = work > 0.0
         gain = np.argsort(-(least[timed] / work[timed]), kind="stable")
         spent = np.concatenate(([0.0], np.cumsum(work[timed][gain])))
         taken = np.concatenate(([0.0], np.cumsum(least[timed][gain])))
-        out[1:] = np.interp(np.arange(1, count + 1) * bound, spent, taken)
+        out[1:] = np.interp(np.arange(1, count + 1) * (bound + stages.beyond), spent, taken)
     else:
         out[1:] = least[own].sum()
     rounding = 2 * stages.units + 2

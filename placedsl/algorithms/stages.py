@@ -55,6 +55,7 @@ class Stages:
     ``readers``    e how many units read it
     ``unit_meter`` m x c x u;  ``read_meter``, ``make_meter``  m x c x e
     ``limit``      m x c the largest value of a meter (inf: none); for loads an upper bound on top of the search's own
+    ``beyond``     how long a device may compute beyond its load, in meters that are limited without being loads
     """
 
     classes: DeviceClasses
@@ -71,6 +72,7 @@ class Stages:
     limit: Floats
     loads: int
     memory: Floats
+    beyond: float = 0.0
 
     @property
     def units(self) -> int:
@@ -90,16 +92,20 @@ class Stages:
 
     def load(self, own: Integers, kind: int) -> float:
         """The largest load of a stage, from its units alone."""
+        return float(self.readings(own, kind)[: self.loads].max())
+
+    def readings(self, own: Integers, kind: int) -> Floats:
+        """m: the meters of a stage, from its units alone."""
         chosen = np.zeros(self.units, dtype=bool)
         chosen[own] = True
         touching = np.repeat(chosen, np.diff(self.touch_start))
         code = np.bincount(self.touched[touching], weights=self.role[touching], minlength=len(self.readers))
         inside = code.astype(np.int64)
         made, read = (inside & 1).astype(bool), inside >> 1
-        reading = self.unit_meter[: self.loads, kind, own].sum(axis=1)
-        reading += self.make_meter[: self.loads, kind][:, made & (read < self.readers)].sum(axis=1)
-        reading += self.read_meter[: self.loads, kind][:, ~made & (read > 0)].sum(axis=1)
-        return float(reading.max())
+        reading: Floats = self.unit_meter[:, kind, own].sum(axis=1)
+        reading += self.make_meter[:, kind][:, made & (read < self.readers)].sum(axis=1)
+        reading += self.read_meter[:, kind][:, ~made & (read > 0)].sum(axis=1)
+        return reading
 
 
 def after_computation(quotient: Quotient, classes: DeviceClasses) -> Stages:
@@ -155,13 +161,26 @@ class Edges:
     def of(cls, quotient: Quotient) -> Edges:
         """The tensors of a quotient that cost something somewhere."""
         pins = np.diff(quotient.pin_start)
-        kept = (quotient.transfer > 0.0).any(axis=0) & (pins > 1)
-        edge = np.repeat(np.cumsum(kept) - 1, pins)
-        chosen = np.repeat(kept, pins)
-        role = np.full(len(quotient.pin_unit), 2, dtype=np.int32)
-        role[quotient.pin_start[:-1]] = 1
-        start, entry = by_key(quotient.units, quotient.pin_unit[chosen], np.flatnonzero(chosen))
-        return cls(
-            start, edge[entry].astype(np.int32), role[entry], (pins[kept] - 1).astype(np.int32),
-            np.ascontiguousarray(quotient.transfer[:, kept]),
-        )  # fmt: skip
+        reader = np.ones(len(quotient.pin_unit), dtype=bool)
+        reader[quotient.pin_start[:-1]] = False
+        edge = np.repeat(np.arange(len(pins)), pins)
+        made, _ = cls.made(
+            quotient.units, quotient.tensor_producer, edge[reader], quotient.pin_unit[reader], quotient.transfer
+        )
+        return made
+
+    @classmethod
+    def made(
+        cls, units: int, producer: Integers, read_edge: Integers, read_unit: Integers, transfer: Floats
+    ) -> tuple[Edges, Integers]:
+        """The edges that cost something and leave their unit, from who makes and who reads them; which these are."""
+        costly: Booleans = np.any(transfer > 0.0, axis=0)
+        outside = (read_unit != producer[read_edge]) & costly[read_edge]
+        key = np.unique(read_edge[outside] * units + read_unit[outside])
+        kept, edge = np.unique(key // max(1, units), return_inverse=True)
+        entry_edge = np.concatenate((np.arange(len(kept)), edge)).astype(np.int32)
+        entry_unit = np.concatenate((producer[kept], key % max(1, units)))
+        role = np.repeat(np.array([1, 2], dtype=np.int32), (len(kept), len(edge)))
+        start, order = by_key(units, entry_unit, np.arange(len(entry_unit)))
+        readers = np.bincount(edge, minlength=len(kept)).astype(np.int32)
+        return cls(start, entry_edge[order], role[order], readers, np.ascontiguousarray(transfer[:, kept])), kept
