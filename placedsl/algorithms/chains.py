@@ -41,13 +41,13 @@ class Chains:
 
     @classmethod
     def of_order(cls, order: Integers) -> Chains:
-        """One chain: the ideals are the prefixes of the order.  It has no tables to walk by."""
+        """One chain: the ideals are the prefixes of the order."""
         units = len(order)
         position = np.empty(units, dtype=np.int64)
         position[order] = np.arange(units)
-        none = np.zeros((units + 1, 1), dtype=np.int32)
-        ends = np.array([0, units])
-        return cls(order, np.zeros(units, dtype=np.int64), position, ends, order, np.array([0, units + 1]), none, none)
+        all_of = np.arange(units + 1, dtype=np.int32)[:, None]
+        start, rows = np.array([0, units]), np.array([0, units + 1])
+        return cls(order, np.zeros(units, dtype=np.int64), position, start, order, rows, all_of, all_of)
 
     @property
     def count(self) -> int:

@@ -118,7 +118,7 @@ def best_sum(
         )
         met, stored = max(met, ahead.met), max(stored, ahead.stored)
         if ahead.device is None:
-            return Found(value, device, ahead.complete, False, ahead.too_many, met, stored)
+            return Found(value, device, ahead.complete, 0.0, False, ahead.too_many, met, stored)
         first = passes.longest(ahead.device)
         back = best_pipeline(
             passes.towards(_BACKWARD, first[_FORWARD] * (1.0 + 1e-12)), limits,
@@ -128,5 +128,5 @@ def best_sum(
             if found is not None and (reached := float(passes.longest(found).sum())) < value:
                 value, device = reached, found
         if not (ahead.complete and back.complete):
-            return Found(value, device, False, False, ahead.too_many or back.too_many, met, stored)
+            return Found(value, device, False, 0.0, False, ahead.too_many or back.too_many, met, stored)
         cap = float(passes.longest(back.device if back.device is not None else ahead.device)[_BACKWARD]) * (1.0 - _SAME)

@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from placedsl.algorithms.capacity import Capacity
 from placedsl.algorithms.chains import Chains, chains
-from placedsl.algorithms.ideal_kernel import Costs, Lattice, States, cut_costs, cut_lists, extend, previous
+from placedsl.algorithms.ideal_kernel import Costs, Lattice, cut_costs, cut_lists, extend, previous
 from placedsl.algorithms.ideals import ideals
 from placedsl.algorithms.orders import orders
 from placedsl.algorithms.stages import Stages
@@ -31,22 +32,24 @@ MOST_ENTRIES = 40_000_000
 _SAME = 1e-9
 #: Orders longer than this are sliced under tentative bounds first.
 _LONG = 1_000
-#: Weights are whole numbers of this many parts of the sum of least times, so that order by weight is exact.
-_PARTS = 2**44
+#: With more ideals than this, the best load is closed in on first, until the two sides are this share apart.
+_FEW = 5_000
+_CLOSE = 2e-3
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
     """The best pipeline found: its largest load and the device of each unit (inf and None where there is none).
 
-    ``complete``: the value is proven the least, or that no pipeline is allowed.  ``fewest``: no pipeline that good has
-    fewer devices.  ``too_many``: more ideals would have to be stored than the budget.
+    ``complete``: the value is proven the least, or that no pipeline is allowed.  ``bound``: no load is below it.
+    ``fewest``: no pipeline that good has fewer devices.  ``too_many``: more ideals would have had to be stored than may.
     ``met``, ``stored``: ideals that were met and stored; ``pairs``: stages looked at, of which subsets, evaluated.
     """
 
     value: float
     device: Integers | None
     complete: bool
+    bound: float = 0.0
     fewest: bool = False
     too_many: bool = False
     met: int = 0
@@ -93,8 +96,8 @@ def best_pipeline(
     cover = chains(stages.units, stages.before, stages.after)
     settled = start.value <= at_least * (1.0 + _SAME)
     if cover is None:
-        return Found(start.value, start.device, settled, too_many=True)
-    search = _Search(stages, cover, limits, start, at_most)
+        return Found(start.value, start.device, settled, at_least, too_many=True)
+    search = _Search(stages, cover, limits, start, at_least, at_most)
     search.run(fewest)
     found = search.found()
     return found if found.complete or not settled else replace(found, complete=True)
@@ -131,39 +134,69 @@ def _ladder(stages: Stages, known: float) -> list[float]:
 class _Search:
     """From a first pipeline to the best one."""
 
-    def __init__(self, stages: Stages, cover: Chains, limits: Limits, best: Found, at_most: float) -> None:
+    def __init__(
+        self, stages: Stages, cover: Chains, limits: Limits, best: Found, at_least: float, at_most: float
+    ) -> None:
         self.stages, self.cover, self.limits = stages, cover, limits
         self.value, self.device = min(best.value, at_most), best.device
+        # No device can be quicker than its share of the work.
+        share = float(stages.least.sum()) / stages.classes.total - stages.beyond
+        self.bound = max(at_least, share if np.isfinite(share) else 0.0, 0.0)
         self.complete = self.least_devices = self.too_many = False
         self.met = self.stored = 0
         self.pairs = (0, 0, 0)
 
     def run(self, fewest: bool) -> None:
         """Is there anything better?  Then how good is the best?  And with how few devices?"""
+        table = self.table(self.value)
+        if table is None or table.count > _FEW:
+            table = self.narrowed()
         before = self.value
-        table = self.table()
         if table is None or not self.tried(table, before * (1.0 - _SAME), exact=False):
             return
         if before == np.inf and self.device is not None:
-            table = self.table()  # now there is a bound to sieve with
+            table = self.table(self.value)  # now there is a bound to sieve with
             if table is None:
                 return
         if self.value < before and not self.tried(table, self.value * (1.0 - _SAME), exact=True):
             return
-        self.complete = True
+        self.complete, self.bound = True, self.value
         self.least_devices = self.device is None or (fewest and self.fewest(table, self.value, self.device))
 
-    def table(self) -> _Table | None:
-        """The ideals that matter now; None when there are too many, or no time."""
-        weight, windows = _weights(self.stages), _windows(self.stages, self.value)
+    def narrowed(self) -> _Table | None:
+        """The ideals for the best load, after closing in on it from both sides with loads that leave fewer ideals."""
+        ceiling = np.inf  # loads from which there are too many
+        while self.value - self.bound > _CLOSE * self.bound or self.value > ceiling:
+            top = min(self.value, ceiling)
+            middle = (self.bound + top) / 2.0 if np.isfinite(top) else 2.0 * self.bound
+            if not self.bound < middle < top or top - self.bound < _CLOSE * self.bound / 4.0:
+                break
+            table = self.table(middle)
+            if table is None:
+                if self.limits.passed:
+                    return None
+                ceiling = middle
+            elif not self.tried(table, middle, exact=False):
+                return None
+            elif self.value > middle:
+                self.bound = middle
+        return self.table(self.value)
+
+    def table(self, bound: float) -> _Table | None:
+        """The ideals that matter below a load; None when there are too many, or no time."""
+        capacity = Capacity(self.stages, bound)
+        limits = self.limits
         walked = ideals(
-            self.cover, weight, windows, most=self.limits.most, deadline=self.limits.deadline, stop=self.limits.stop
+            self.cover,
+            capacity.weight,
+            capacity.windows(),
+            most=limits.most,
+            deadline=limits.deadline,
+            stop=limits.stop,
         )
         self.met, self.stored = walked.met, len(walked.positions)
-        if not walked.complete:
-            self.too_many = walked.too_many
-            return None
-        return _Table(self.stages, self.cover, walked.positions, self.value, packed=True)
+        self.too_many = walked.too_many
+        return _Table(self.stages, self.cover, walked.positions, bound, packed=True) if walked.complete else None
 
     def tried(self, table: _Table, limit: float, *, exact: bool) -> bool:
         """Look for a chain within the limit and keep it; False when there was no time to end."""
@@ -177,10 +210,7 @@ class _Search:
 
     def fewest(self, table: _Table, value: float, device: Integers) -> bool:
         """Replace the best by one that is as good and uses fewer devices, if there is one."""
-        states, used = _states(self.stages, value)
-        takes = [used[states.digits.sum(axis=1) == n].max() for n in range(self.stages.classes.total + 1)]
-        needed = int(np.count_nonzero(np.array(takes) < _weights(self.stages).sum()))
-        if len(np.unique(device)) <= needed:
+        if len(np.unique(device)) <= Capacity(self.stages, value).fewest_devices:
             return True
         done = self.tried(table, value * (1.0 + 1e-12), exact=False)
         if self.device is None or len(np.unique(self.device)) >= len(np.unique(device)):
@@ -192,68 +222,9 @@ class _Search:
         """What there is."""
         value = np.inf if self.device is None else self.value
         return Found(
-            value, self.device, self.complete, self.least_devices, self.too_many, self.met, self.stored, self.pairs
-        )
-
-
-def _weights(stages: Stages) -> Integers:
-    """u: the least time of each unit in whole parts."""
-    least = stages.least
-    whole = least.sum()
-    return np.rint(least / whole * _PARTS).astype(np.int64) if whole > 0.0 else np.zeros(len(least), dtype=np.int64)
-
-
-def _states(stages: Stages, bound: float) -> tuple[States, Integers]:
-    """The states, with what the devices left can take within a load, and what those used can have taken."""
-    classes = stages.classes
-    counts = np.array(classes.counts, dtype=np.int64)
-    stride = np.concatenate((np.ones(1, dtype=np.int64), np.cumprod(counts + 1)[:-1]))
-    digits = (np.arange(classes.states)[:, None] // stride) % (counts + 1)
-    can = [_can_take(stages, c, bound) for c in range(len(counts))]
-    takes, used = (sum(can[c][number[:, c]] for c in range(len(counts))) for number in (counts - digits, digits))
-    whole = float(stages.memory.sum())
-    rooms = np.minimum(np.array(classes.memory), 2.0 * whole + 1.0)
-    room = ((counts - digits) * rooms).sum(axis=1) * (1.0 + 1e-9) + 1e-9 * whole
-    widest = max((int(one[1]) for one in can if len(one) > 1), default=0)
-    return States(digits, stride, counts, np.asarray(takes), room, widest), np.asarray(used)
-
-
-def _can_take(stages: Stages, c: int, bound: float) -> Integers:
-    """The weight that 0, 1, 2, ... devices of one class can take at most, each within a load, units cut at will."""
-    count = stages.classes.counts[c]
-    least = stages.least
-    scale = _PARTS / least.sum() if least.sum() > 0.0 else 0.0
-    out = np.zeros(count + 1)
-    own = stages.supported[c]
-    if np.isfinite(bound + stages.beyond):
-        work, least = stages.work[c][own], least[own]
-        timed = work > 0.0
-        gain = np.argsort(-(least[timed] / work[timed]), kind="stable")
-        spent = np.concatenate(([0.0], np.cumsum(work[timed][gain])))
-        taken = np.concatenate(([0.0], np.cumsum(least[timed][gain])))
-        out[1:] = np.interp(np.arange(1, count + 1) * (bound + stages.beyond), spent, taken)
-    else:
-        out[1:] = least[own].sum()
-    rounding = 2 * stages.units + 2
-    whole: Integers = np.ceil(out * scale * (1.0 + 1e-9)).astype(np.int64)
-    whole[1:] += rounding
-    return whole
-
-
-def _windows(stages: Stages, bound: float) -> list[tuple[int, int]]:
-    """The weights that an ideal can have on the way of some state, as ascending disjoint ranges."""
-    states, used = _states(stages, bound)
-    total = int(_weights(stages).sum())
-    ranges = sorted((max(0, total - int(t)), min(total, int(u))) for t, u in zip(states.takes, used, strict=True))
-    out: list[tuple[int, int]] = []
-    for low, high in ranges:
-        if low > high:
-            continue
-        if out and low <= out[-1][1] + 1:
-            out[-1] = (out[-1][0], max(out[-1][1], high))
-        else:
-            out.append((low, high))
-    return out
+            value, self.device, self.complete, min(self.bound, value), self.least_devices, self.too_many, self.met,
+            self.stored, self.pairs,
+        )  # fmt: skip
 
 
 class _Table:
@@ -261,28 +232,28 @@ class _Table:
 
     def __init__(self, stages: Stages, cover: Chains, positions: np.ndarray, bound: float, *, packed: bool) -> None:
         self.stages, self.cover = stages, cover
-        self.states, _ = _states(stages, bound)
+        capacity = Capacity(stages, bound)
         start, edge, code = cut_lists(
             positions, cover.start, cover.unit, stages.touch_start, stages.touched, stages.role, stages.readers
         )
-        rows = cover.row_start[:-1] + positions.astype(np.int64)
-        weight = cover.prefix_sums(_weights(stages))[rows].sum(axis=1)
-        order = np.lexsort((positions.sum(axis=1, dtype=np.int64), weight))
-        if not (order[1:] > order[:-1]).all():
-            lengths = np.diff(start)[order]
+        weight = _sums(cover, positions, capacity.weight)
+        kept = np.flatnonzero(capacity.sieve(cover, weight, start, edge, code))
+        self.states = capacity.states
+        chosen = kept[np.lexsort((positions[kept].sum(axis=1, dtype=np.int64), weight[kept]))]
+        if len(chosen) < len(weight) or not (chosen[1:] > chosen[:-1]).all():
+            lengths = np.diff(start)[chosen]
             moved = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(lengths)))
-            entry = np.repeat(start[:-1][order] - moved[:-1], lengths) + np.arange(moved[-1])
+            entry = np.repeat(start[:-1][chosen] - moved[:-1], lengths) + np.arange(moved[-1])
             start, edge, code = moved, edge[entry], code[entry]
-            positions, rows, weight = positions[order], rows[order], weight[order]
+            positions, weight = positions[chosen], weight[chosen]
         self.positions = positions
         words, top = (
             _packed(positions, cover) if packed else (np.zeros((0, len(weight)), dtype=np.uint64), np.uint64(0))
         )
         own, rest = cut_costs(start, edge, code, stages.read_meter, stages.make_meter)
-        self.lattice = Lattice(
-            weight, words, top, _sums(cover, rows, stages.unit_meter), _sums(cover, rows, (~stages.supported) * 1),
-            _sums(cover, rows, stages.memory), start, edge, code, own, rest,
-        )  # fmt: skip
+        units, blocked = _sums(cover, positions, stages.unit_meter), _sums(cover, positions, (~stages.supported) * 1)
+        memory = _sums(cover, positions, stages.memory)
+        self.lattice = Lattice(weight, words, top, units, blocked, memory, start, edge, code, own, rest)
         costs = stages.read_meter + stages.make_meter
         meter, kind = np.nonzero((costs > 0.0).any(axis=2))
         even = (stages.read_meter == stages.make_meter).all(axis=2)
@@ -291,9 +262,14 @@ class _Table:
             meter, kind, even, stages.read_meter, stages.make_meter, stages.limit + rounding, stages.loads
         )
 
+    @property
+    def count(self) -> int:
+        """How many ideals there are."""
+        return len(self.positions)
+
     def search(self, limit: float, limits: Limits, *, exact: bool) -> Found:
         """The best chain within a load, or any (with the fewest devices) where not ``exact``."""
-        count = len(self.lattice.weight)
+        count = self.count
         if not count or self.positions[0].any():
             return Found(np.inf, None, True)  # not even nothing can be gone on from
         value = np.full((count, len(self.states.takes)), np.inf)
@@ -334,13 +310,13 @@ class _Table:
         return device, largest
 
 
-def _sums(cover: Chains, rows: Integers, values: np.ndarray) -> np.ndarray:
+def _sums(cover: Chains, positions: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Sums over each ideal; the units are the last axis of ``values``, the ideals that of the result."""
     prefix = cover.prefix_sums(values)
-    out = prefix[..., rows[:, 0]].copy()
-    for c in range(1, rows.shape[1]):
-        out += prefix[..., rows[:, c]]
-    return np.ascontiguousarray(out)
+    out = np.zeros((*values.shape[:-1], len(positions)), dtype=values.dtype)
+    for c in range(cover.count):
+        out += prefix[..., cover.row_start[c] + positions[:, c].astype(np.int64)]
+    return out
 
 
 def _packed(positions: np.ndarray, cover: Chains) -> tuple[np.ndarray, np.uint64]:
