@@ -33,7 +33,7 @@ _SAME = 1e-9
 #: Orders longer than this are sliced under tentative bounds first.
 _LONG = 1_000
 #: With more ideals than this, the best load is closed in on first, until the two sides are this share apart.
-_FEW = 5_000
+_FEW = 15_000
 _CLOSE = 2e-3
 
 
@@ -42,7 +42,7 @@ class Found:
     """The best pipeline found: its largest load and the device of each unit (inf and None where there is none).
 
     ``complete``: the value is proven the least, or that no pipeline is allowed.  ``bound``: no load is below it.
-    ``fewest``: no pipeline that good has fewer devices.  ``too_many``: more ideals would have had to be stored than may.
+    ``fewest``: no pipeline that good has fewer devices.  ``too_many``: more ideals matter than may be stored.
     ``met``, ``stored``: ideals that were met and stored; ``pairs``: stages looked at, of which subsets, evaluated.
     """
 
@@ -112,7 +112,7 @@ def sliced(stages: Stages, limits: Limits | None = None, at_most: float = np.inf
     for order in orders(stages):
         line = Chains.of_order(order)
         for bound in _ladder(stages, value):
-            table = _Table(stages, line, line.prefixes(order), bound, packed=False)
+            table = _Table(stages, line, line.prefixes(order), bound, wide=False)
             found = table.search(bound * (1.0 - _SAME), limits, exact=True)
             if found.device is not None:
                 value, device = found.value, found.device
@@ -196,7 +196,7 @@ class _Search:
         )
         self.met, self.stored = walked.met, len(walked.positions)
         self.too_many = walked.too_many
-        return _Table(self.stages, self.cover, walked.positions, bound, packed=True) if walked.complete else None
+        return _Table(self.stages, self.cover, walked.positions, bound, wide=True) if walked.complete else None
 
     def tried(self, table: _Table, limit: float, *, exact: bool) -> bool:
         """Look for a chain within the limit and keep it; False when there was no time to end."""
@@ -228,16 +228,18 @@ class _Search:
 
 
 class _Table:
-    """Ideals with their costs, and the search over them."""
+    """Ideals with their costs, and the search over them; ``wide``: they are more than the prefixes of one order."""
 
-    def __init__(self, stages: Stages, cover: Chains, positions: np.ndarray, bound: float, *, packed: bool) -> None:
+    def __init__(self, stages: Stages, cover: Chains, positions: np.ndarray, bound: float, *, wide: bool) -> None:
         self.stages, self.cover = stages, cover
         capacity = Capacity(stages, bound)
         start, edge, code = cut_lists(
             positions, cover.start, cover.unit, stages.touch_start, stages.touched, stages.role, stages.readers
         )
         weight = _sums(cover, positions, capacity.weight)
-        kept = np.flatnonzero(capacity.sieve(cover, weight, start, edge, code))
+        kept = np.arange(len(weight))
+        if wide:
+            kept = np.flatnonzero(capacity.sieve(cover, weight, start, edge, code))
         self.states = capacity.states
         chosen = kept[np.lexsort((positions[kept].sum(axis=1, dtype=np.int64), weight[kept]))]
         if len(chosen) < len(weight) or not (chosen[1:] > chosen[:-1]).all():
@@ -247,9 +249,7 @@ class _Table:
             start, edge, code = moved, edge[entry], code[entry]
             positions, weight = positions[chosen], weight[chosen]
         self.positions = positions
-        words, top = (
-            _packed(positions, cover) if packed else (np.zeros((0, len(weight)), dtype=np.uint64), np.uint64(0))
-        )
+        words, top = _packed(positions, cover) if wide else (np.zeros((0, len(weight)), dtype=np.uint64), np.uint64(0))
         own, rest = cut_costs(start, edge, code, stages.read_meter, stages.make_meter)
         units, blocked = _sums(cover, positions, stages.unit_meter), _sums(cover, positions, (~stages.supported) * 1)
         memory = _sums(cover, positions, stages.memory)
