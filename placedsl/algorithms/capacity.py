@@ -34,9 +34,12 @@ def weights(stages: Stages) -> Integers:
 
 
 class Capacity:
-    """What the devices of each state can take when no load exceeds ``bound``.  s states, K ideals."""
+    """What the devices of each state can take when no load exceeds ``bound``.  s states, K ideals.
 
-    def __init__(self, stages: Stages, bound: float) -> None:
+    ``boundaries``: what boundaries are known to add, where that has been found for this bound or a larger one.
+    """
+
+    def __init__(self, stages: Stages, bound: float, boundaries: Floats | None = None) -> None:
         self.stages = stages
         self.time = bound + stages.beyond
         classes = stages.classes
@@ -47,7 +50,8 @@ class Capacity:
         self.weight = weights(stages)
         self.total = int(self.weight.sum())
         self.knapsacks = [_knapsack(stages, c) for c in range(len(self.counts))]
-        self.paying, self.boundaries = self._paying(), np.zeros(0)
+        self.paying = self._paying()
+        self.boundaries = np.zeros(self._payers + 1) if boundaries is None else boundaries
 
     def _paying(self) -> int | None:
         """The only class that pays for edges, in meters that its computation counts in as well."""
@@ -74,7 +78,7 @@ class Capacity:
     @cached_property
     def inner(self) -> tuple[Floats, Floats]:
         """Per number of paying devices 0, 1, ...: what boundaries before, and after, are known to add."""
-        known = self.boundaries if len(self.boundaries) else np.zeros(self._payers + 1)
+        known = self.boundaries
         before = np.concatenate((np.zeros(1), np.cumsum(known)[:-1]))
         after = np.concatenate((np.cumsum(known[::-1])[::-1][1:], np.zeros(1)))
         return before, after
@@ -84,18 +88,23 @@ class Capacity:
         return int(self.counts[self.paying]) if self.paying is not None else 0
 
     @property
+    def _moving(self) -> tuple[Floats, Floats]:
+        """s: time for transfers at boundaries, of the devices used and of those that are left."""
+        if self.paying is None:
+            return np.zeros(len(self.digits)), np.zeros(len(self.digits))
+        before, after = self.inner
+        return before[self.digits[:, self.paying]], after[self.digits[:, self.paying]]
+
+    @property
     def states(self) -> States:
         """The states as the search wants them."""
         stages = self.stages
-        moving: Floats | float = 0.0
-        if self.paying is not None:
-            moving = self.inner[1][self.digits[:, self.paying]]
         whole = float(stages.memory.sum())
         rooms = np.minimum(np.array(stages.classes.memory), 2.0 * whole + 1.0)
         room = (self.left * rooms).sum(axis=1) * (1.0 + 1e-9) + 1e-9 * whole
         one = np.eye(len(self.counts), dtype=np.int64)[self.counts > 0]
         widest = int(self.takes(one).max(initial=0))
-        return States(self.digits, self.stride, self.counts, self.takes(self.left, moving), room, widest)
+        return States(self.digits, self.stride, self.counts, self.takes(self.left, self._moving[1]), room, widest)
 
     @property
     def fewest_devices(self) -> int:
@@ -105,8 +114,9 @@ class Capacity:
 
     def windows(self) -> list[tuple[int, int]]:
         """The weights that an ideal can have on the way of some state, as ascending disjoint ranges."""
-        low = np.maximum(0, self.total - self.takes(self.left))
-        high = np.minimum(self.total, self.takes(self.digits))
+        before, after = self._moving
+        low = np.maximum(0, self.total - self.takes(self.left, after))
+        high = np.minimum(self.total, self.takes(self.digits, before))
         out: list[tuple[int, int]] = []
         for first, last in sorted(zip(low[low <= high].tolist(), high[low <= high].tolist(), strict=True)):
             if out and first <= out[-1][1] + 1:
@@ -146,7 +156,7 @@ class Capacity:
             boundaries[[0, -1]] = 0.0
             unchanged = bool(some.sum() == kept.sum())
             kept = some
-            self.boundaries = np.where(np.isfinite(boundaries), boundaries, 0.0)
+            self.boundaries = np.maximum(self.boundaries, np.where(np.isfinite(boundaries), boundaries, 0.0))
             del self.inner
             if unchanged:
                 break

@@ -112,7 +112,7 @@ def sliced(stages: Stages, limits: Limits | None = None, at_most: float = np.inf
     for order in orders(stages):
         line = Chains.of_order(order)
         for bound in _ladder(stages, value):
-            table = _Table(stages, line, line.prefixes(order), bound, wide=False)
+            table = _Table(stages, line, line.prefixes(order), Capacity(stages, bound), wide=False)
             found = table.search(bound * (1.0 - _SAME), limits, exact=True)
             if found.device is not None:
                 value, device = found.value, found.device
@@ -145,6 +145,8 @@ class _Search:
         self.complete = self.least_devices = self.too_many = False
         self.met = self.stored = 0
         self.pairs = (0, 0, 0)
+        #: What boundaries add, by the largest load that it holds for.
+        self.boundaries: dict[float, Floats] = {}
 
     def run(self, fewest: bool) -> None:
         """Is there anything better?  Then how good is the best?  And with how few devices?"""
@@ -196,7 +198,11 @@ class _Search:
         )
         self.met, self.stored = walked.met, len(walked.positions)
         self.too_many = walked.too_many
-        return _Table(self.stages, self.cover, walked.positions, bound, wide=True) if walked.complete else None
+        if not walked.complete:
+            return None
+        table = _Table(self.stages, self.cover, walked.positions, capacity, wide=True)
+        self.boundaries[bound] = capacity.boundaries
+        return table
 
     def tried(self, table: _Table, limit: float, *, exact: bool) -> bool:
         """Look for a chain within the limit and keep it; False when there was no time to end."""
@@ -230,9 +236,8 @@ class _Search:
 class _Table:
     """Ideals with their costs, and the search over them; ``wide``: they are more than the prefixes of one order."""
 
-    def __init__(self, stages: Stages, cover: Chains, positions: np.ndarray, bound: float, *, wide: bool) -> None:
+    def __init__(self, stages: Stages, cover: Chains, positions: np.ndarray, capacity: Capacity, *, wide: bool) -> None:
         self.stages, self.cover = stages, cover
-        capacity = Capacity(stages, bound)
         start, edge, code = cut_lists(
             positions, cover.start, cover.unit, stages.touch_start, stages.touched, stages.role, stages.readers
         )
