@@ -12,7 +12,8 @@ from placedsl.graph.graph import Integers
 
 #: The largest load is this many units of the integer model: rounding is far below what a search can tell.
 _GRID = 20_000_000
-_MEMORY_GRID = 1_000_000_000
+#: So fine that what rounding adds up to lies within the evaluator's tolerance.
+_MEMORY_GRID = 2.0**40
 
 
 def solve_part(
@@ -43,7 +44,8 @@ def solve_part(
             model.add_hint(on[u, d], int(d == device[u]))
     for crossing in part.crossings:
         pays(crossing.device, _crosses(model, on, crossing), crossing.cost)
-    largest = model.new_int_var(0, int(_GRID * (1.0 + 1e-9)), "")
+    # Each term is rounded by half a unit at most: what is as good must not be cut off.
+    largest = model.new_int_var(0, _GRID + max(map(len, terms)) // 2 + 1, "")
     for d, fixed in enumerate(part.load):
         if terms[d]:
             model.add(cp_model.LinearExpr.weighted_sum(terms[d], weights[d]) + round(fixed * unit) <= largest)
@@ -93,12 +95,12 @@ def _crosses(model: Any, on: dict[tuple[int, int], Any], crossing: Crossing) -> 
 
 
 def _memory(cp_model: Any, model: Any, on: dict[tuple[int, int], Any], split: Split, d: int, held: float) -> None:
-    """Memory, where it could be exceeded; sizes are rounded up."""
+    """Memory, where it could be exceeded; what fits is never cut off."""
     capacity = float(split.capacity[d])
     here = [(literal, float(split.memory[u])) for (u, e), literal in on.items() if e == d]
     if not here or held + sum(size for _, size in here) <= capacity:
         return
     grain = _MEMORY_GRID / max(capacity, 1e-300)
-    sizes = [int(np.ceil(size * grain - 1e-6)) for _, size in here]
-    limit = int(np.floor((capacity - held) * grain + 1e-6))
+    sizes = [int(np.floor(size * grain)) for _, size in here]
+    limit = int(np.ceil((capacity - held) * grain))
     model.add(cp_model.LinearExpr.weighted_sum([literal for literal, _ in here], sizes) <= limit)

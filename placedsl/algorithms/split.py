@@ -12,6 +12,9 @@ from placedsl.graph.graph import Floats, Integers
 from placedsl.graph.order import topological
 from placedsl.problem import Problem
 
+#: What the evaluator allows memory to be exceeded by, relatively.
+_TOLERANCE = 1e-9
+
 
 @dataclass(frozen=True, eq=False)
 class Units:
@@ -101,7 +104,7 @@ def state_of(split: Split, device: Integers) -> State:
 def value_of(split: Split, device: Integers) -> float:
     """The largest load of a split; inf when some memory is exceeded or some unit not supported."""
     state = state_of(split, device)
-    if (state.held > split.capacity * (1 + 1e-12)).any():
+    if (state.held > split.capacity * (1 + _TOLERANCE)).any():
         return float("inf")
     return float(state.load.max(initial=0.0))
 

@@ -17,8 +17,8 @@ from placedsl.algorithms.split import chunks, state_of, value_of
 from placedsl.algorithms.split_kernel import Schedule, Split, State, anneal
 from placedsl.graph.graph import Integers
 
-#: Steps of one slice of annealing: after each, what was found is told (about a second).
-SLICE = 4_000_000
+#: Steps of one slice of annealing, after which what was found is told: so many a unit, up to about a second's.
+STEPS_A_UNIT, MOST_STEPS = 20_000, 4_000_000
 #: Where annealing begins, and where it ends: relative to one device that is that share above the target.
 _HOT, _COLD = 0.03, 0.0002
 #: How far below the best value the target lies.
@@ -86,9 +86,10 @@ def _anneal_from_somewhere(search: Search, slices: int) -> Iterator[bool]:
         device = chunks(search.split, search.rng if search.runs > 1 else None)
     elif turn == 2:
         hot = _HOT / float(search.rng.choice([3.0, 10.0]))
+    steps = min(MOST_STEPS, STEPS_A_UNIT * len(device))
     below = _BELOW[int(search.rng.integers(len(_BELOW)))]
     state = state_of(search.split, device)
-    for schedule in sliced(Schedule(slices * SLICE, hot, _COLD, below, int(search.rng.integers(2**31))), slices):
+    for schedule in sliced(Schedule(slices * steps, hot, _COLD, below, int(search.rng.integers(2**31))), slices):
         yield anneal_once(search, state, schedule)
 
 
