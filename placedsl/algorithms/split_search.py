@@ -74,7 +74,7 @@ def run(search: Search) -> Iterator[bool]:
             yield from _anneal_from_somewhere(search, slices)
         if np.isfinite(search.value):
             yield from _solve_parts(search)
-        slices = min(_LONGEST, 2 * slices)
+        slices = min(_LONGEST, 4 * slices)
 
 
 def _anneal_from_somewhere(search: Search, slices: int) -> Iterator[bool]:
