@@ -25,8 +25,8 @@ _HOT, _COLD = 0.03, 0.0002
 _BELOW = (0.01, 0.02)
 #: Slices of the first run, and of the longest.
 _FIRST, _LONGEST = 1, 16
-#: Parts solved between two runs of annealing, and the deterministic time of each.
-_PARTS, _EFFORT = 12, 0.4
+#: Parts solved in vain before annealing goes on, and the deterministic time of each.
+_IN_VAIN, _EFFORT = 16, 0.4
 
 
 @dataclass
@@ -110,9 +110,9 @@ def anneal_once(search: Search, state: State, schedule: Schedule) -> bool:
 
 
 def _solve_parts(search: Search) -> Iterator[bool]:
-    """Free some of the best split and solve for it, several times; more is freed while it is solved to the end."""
-    split = search.split
-    for _ in range(_PARTS):
+    """Free some of the best split and solve for it while that helps; more is freed while it is solved to the end."""
+    split, in_vain = search.split, 0
+    while in_vain < _IN_VAIN:
         state = state_of(split, search.best)
         by_device = search.parts % 2 == 0
         if by_device:
@@ -122,6 +122,7 @@ def _solve_parts(search: Search) -> Iterator[bool]:
         search.parts += 1
         device, final = solve_part(split, search.best, search.value, freed, _EFFORT, int(search.rng.integers(2**31)))
         better = device is not None and search.take(device)
+        in_vain = 0 if better else in_vain + 1
         if device is not None and not better and value_of(split, device) <= search.value * (1.0 + 1e-9):
             # As good and different: another place to go on from.
             search.best, search.value = device, min(search.value, value_of(split, device))
