@@ -86,9 +86,7 @@ def whole_process(name: str) -> dict[str, float]:
 
 def published() -> None:
     """The table of the published workloads."""
-    print(
-        "| workload | value | ideals met | stored | pairs | solve s | authors' s | times | process s | MiB | GB |"
-    )
+    print("| workload | value | ideals met | stored | pairs | solve s | authors' s | times | process s | MiB | GB |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for path in sorted(INPUTS.glob("*/*.json")):
         name = f"{path.parent.name}/{path.stem}"
