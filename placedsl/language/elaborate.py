@@ -103,7 +103,7 @@ class _Elaboration:
         return syntax.At(max(0, end - 1), end, self.source)
 
     def run(self) -> Elaborated:
-        self.constants = self.checker(_no_words())
+        self.constants = self.checker(no_words())
         parameters.read(self.constants, self.all(syntax.Param), self.given)
         all_devices, families = deployment.devices(self.constants, self.all(syntax.DeviceFamily))
         if not self.all(syntax.DeviceFamily):
@@ -375,7 +375,7 @@ def _unknown_kinds(graph: Graph, machine: Machine, families: list[str]) -> tuple
     return tuple(f"the graph has times for '{name}', which is no device or kind of the spec" for name in unknown)
 
 
-def _no_words() -> Vocabulary:
+def no_words() -> Vocabulary:
     """The vocabulary before there is a graph: numbers and parameters only."""
     empty = np.zeros(0)
     whole = np.zeros(0, dtype=np.int64)
