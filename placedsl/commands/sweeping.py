@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from placedsl.commands.options import SET, console, write
 from placedsl.diagnostics import Diagnostic, UsageError
+
+if TYPE_CHECKING:
+    from placedsl.sweeps.table import Table
 
 
 @click.command()
@@ -77,13 +81,20 @@ def sweep(
         write(None if csv_file == "-" else Path(csv_file), found.csv())
     if csv_file != "-":
         console().print(found)
-        for row in found:
-            if row.failed:
-                click.echo(f"failed: {row.run.words()}: {row.message}", err=True)
+        _tell_failures(found)
     if found.stopped:
         left = sum(row.exit_code is None for row in found)
         click.echo(f"stopped: {left} of {len(found)} were not run; the same command goes on from here", err=True)
     return found.exit_code
+
+
+def _tell_failures(table: Table) -> None:
+    """Each message once, with the first of the runs that failed with it."""
+    failed = [row for row in table if row.failed]
+    for message in dict.fromkeys(row.message for row in failed):
+        alike = [row for row in failed if row.message == message]
+        others = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
+        click.echo(f"failed: {alike[0].run.words()}{others}: {message}", err=True)
 
 
 def _several(vary: tuple[str, ...], wanted: dict[str, str | None]) -> list[tuple[str, str, str]]:

@@ -31,7 +31,8 @@ class Cluster:
     UsageError when ``distributed`` is not installed, nothing answers, or the workers have another placedsl.
     """
 
-    def __init__(self, address: str, patience: float = PATIENCE) -> None:
+    def __init__(self, address: str) -> None:
+        patience = PATIENCE
         if find_spec("distributed") is None:
             raise UsageError("--dask needs the package 'distributed': pip install 'placedsl[dask]'")
         from distributed import Client
@@ -78,7 +79,7 @@ class Cluster:
                 name = f"placedsl-{job.key[:16]}-{number}"
                 future = self.client.submit(solved_apart, job.run, texts, name, key=name, pure=False, retries=0)
                 waiting[future] = job
-            for future in as_completed(list(waiting)):
+            for future in as_completed(list(waiting), loop=self.client.loop):
                 yield waiting[future], _result(future)
         finally:
             with contextlib.suppress(Exception):

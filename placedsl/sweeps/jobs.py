@@ -147,22 +147,26 @@ def _wrong_together(texts: Texts, runs: Sequence[Run]) -> list[Diagnostic]:
     from placedsl.api import spec_of
     from placedsl.language.settings import SCHEDULES
 
-    out: list[Diagnostic] = []
     seen: set[tuple[str, str | None]] = set()
-    looked = False
+    told: list[tuple[Run, Sequence[Diagnostic]]] = []
     for run in runs:
         pairs = {*run.parameters.items(), ("schedule", run.schedule)}
-        if looked and pairs <= seen:
+        if told and pairs <= seen:
             continue
-        looked, seen = True, seen | pairs
+        seen |= pairs
         schedule = run.schedule if run.schedule in SCHEDULES else None
         try:
             spec_of(texts.source, texts.folder, run.parameters, texts.data, texts.held, schedule=schedule)
+            told.append((run, ()))
         except InputError as problem:
-            words = ", ".join(f"{name}={value}" for name, value in run.parameters.items())
-            told = {(d.message.partition(" (with ")[0], d.span) for d in out}
-            new = [d for d in problem.diagnostics if (d.message, d.span) not in told]
-            out += [replace(d, message=f"{d.message} (with {words})") for d in new] if words else new
+            told.append((run, problem.diagnostics))
         except PlacedslError as problem:
-            out.append(Diagnostic(f"{run.words()}: {problem}"))
-    return out
+            told.append((run, [Diagnostic(f"{texts.source.name}: {problem}")]))
+    # What is wrong in every run has nothing to do with what varies; else the first run that has it is named.
+    always = set(told[0][1]).intersection(*(found for _, found in told))
+    out: dict[Diagnostic, Diagnostic] = {}
+    for run, found in told:
+        words = ", ".join(f"{name}={value}" for name, value in run.parameters.items())
+        for one in found:
+            out.setdefault(one, one if one in always else replace(one, message=f"{one.message} (with {words})"))
+    return list(out.values())
