@@ -114,6 +114,8 @@ def swept(
     listener: Listener | None = None,
 ) -> Table:
     """Run what the folder does not hold yet, and keep it there; the table of all."""
+    if size is not None and dask is not None:
+        raise UsageError("--jobs is for processes of this machine; a Dask cluster runs as many as it has threads")
     jobs = list({job.key: job for job in jobs}.values())
     folders.ready(folder)
     folders.write_list(folder, jobs)

@@ -15,7 +15,8 @@ from placedsl.sweeps import cluster as clusters
 from placedsl.sweeps.engine import planned, swept
 from placedsl.sweeps.jobs import jobs_of
 
-GRAPH = '{"format": "placedsl-graph", "version": 1, "nodes": [{"id": "a", "time": {"accelerator": 2, "host": 9}}], "edges": []}'
+NODES = '"nodes": [{"id": "a", "time": {"accelerator": 2, "host": 9}}], "edges": []'
+GRAPH = '{"format": "placedsl-graph", "version": 1, ' + NODES + "}"
 pytestmark = pytest.mark.xdist_group("dask")
 
 
@@ -24,7 +25,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     distributed = pytest.importorskip("distributed", reason="Dask is not tested: distributed is not installed")
     space = tmp_path_factory.mktemp("dask")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, local_directory=str(space)
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", local_directory=str(space)
     ) as made:
         yield made
 

@@ -129,6 +129,8 @@ def test_all_that_is_wrong_is_told_at_once(spec: Path, capsys: pytest.CaptureFix
 def test_what_only_is_asked_wrongly_is_a_usage_error(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert refused(capsys, "small.place", "--method", "progam")[0] == 2
     assert refused(capsys, "small.place", "--vary", "gpus")[0] == 2
+    code, told = refused(capsys, "small.place", "--jobs", "2", "--dask", "tcp://127.0.0.1:8786")
+    assert (code, "--jobs is for processes of this machine" in told) == (2, True)
     code, told = refused(capsys)
     assert (code, told) == (2, "error: no spec is given: placedsl sweep SPEC …, or a spec in each entry of the plan\n")
 
