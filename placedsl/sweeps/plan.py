@@ -118,7 +118,14 @@ def _csv(source: Source) -> tuple[Entries, list[Diagnostic]]:
     heading: list[str] | None = None
     entries: Entries = []
     found: list[Diagnostic] = []
-    for cells in lines:
+    while True:
+        try:
+            cells = next(lines, None)
+        except csv.Error as problem:
+            found.append(Diagnostic(f"this is not CSV: {problem}", Span(source, lines.line_num, 1)))
+            break
+        if cells is None:
+            break
         span = Span(source, lines.line_num, 1, max(1, len(source.line(lines.line_num))))
         row = [cell.strip() for cell in cells]
         if not any(row):

@@ -11,6 +11,7 @@ from typing import Any
 
 import placedsl
 
+NO_DASK = "Dask is not tested: the package distributed is not installed"
 SMALL = """
 graph {
     node a { time = {accelerator: 4 ms, host: 9 ms}, memory = 2 GiB, output = 8 MiB }

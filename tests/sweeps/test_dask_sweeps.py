@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sweep_specs import SMALL, answers, hard_spec
+from sweep_specs import NO_DASK, SMALL, answers, hard_spec
 
 import placedsl
 from placedsl.sweeps import cluster as clusters
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.xdist_group("dask")
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    distributed = pytest.importorskip("distributed", reason="Dask is not tested: distributed is not installed")
+    distributed = pytest.importorskip("distributed", reason=NO_DASK)
     space = tmp_path_factory.mktemp("dask")
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", local_directory=str(space)
@@ -69,8 +70,11 @@ def test_stopping_ends_the_runs_on_the_cluster(cluster: Any, tmp_path: Path) -> 
     hard.write_text(hard_spec(), encoding="utf-8")
 
     def solving() -> list[Any]:
-        nannies = psutil.Process().children(recursive=True)
-        return [p for p in nannies if p.is_running() and "placedsl.sweeps.worker" in " ".join(p.cmdline())]
+        out = []
+        for process in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                out += [process] if "placedsl.sweeps.worker" in " ".join(process.cmdline()) else []
+        return out
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
@@ -89,7 +93,7 @@ def test_stopping_ends_the_runs_on_the_cluster(cluster: Any, tmp_path: Path) -> 
 
 
 def test_no_scheduler_at_that_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("distributed", reason="Dask is not tested: distributed is not installed")
+    pytest.importorskip("distributed", reason=NO_DASK)
     monkeypatch.setattr(clusters, "PATIENCE", 0.5)
     (tmp_path / "small.place").write_text(SMALL, encoding="utf-8")
     for address in ("tcp://127.0.0.1:9", "nonsense://x"):

@@ -5,18 +5,23 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
-from sweep_specs import SMALL, answers, run
+from sweep_specs import SMALL, answers
 
 import placedsl
 from placedsl.cli import main
+from placedsl.sweeps import processes
 from placedsl.sweeps.engine import planned
 from placedsl.sweeps.jobs import jobs_of
 from placedsl.sweeps.runs import Run, count, product, ranged, several
 from placedsl.sweeps.table import Row, Table, table_of
+from placedsl.sweeps.tasks import Task
+from placedsl.sweeps.worker import solved
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "docs" / "answer.schema.json").read_text(encoding="utf-8"))
@@ -37,6 +42,18 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
     assert told.out == ""
     assert not Path("runs").exists()
     return code, told.err
+
+
+@pytest.fixture
+def run(spec: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Exit code, stdout and stderr of a sweep in the spec's folder."""
+
+    def sweep(*arguments: str) -> tuple[int, str, str]:
+        code = main(["sweep", *arguments])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return sweep
 
 
 # what is asked for
@@ -180,12 +197,12 @@ def test_the_key_follows_what_is_read_and_asked_for(tmp_path: Path) -> None:
 # running
 
 
-def test_a_sweep_and_its_folder(spec: Path) -> None:
+def test_a_sweep_and_its_folder(spec: Path, run: Callable[..., tuple[int, str, str]]) -> None:
     """Two pools' worth of runs, then the same command, then a wider one, then another spec of the same name."""
-    command = ("small.place", "--vary", "gpus=1..3", "--vary", "room=6 GiB,1 MiB", "--method", "dp", "--jobs", "2")
-    code, out, err = run(*command, folder=spec.parent)
+    command = ("small.place", "--vary", "gpus=1..3", "--vary", "room=6 GiB,1 MiB", "--method", "dp", "--jobs", "1")
+    code, out, err = run(*command)
     assert code == 0, err
-    assert err.startswith("6 runs (3 gpus x 2 room), 2 at a time\n")
+    assert err.startswith("6 runs (3 gpus x 2 room), 1 at a time\n")
     assert "6 of 6 done, 0 running, best so far 7.04858 ms (small.place gpus=3 room=6 GiB method=dp)\n" in err
     assert [line.split()[:5] for line in out.splitlines()[1:3]] == [
         ["1", "6", "GiB", "11.5243", "ms"], ["1", "1", "MiB", "-", "7.5"],
@@ -198,26 +215,28 @@ def test_a_sweep_and_its_folder(spec: Path) -> None:
         jsonschema.validate(document, SCHEMA)
         assert document["run"]["spec"] == "small.place"
         assert document["run"]["key"].startswith(name.removeprefix("small-").removesuffix(".json"))
-    code, again, err = run(*command, folder=spec.parent)
+    code, again, err = run(*command)
     assert (code, again, err) == (0, out, "6 runs (3 gpus x 2 room), 6 of them there already\n")
     assert answers(runs) == first
-    assert run("--table", "runs", folder=spec.parent) == (0, out, "")
+    assert run("--table", "runs") == (0, out, "")
     wider = [word.replace("1..3", "1..4") for word in command]
-    code, _, err = run(*wider, "--quiet", folder=spec.parent)
+    code, _, err = run(*wider, "--quiet")
     assert (code, err) == (0, "")
     assert {name: answers(runs)[name] for name in first} == first
     assert len(answers(runs)) == 8
     spec.write_text(SMALL.replace("time = {accelerator: 6 ms", "time = {accelerator: 7 ms"), encoding="utf-8")
-    code, changed, err = run(*command, folder=spec.parent)
-    assert err.startswith("6 runs (3 gpus x 2 room), 2 at a time\n")
+    code, changed, err = run(*command)
+    assert err.startswith("6 runs (3 gpus x 2 room), 1 at a time\n")
     assert changed != out
     assert len(answers(runs)) == 14
 
 
-def test_a_run_that_fails_stops_no_other_and_is_tried_again(spec: Path) -> None:
-    command = ("small.place", "--method", "local-search,dp", "--vary", "gpus=1,2")
+def test_a_run_that_fails_stops_no_other_and_is_tried_again(
+    spec: Path, run: Callable[..., tuple[int, str, str]]
+) -> None:
+    command = ("small.place", "--method", "local-search,dp", "--vary", "gpus=1,2", "--jobs", "1")
     for _ in range(2):
-        code, out, err = run(*command, folder=spec.parent)
+        code, out, err = run(*command)
         assert code == 1
         assert "failed: small.place gpus=1 method=local-search and 1 more: method local-search does not fit" in err
         assert out.count("failed") == out.count("optimal") == 2
@@ -228,7 +247,7 @@ def test_a_run_that_fails_stops_no_other_and_is_tried_again(spec: Path) -> None:
     assert told["answer"] is None
     assert told["message"].startswith("method local-search does not fit")
     spec.write_text(SMALL.replace("    contiguous\n", ""), encoding="utf-8")
-    code, out, _ = run(*command, "--out", "others", folder=spec.parent)
+    code, out, _ = run(*command, "--out", "others")
     assert (code, out.count("ended")) == (1, 2)  # dp does not fit now, local search does
 
 
@@ -281,6 +300,42 @@ def test_what_a_run_says_counts_more_than_the_spec(spec: Path) -> None:
     documents = [json.loads(Path(t.rows[0].file).read_text(encoding="utf-8")) for t in (table, plain)]
     assert [d["seed"] for d in documents] == [3, 5]
     assert plain.rows[0].solver == "highs"
+
+
+def test_no_more_threads_than_processors(spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where neither the run nor the spec says how many."""
+    monkeypatch.setattr(processes, "processors", lambda: 8)
+    assert [processes.Processes(size).workers for size in (1, 2, 3, 8, 20)] == [8, 4, 2, 1, 1]
+    given: list[int | None] = []
+    solve = placedsl.Spec.solve
+
+    def noted(self: placedsl.Spec, **wanted: Any) -> placedsl.Answer:
+        given.append(wanted["workers"])
+        return solve(self, **wanted)
+
+    monkeypatch.setattr(placedsl.Spec, "solve", noted)
+    for text, own in ((SMALL, None), (SMALL, 3), (f"{SMALL}solve {{ workers = 2 }}\n", None)):
+        spec.write_text(text, encoding="utf-8")
+        (job,) = jobs_of([Run("small.place", method="dp", workers=own)])
+        assert solved(Task(job.run, job.texts, 4)).exit_code == 0
+    assert given == [4, 3, None]
+
+
+def test_a_fault_in_a_run_is_told(spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise raised.pop()
+
+    raised: list[Exception] = []
+    monkeypatch.setattr(placedsl.Spec, "solve", broken)
+    (job,) = jobs_of([Run("small.place")])
+    for problem, words in (
+        (MemoryError(), "the memory of the machine was not enough"),
+        (ZeroDivisionError("by zero"), "a fault of placedsl itself: ZeroDivisionError: by zero (test_sweeps.py:"),
+    ):
+        raised.append(problem)
+        result = solved(Task(job.run, job.texts, 1))
+        assert (result.exit_code, result.document) == (70, None)
+        assert words in result.message
 
 
 # the table
