@@ -68,6 +68,7 @@ def sweep(
         wrong: list[Diagnostic] = []
         for option, name, text in _several(vary, wanted):
             values, problems = several(text, most)
+            problems += ["it is given twice; several values are written with commas"] if name in axes else []
             axes |= {name: values} if values else {}
             wrong += [Diagnostic(f"{option}: {problem}") for problem in problems]
         for name in ("data", "time_limit", "gap", "workers"):

@@ -128,7 +128,8 @@ def test_errors_of_a_plan_stand_where_they_are(tmp_path: Path) -> None:
 def test_all_that_is_wrong_is_told_at_once(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, told = refused(
         capsys, "small.place", "smal.place", "--vary", "gpsu=1..3", "--vary", "room=6 ms,3 apples,1 GiB",
-        "--vary", "gpus=2.5,x,7..5", "--vary", "schedule=gpipi", "--method", "dp,progam", "--solver", "higsh",
+        "--vary", "gpus=2.5,x,7..5", "--set", "k=1", "--vary", "k=2", "--vary", "schedule=gpipi",
+        "--method", "dp,progam", "--solver", "higsh",
         "--seed", "-1", "--time-limit", "3 GiB",
     )  # fmt: skip
     assert code == 1  # one of the files is not there
@@ -136,7 +137,8 @@ def test_all_that_is_wrong_is_told_at_once(spec: Path, capsys: pytest.CaptureFix
         "there is no file 'smal.place'", "did you mean 'small.place'?", "no parameter 'gpsu' (did you mean 'gpus'?)",
         "room=6 ms: parameter 'room' is a number (data), this is a number (time)", "'apples' is not a unit",
         "parameter 'gpus' is declared int, its value is 2.5", "gpus=x: 'x' is not a quantity",
-        "--vary gpus: the range '7..5' is empty", "no schedule 'gpipi'\n  did you mean 'gpipe'",
+        "--vary gpus: the range '7..5' is empty", "--vary k: it is given twice",
+        "no schedule 'gpipi'\n  did you mean 'gpipe'",
         "no method 'progam'\n  did you mean 'program'", "no solver 'higsh'\n  did you mean 'highs'",
         "seed '-1': a whole number is expected", "time_limit '3 GiB': as in 60s",
     ):  # fmt: skip
