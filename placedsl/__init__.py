@@ -10,17 +10,18 @@ if TYPE_CHECKING:
     from placedsl.language.layout import formatted as format
     from placedsl.model import Model
     from placedsl.results import Answer, Evaluation
+    from placedsl.sweeps.engine import sweep
 
 __all__ = [
     "Answer", "Diagnostic", "Evaluation", "InputError", "LimitError", "Model", "PlacedslError", "Spec", "UsageError",
-    "format", "load", "loads",
+    "format", "load", "loads", "sweep",
 ]  # fmt: skip
 
 #: What is imported when it is first used, by module and name: importing placedsl alone takes no time.
 _LATER = {
     "Answer": ("results", "Answer"), "Evaluation": ("results", "Evaluation"), "Model": ("model", "Model"),
     "Spec": ("api", "Spec"), "format": ("language.layout", "formatted"), "load": ("api", "load"),
-    "loads": ("api", "loads"),
+    "loads": ("api", "loads"), "sweep": ("sweeps.engine", "sweep"),
 }  # fmt: skip
 
 

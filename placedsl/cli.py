@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from placedsl.commands import editing, listing, solving, writing
+from placedsl.commands import editing, listing, solving, sweeping, writing
 from placedsl.diagnostics import Diagnostic, InputError, PlacedslError
 from placedsl.versions import package_version
 
@@ -26,8 +26,8 @@ def cli() -> None:
 
 
 for _command in (
-    solving.solve, solving.conflict, solving.check, solving.explain, writing.emit, solving.evaluate, writing.import_,
-    listing.solvers, listing.methods, listing.plugins_, editing.fmt, editing.lsp,
+    solving.solve, solving.conflict, solving.check, solving.explain, writing.emit, solving.evaluate, sweeping.sweep,
+    writing.import_, listing.solvers, listing.methods, listing.plugins_, editing.fmt, editing.lsp,
 ):  # fmt: skip
     cli.add_command(_command)
 

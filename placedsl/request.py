@@ -18,6 +18,11 @@ def methods() -> tuple[str, ...]:
     return (*METHODS, *registry.own(), *tried())
 
 
+def solver_names() -> tuple[str, ...]:
+    """The solvers that can be named."""
+    return ("auto", *names(), *ALSO)
+
+
 def tried() -> tuple[str, ...]:
     """The methods that ``auto`` tries unasked: those of plug-ins."""
     return tuple(name for name in registry.brought() if name not in METHODS)
@@ -46,7 +51,7 @@ def settled(problem: Problem, request: Request) -> Request:
     solver = request.solver or said.solver or "auto"
     wrong = []
     for what, word, own, known in (
-        ("method", method, request.method, methods()), ("solver", solver, request.solver, ("auto", *names(), *ALSO))
+        ("method", method, request.method, methods()), ("solver", solver, request.solver, solver_names())
     ):  # fmt: skip
         if word not in known:
             message, hint = f"there is no {what} '{word}'", nearest(word, known)
