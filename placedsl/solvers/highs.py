@@ -96,6 +96,8 @@ def _set_options(model: Any, budget: Budget, highspy: Any) -> None:
     model.setOptionValue("mip_rel_gap", budget.gap)
     # Objectives have any unit: an absolute gap would mean nothing.
     model.setOptionValue("mip_abs_gap", 0.0)
+    # With the tolerance as it comes, a bound can be too low by more than what counts as the same value.
+    model.setOptionValue("mip_feasibility_tolerance", 1e-8)
     model.setOptionValue("random_seed", budget.seed % 2**31)
     if budget.workers:
         # The pool of threads belongs to the process and keeps the size it was first given.

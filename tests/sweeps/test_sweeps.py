@@ -294,7 +294,9 @@ def test_from_python(spec: Path) -> None:
 
 def test_what_a_run_says_counts_more_than_the_spec(spec: Path) -> None:
     """Seed and schedule of the spec hold where the sweep says nothing."""
-    spec.write_text(f"{SMALL}schedule gpipe\nsolve {{ seed = 5, solver = highs }}\n", encoding="utf-8")
+    spec.write_text(
+        f"{SMALL}schedule gpipe\nsolve {{ seed = 5, solver = highs, method = program }}\n", encoding="utf-8"
+    )
     table = placedsl.sweep(spec, vary={"schedule": "pipedream"}, seed=[3], method="dp")
     (row,) = table
     assert (row.termination, row.method) == ("optimal", "dp")
