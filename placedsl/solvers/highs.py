@@ -10,6 +10,7 @@ import numpy as np
 
 from placedsl.program.program import Floats, LinearProgram
 from placedsl.solvers.conditioning import Conditioned, conditioned
+from placedsl.solvers.highs_iis import refutation
 from placedsl.solvers.interface import Budget, Features, Outcome, Progress, Termination
 from placedsl.solvers.outcome import (
     Clock,
@@ -33,7 +34,12 @@ class Highs:
     """Mixed-integer branch and cut, open source."""
 
     features = Features(
-        "highs", "highspy", warm_start=True, streams_incumbents=True, note="branch and cut; the default"
+        "highs",
+        "highspy",
+        warm_start=True,
+        streams_incumbents=True,
+        relaxed_core=True,
+        note="branch and cut; the default",
     )
 
     def available(self) -> str | None:
@@ -57,6 +63,8 @@ class Highs:
         if pass_model(model, scaled.program) == highspy.HighsStatus.kError:
             message = "HiGHS refuses the model: a number in it is not finite or too large"
             return outcome(program, budget, clock, "error", None, -np.inf, message, version)
+        if len(program.assumed_zero):
+            return refutation(model, program, clock, version)
         start = _start(scaled.program, budget, clock, highspy)
         if start is not None:
             model.setSolution(program.columns, np.arange(program.columns, dtype=np.int32), start)
