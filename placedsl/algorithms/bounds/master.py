@@ -18,6 +18,9 @@ import numpy as np
 from placedsl.algorithms.bounds.relaxation import Relaxation
 from placedsl.graph.graph import Floats, Integers
 
+#: After so many iterations of the simplex method a master program is given up; usual are some hundred.
+ITERATIONS = 50_000
+
 
 @dataclass(frozen=True, eq=False)
 class Prices:
@@ -84,6 +87,8 @@ class Master:
     _solver: Any = field(init=False)
     _share: Floats = field(init=False)
     _slacks: int = field(init=False)
+    #: Entries at most: sets times rows.
+    size: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         import highspy
@@ -99,6 +104,7 @@ class Master:
         self._solver = solver = highspy.Highs()
         solver.setOptionValue("output_flag", False)
         solver.setOptionValue("threads", 1)
+        solver.setOptionValue("simplex_iteration_limit", ITERATIONS)
         solver.addVar(0.0, inf)
         solver.changeColCost(0, 1.0)
         nothing = np.zeros(0, dtype=np.int32)
@@ -125,6 +131,7 @@ class Master:
         if key in self._known:
             return False
         self._known.add(key)
+        self.size += groups
         rows = np.flatnonzero(covered)
         index = np.append(rows, (groups + which, groups + len(self.relaxed.classes) + which)).astype(np.int32)
         self._solver.addCol(0.0, 0.0, np.inf, len(index), index, np.append(covered[rows], (1.0, held)))
