@@ -18,6 +18,8 @@ from placedsl.algorithms.bounds.set_kernel import least_loads
 from placedsl.graph.graph import Booleans, Floats, Integers
 
 OUT, IN, CUT = 0, 1, 2
+#: Loads are sums of a few thousand floating-point numbers; what exceeds the limit by no more than this is within it.
+SLACK = 1e-9
 #: States beyond which a class is left to the bounds that need none.
 MOST_STATES = 120_000
 #: How many units are tried as the first of the order.
@@ -63,6 +65,7 @@ def frontier(device: DeviceClass, largest: float, cheap: float = 0.0) -> Frontie
     Hyperedges that cost no more than ``cheap`` in all are left out where that halves the states: loads are then a
     little smaller than they are, and bounds still bounds.
     """
+    largest *= 1 + SLACK
     every = device.edges
     order = arrange(len(device.work), every)
     full = _build(device, every, order, largest)

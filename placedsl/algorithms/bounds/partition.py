@@ -28,8 +28,8 @@ from placedsl.problem import Problem
 
 #: A bound this near to the incumbent, relatively, proves it optimal (the planner calls values within 1e-6 the same).
 SAME = 5e-7
-#: Effort of an attempt, at first, and how it grows from round to round.
-EFFORT, GROWTH = 2e7, 3
+#: Effort of an attempt, at first, how it grows from round to round, and what is the most.
+EFFORT, GROWTH, MOST_EFFORT = 2e7, 3, 1e12
 #: Attempts by relaxed worths, and the gap at which they end.
 QUICK, QUICK_GAP = 10, 1e-3
 #: Attempts that a round by exact worths may leave open, and the gap at which all ends.
@@ -86,9 +86,11 @@ class _Search:
         """First by relaxed worths, then by exact ones with ever more effort."""
         yield from self._quick()
         effort, beyond = EFFORT, np.inf
-        while not self.over() and self.bound < self.top:
+        while not self.over() and self.bound < self.top and effort < MOST_EFFORT:
             misses, trial = 0, self._next(beyond)
-            while not self.over() and misses < MISSES and trial - self.bound > LAST_GAP * self.bound:
+            while not self.over() and misses < MISSES:
+                if trial < self.top and trial - self.bound <= LAST_GAP * self.bound:
+                    break
                 outcome = self._attempt(trial, True, effort)
                 if outcome == "proven":
                     self.bound = trial

@@ -9,14 +9,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from placedsl.algorithms.bounds.frontier import Frontier
+from placedsl.algorithms.bounds.frontier import SLACK, Frontier
 from placedsl.algorithms.bounds.set_kernel import hulls, labels, mixture
 from placedsl.graph.graph import Booleans, Floats, Integers
 
 #: Labels that a search may hold.
 SPACE = 6_000_000
-#: Loads are sums of a few thousand floating-point numbers; what exceeds the limit by no more than this is within it.
-SLACK = 1e-9
 
 
 @dataclass(eq=False)
