@@ -10,10 +10,11 @@ if TYPE_CHECKING:
     from placedsl.language.layout import formatted as format
     from placedsl.model import Model
     from placedsl.results import Answer, Evaluation, Timeline
+    from placedsl.sweeps.engine import sweep
 
 __all__ = [
     "Answer", "Diagnostic", "Evaluation", "InputError", "LimitError", "Model", "PlacedslError", "Spec", "Timeline",
-    "UsageError", "format", "load", "loads",
+    "UsageError", "format", "load", "loads", "sweep",
 ]  # fmt: skip
 
 #: What is imported when it is first used, by module and name: importing placedsl alone takes no time.
@@ -21,6 +22,7 @@ _LATER = {
     "Answer": ("results", "Answer"), "Evaluation": ("results", "Evaluation"), "Model": ("model", "Model"),
     "Spec": ("api", "Spec"), "Timeline": ("results", "Timeline"),
     "format": ("language.layout", "formatted"), "load": ("api", "load"), "loads": ("api", "loads"),
+    "sweep": ("sweeps.engine", "sweep"),
 }  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from placedsl.problem import Problem
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from placedsl.conflicts.conflict import Conflict
+    from placedsl.graph.graph import Graph
     from placedsl.incumbent import Progress
     from placedsl.report.explain import Explanation
     from placedsl.results import Answer, Evaluation, Timeline
@@ -46,8 +47,8 @@ class Spec:
     ) -> Answer:
         """Find a placement; what is None is as the spec's ``solve`` block says, else the default.
 
-        ``solver`` auto, cp-sat, highs, pyomo (or pyomo:NAME), mip, cvxpy; ``method`` auto, dp, program; of either also
-        what plug-ins bring;
+        ``solver`` auto, cp-sat, highs, pyomo (or pyomo:NAME), mip, cvxpy; ``method`` auto, dp, program, or
+        another that docs/methods.md tells of; of either also what plug-ins bring;
         ``time_limit`` seconds; ``gap`` relative; ``progress`` hears (value, bound, seconds).
         """
         from placedsl.planner import solve
@@ -216,15 +217,24 @@ def spec_of(
     source: Source,
     folder: Path,
     parameters: Mapping[str, str] | None = None,
-    data: str | Path | None = None,
+    data: str | Path | Source | None = None,
     held: Mapping[str, Source] | None = None,
     began: float | None = None,
+    schedule: str | None = None,
 ) -> Spec:
-    """The checked spec of a source; ``held``: texts of graph files by name, ``began``: when reading began."""
+    """The checked spec of a source.
+
+    ``held``: texts of graph files and imports by name, which are then not read; ``began``: when reading began;
+    ``schedule``: replaces the spec's own.
+    """
     from placedsl.graph.readers import read
 
     began = time.monotonic() if began is None else began
     at_hand = {folder / name: text for name, text in (held or {}).items()}
-    values = given.read(parameters or {}, None if data is None else Path(data))
-    elaborated = elaborate(parse(source), folder, values, lambda path, form: read(at_hand.get(path, path), form))
+    values = given.read(parameters or {}, Path(data) if isinstance(data, str) else data, schedule)
+
+    def graph(path: Path, form: str | None) -> Graph:
+        return read(at_hand.get(path, path), form)
+
+    elaborated = elaborate(parse(source), folder, values, graph, at_hand)
     return Spec(elaborated, time.monotonic() - began)

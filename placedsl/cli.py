@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from placedsl.commands import editing, listing, solving, timing, writing
+from placedsl.commands import editing, listing, solving, sweeping, timing, writing
 from placedsl.diagnostics import Diagnostic, InputError, PlacedslError
 from placedsl.versions import package_version
 
@@ -27,7 +27,7 @@ def cli() -> None:
 
 for _command in (
     solving.solve, solving.conflict, solving.check, solving.explain, writing.emit, solving.evaluate, timing.timeline,
-    writing.import_, listing.solvers, listing.plugins_, editing.fmt, editing.lsp,
+    sweeping.sweep, writing.import_, listing.solvers, listing.methods, listing.plugins_, editing.fmt, editing.lsp,
 ):  # fmt: skip
     cli.add_command(_command)
 

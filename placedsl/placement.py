@@ -84,7 +84,8 @@ def read_values(problem: Problem, source: Source) -> dict[str, dict[tuple[int, .
 
 def read(problem: Problem, source: Source) -> list[int]:
     """The placement in a JSON text: an object of node ids and device names, an answer that holds one under
-    ``placement``, or a split of the dnn-partitioning project (``fpgas``, ``cpus``)."""
+    ``placement``, or a split of the dnn-partitioning project (``fpgas``, ``cpus``), where nodes that it leaves out go
+    to those that they must share a device with."""
     twice: list[str] = []
 
     def fields(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -124,7 +125,22 @@ def _split(problem: Problem, root: Mapping[str, object], source: Source) -> list
             raise InputError([Diagnostic(message, _span(source, key))])
         for device, nodes in zip(devices, filled, strict=False):
             out |= {str(v): device for v in nodes}
-    return positions(problem, out, source)
+    return _completed(problem, positions(problem, out, source))
+
+
+def _completed(problem: Problem, places: list[int]) -> list[int]:
+    """With each node that the split leaves out on the device that all the others of its colocation group are on.
+
+    The authors split the forward part of some training graphs alone.
+    """
+    for labels in problem.colocation_groups():
+        known: dict[int, set[int]] = {}
+        for label, device in zip(labels.tolist(), places, strict=True):
+            known.setdefault(label, set()).update([device] if device >= 0 else [])
+        for node, label in enumerate(labels.tolist()):
+            if places[node] < 0 and len(known[label]) == 1:
+                places[node] = min(known[label])
+    return places
 
 
 def _span(source: Source | None, key: str) -> Span | None:

@@ -7,8 +7,10 @@ evaluator says what it costs and whether it counts.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +24,8 @@ from placedsl.graph.graph import Floats, Integers
 from placedsl.incumbent import SAME, Incumbent, Progress
 from placedsl.lowering.lower import lower
 from placedsl.plugged import Ended, run_fitting, run_named
+from placedsl.portfolio.members import members_for, searchers
+from placedsl.portfolio.portfolio import Portfolio
 from placedsl.problem import Problem
 from placedsl.program.build import Grounded, build
 from placedsl.program.contradiction import refuse_contradictions
@@ -35,6 +39,8 @@ from placedsl.versions import versions
 
 #: What is this small a share of the largest value of an objective is zero.
 _NOTHING = 1e-9
+#: Seconds that a solver has before others begin to search beside it.
+_SOON = 1.0
 
 
 def solve(
@@ -158,6 +164,8 @@ class _Run:
         self.best.bound(found.bound if found.bound < np.inf else -np.inf)
         self.relaxed = found.placement
         beyond, goal = contiguous.left_out(self.problem), self.problem.objectives[0]
+        if len(self.problem.objectives) > 1 and not found.fewest and not any(b.startswith("then ") for b in beyond):
+            beyond.append(f"then {self.problem.objectives[1].name}")
         if found.complete and found.placement is None:
             return "infeasible", "no contiguous split satisfies the memory limits and what the devices support"
         if found.complete and accepted and not any(b.startswith("then ") for b in beyond):
@@ -193,15 +201,13 @@ class _Run:
     def pipeline_helps(self) -> bool:
         """A contiguous placement is worth having as a start."""
         problem = self.problem
-        return problem.schedule in ("pipedream", "gpipe") and not problem.variables and not problem.own_formulations
+        return not problem.variables and not problem.own_formulations
 
     def start_by_slicing(self) -> None:
         """A first placement from the best contiguous split (contiguity is only more than is asked for)."""
         limit = self.left
         seconds = 10.0 if limit is None else min(10.0, limit / 4)
         found = contiguous.solve(self.problem, deadline=time.monotonic() + seconds, most=100_000)
-        if found.placement is None:
-            found = contiguous.sliced(self.problem)
         if found.placement is None:
             return
         accepted = self.best.offer(found.placement)
@@ -286,7 +292,10 @@ class _Run:
         return False
 
     def _run(self, name: str, grounded: Grounded, program: LinearProgram, budget: Budget, position: int) -> Outcome:
+        beside = self._members(position)
+
         def heard(point: Floats | None, _value: float, bound: float) -> bool:
+            self._listen(beside)
             if point is not None:
                 self.best.offer(grounded.placement(point), grounded.values(point))
             if bound > -np.inf:
@@ -297,8 +306,31 @@ class _Run:
             return position == 0 and gap(done.objectives[0], self.best.bounds[0]) <= budget.gap
 
         if self.isolated:
-            return run_isolated(name, program, budget, heard)
+            with beside:
+                if beside.members:
+                    cores = self.request.workers or os.cpu_count() or 1
+                    budget = replace(budget, workers=max(1, cores - searchers(cores)))
+                outcome = run_isolated(name, program, budget, heard)
+            self._listen(beside)
+            return outcome
         return get(name).run(program, budget, heard)
+
+    def _members(self, position: int) -> Portfolio:
+        """What searches beside the solver, for the first objective."""
+        if position or not self.isolated or not self.request.start:
+            return Portfolio(())
+        workers, seed = self.request.workers or 0, self.request.seed or 0
+        return Portfolio(members_for(self.problem, self.best.placement, workers, seed), _SOON)
+
+    def _listen(self, beside: Portfolio) -> None:
+        """Take what the others have found."""
+        for news in beside.news():
+            if news.placement is not None:
+                self.best.offer(news.placement)
+            if news.bound > -np.inf:
+                self.best.bound(news.bound, claimed=True)
+            if news.failed:
+                self.notes.append(f"{news.member} ended early: {news.failed}")
 
     def _judge(self, outcome: Outcome, grounded: Grounded, position: int) -> tuple[str, str]:
         """What a solver's outcome amounts to once its placement has been evaluated."""

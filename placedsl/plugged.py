@@ -1,4 +1,4 @@
-"""Running the algorithms of plug-ins: one that is named, or in turn those that fit.
+"""Running algorithms by the protocol of plug-ins: one that is named, or in turn those of plug-ins that fit.
 
 What they find is a placement once the evaluator accepts it; a bound is believed as a solver's is, until a verified
 placement contradicts it.
@@ -13,12 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from placedsl import plugins
-from placedsl.algorithms.interface import Algorithm, Budget
+from placedsl.algorithms import registry
+from placedsl.algorithms.interface import Algorithm, Budget, NothingFoundError
 from placedsl.answer import gap
 from placedsl.diagnostics import UsageError
 from placedsl.incumbent import SAME, Incumbent
 from placedsl.problem import Problem
-from placedsl.request import METHODS, Request, methods
+from placedsl.request import METHODS, Request, tried
 from placedsl.units import show
 
 #: The longest, in seconds, that an algorithm may take that nobody has named.
@@ -40,11 +41,16 @@ def run_named(name: str, problem: Problem, request: Request, best: Incumbent, le
     if against:
         raise UsageError(f"method {name} does not fit: " + "; ".join(against))
     run = _Run(plugin, request, best, left)
-    run.all(algorithm)
+    try:
+        run.all(algorithm)
+    except NothingFoundError as reason:
+        return Ended(name, "ended", f"{name} found no placement: {reason}")
     if run.settled:
         return run.ended()
     if best.evaluation is None and best.refused is not None:
         broken = "; ".join(v.message for v in best.refused.violations[:3])
+        if name in registry.own():
+            return Ended(name, "ended", f"{name} found no placement that satisfies the constraints: {broken}")
         return Ended(name, "error", f"the evaluator refuses the placement that {name} gave: {broken}")
     if run.late:
         return Ended(name, "time_limit", f"the time limit was reached during {name}")
@@ -60,7 +66,7 @@ def run_fitting(
     """
     seconds = LONGEST_TRIAL if left is None else min(LONGEST_TRIAL, left / 4)
     goal = problem.objectives[0]
-    for name in methods()[len(METHODS) :]:
+    for name in tried():
         before = best.value
         try:
             plugin, algorithm, against = _looked_at(name, problem)
@@ -68,6 +74,8 @@ def run_fitting(
                 continue
             run = _Run(plugin, request, best, seconds)
             run.all(algorithm)
+        except NothingFoundError:
+            continue
         except UsageError as error:
             notes.append(f"not used: {error}")
             continue
@@ -80,7 +88,7 @@ def run_fitting(
 
 def _looked_at(name: str, problem: Problem) -> tuple[plugins.Plugin, Algorithm, Sequence[str]]:
     """The plug-in, what it brings, and why that does not fit."""
-    plugin = plugins.get("algorithms", name, METHODS)
+    plugin = registry.find(name, METHODS)
     algorithm: Algorithm = plugin.load("fits", "solve")
     return plugin, algorithm, plugin.call(algorithm.fits, problem)
 
@@ -142,5 +150,6 @@ class _Run:
         if self.best.evaluation is None:
             return Ended(name, "infeasible", f"{name} proved that no placement satisfies the constraints")
         if self._distance <= SAME:
-            return Ended(name, "optimal", f"proven by {name}")
+            by = name if self.best.claimed[0] >= self.best.bounds[0] else "the simple bound: work shared out evenly"
+            return Ended(name, "optimal", f"proven by {by}")
         return Ended(name, "gap_reached", f"within the gap that was asked for, {self.budget.gap:.3g}")

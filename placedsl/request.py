@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from placedsl import plugins
+from placedsl.algorithms import registry
 from placedsl.diagnostics import Diagnostic, InputError, UsageError, nearest
 from placedsl.incumbent import SAME
 from placedsl.problem import Problem
@@ -14,8 +14,18 @@ METHODS = ("auto", "dp", "program")
 
 
 def methods() -> tuple[str, ...]:
-    """The methods that can be named: those built in, and the algorithms of plug-ins."""
-    return (*METHODS, *(n for n in plugins.names("algorithms") if n not in METHODS))
+    """The methods that can be named: those built in, and those that plug-ins bring."""
+    return (*METHODS, *registry.own(), *tried())
+
+
+def solver_names() -> tuple[str, ...]:
+    """The solvers that can be named."""
+    return ("auto", *names(), *ALSO)
+
+
+def tried() -> tuple[str, ...]:
+    """The methods that ``auto`` tries unasked: those of plug-ins."""
+    return tuple(name for name in registry.brought() if name not in METHODS)
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,7 @@ def settled(problem: Problem, request: Request) -> Request:
     solver = request.solver or said.solver or "auto"
     wrong = []
     for what, word, own, known in (
-        ("method", method, request.method, methods()), ("solver", solver, request.solver, ("auto", *names(), *ALSO))
+        ("method", method, request.method, methods()), ("solver", solver, request.solver, solver_names())
     ):  # fmt: skip
         if word not in known:
             message, hint = f"there is no {what} '{word}'", nearest(word, known)

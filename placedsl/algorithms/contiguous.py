@@ -11,18 +11,37 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placedsl.algorithms.ideal_dp import DeviceClasses, best_chain, device_classes
-from placedsl.algorithms.ideals import Ideals, chain, ideals
+from placedsl.algorithms import ideal_dp
+from placedsl.algorithms.chains import chains
+from placedsl.algorithms.gpipe import best_sum
+from placedsl.algorithms.ideals import count
 from placedsl.algorithms.simple_bound import simple_bound
+from placedsl.algorithms.stages import (
+    DeviceClasses,
+    Stages,
+    after_computation,
+    beside_computation,
+    both_ways,
+    device_classes,
+)
 from placedsl.expressions import Provided
 from placedsl.graph.contraction import Quotient, contract
 from placedsl.graph.graph import Integers
-from placedsl.graph.order import topological
 from placedsl.problem import Problem
 
-#: The most ideals that are enumerated, and the most table entries (ideals x device counts), by default.
-MOST_IDEALS = 1_000_000
-MOST_ENTRIES = 40_000_000
+#: More ideals than this are not counted.
+MOST_COUNTED = 1_000_000_000
+
+
+#: What a stage costs under each schedule.
+_STAGES: dict[str, Callable[[Quotient, DeviceClasses], Stages]] = {
+    "pipedream": after_computation, "overlapped": beside_computation, "duplex": both_ways,
+}  # fmt: skip
+
+
+def _stages(problem: Problem, quotient: Quotient, classes: DeviceClasses) -> Stages:
+    # Under gpipe the sum of both passes still makes good starts.
+    return _STAGES.get(problem.schedule, after_computation)(quotient, classes)
 
 
 @dataclass(frozen=True)
@@ -30,7 +49,7 @@ class Fit:
     """Whether the dynamic program answers this problem.
 
     ``against`` says why it does not apply at all; ``beyond`` names rules that it leaves out (it then
-    gives a bound).  ``ideals`` is their number, or None when there are more than the budget.
+    gives a bound).  ``ideals`` is their number, or None when there are too many to be counted.
     """
 
     against: tuple[str, ...]
@@ -46,13 +65,14 @@ class Fit:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a run gave: device of each node (None: nothing fits), its value, a proven bound of the problem
-    that was solved, and whether the search was complete."""
+    """What a run gave: device of each node (None: nothing fits), its value, a proven bound of the problem that was
+    solved, whether the search was complete, and whether no placement that good has fewer devices."""
 
     placement: Integers | None
     value: float
     bound: float
     complete: bool
+    fewest: bool = False
     message: str = ""
 
 
@@ -62,8 +82,8 @@ def structure(problem: Problem) -> list[str]:
     goal = problem.objectives[0].body
     if not (isinstance(goal, Provided) and goal.name == "time_per_sample"):
         against.append(f"it minimises time_per_sample, not {problem.objectives[0].name}")
-    if problem.schedule != "pipedream":
-        against.append(f"it knows schedule pipedream, not {problem.schedule}")
+    if problem.schedule not in (*_STAGES, "gpipe"):
+        against.append(f"it does not know schedule {problem.schedule}")
     if problem.own_formulations:
         against.append("it does not look at formulations, and the spec has its own")
     if problem.rule("contiguous") is None:
@@ -82,25 +102,20 @@ def left_out(problem: Problem) -> list[str]:
     return out + [f"then {o.name}" for o in problem.objectives[2:]]
 
 
-def fits(problem: Problem, most: int = MOST_IDEALS) -> Fit:
+def fits(problem: Problem) -> Fit:
     """Look at a problem without solving it; counts the ideals."""
     against = structure(problem)
-    beyond = left_out(problem)
-    quotient, classes = pipeline_of(problem)
-    lattice = None
+    quotient, _ = pipeline_of(problem)
+    number = None
     if not against:
-        lattice = ideals(quotient.units, quotient.before, quotient.after, most_ideals(classes, most))
-        if lattice is None:
-            against.append(
-                f"the graph has more than {most_ideals(classes, most):,} ideals, the sets that the search is over"
-            )
-    return Fit(tuple(against), tuple(beyond), None if lattice is None else lattice.count, quotient.units)
+        cover = chains(quotient.units, quotient.before, quotient.after)
+        number = None if cover is None else count(cover, MOST_COUNTED)
+    return Fit(tuple(against), tuple(left_out(problem)), number, quotient.units)
 
 
-def most_ideals(classes: DeviceClasses, most: int) -> int:
-    """The budget for ideals: fewer where a state has many device counts."""
-    states = int(np.prod([c + 1 for c in classes.counts], dtype=float))
-    return max(1, min(most, MOST_ENTRIES // states))
+def most_stored(classes: DeviceClasses, most: int | None = None) -> int:
+    """The budget for ideals that are stored: fewer where a state has many device counts."""
+    return min(ideal_dp.MOST_IDEALS if most is None else most, ideal_dp.MOST_ENTRIES // classes.states)
 
 
 def pipeline_of(problem: Problem) -> tuple[Quotient, DeviceClasses]:
@@ -125,12 +140,11 @@ def pipeline_of(problem: Problem) -> tuple[Quotient, DeviceClasses]:
 
 
 def sliced(problem: Problem) -> Found:
-    """The best cut of one topological order into contiguous pieces: quick, and good as a start."""
+    """The best cut of a few topological orders into contiguous pieces: quick, and good as a start."""
     quotient, classes = pipeline_of(problem)
-    order = topological(quotient.units, quotient.before, quotient.after)
-    if order is None or most_ideals(classes, MOST_IDEALS) <= quotient.units:
-        return Found(None, np.inf, simple_bound(problem), True)
-    return _found(problem, quotient, classes, chain(order), np.inf, None, None, exhaustive=False)
+    found = ideal_dp.sliced(_stages(problem, quotient, classes))
+    placement = None if found.device is None else found.device[quotient.unit_of_node]
+    return Found(placement, found.value, simple_bound(problem), False)
 
 
 def solve(
@@ -139,42 +153,27 @@ def solve(
     deadline: float | None = None,
     stop: Callable[[], bool] | None = None,
     progress: Callable[[Integers, float, float], None] | None = None,
-    most: int = MOST_IDEALS,
+    most: int | None = None,
 ) -> Found:
     """Run the dynamic program; ``progress`` hears of (placement, value, bound) of the start.
 
     ``bound`` is that of the problem with the rules that the program knows.
     """
     quotient, classes = pipeline_of(problem)
-    lattice = ideals(quotient.units, quotient.before, quotient.after, most_ideals(classes, most))
-    if lattice is None:
-        message = f"there are more than {most_ideals(classes, most):,} ideals"
-        return Found(None, np.inf, simple_bound(problem), False, message)
-    start = _found(problem, quotient, classes, chain(lattice.order), np.inf, deadline, stop, exhaustive=False)
-    if start.placement is not None and progress is not None:
-        progress(start.placement, start.value, start.bound)
-    if not start.complete:
-        return start
-    full = _found(problem, quotient, classes, lattice, start.value, deadline, stop, exhaustive=True)
-    if full.placement is None and start.placement is not None:
-        # Nothing better than the start within rounding: the start is optimal when the search was complete.
-        return Found(start.placement, start.value, start.value if full.complete else start.bound, full.complete)
-    return full
+    bound = simple_bound(problem)
 
+    def begun(device: Integers, value: float) -> None:
+        if progress is not None:
+            progress(device[quotient.unit_of_node], value, bound)
 
-def _found(
-    problem: Problem,
-    quotient: Quotient,
-    classes: DeviceClasses,
-    lattice: Ideals,
-    at_most: float,
-    deadline: float | None,
-    stop: Callable[[], bool] | None,
-    *,
-    exhaustive: bool,
-) -> Found:
-    result = best_chain(quotient, lattice, classes, at_most=at_most, deadline=deadline, stop=stop)
-    proven = exhaustive and result.complete
-    placement = None if result.device is None else result.device[quotient.unit_of_node]
-    bound = result.value if proven else simple_bound(problem)
-    return Found(placement, result.value, bound, result.complete)
+    stored = most_stored(classes, most)
+    limits = ideal_dp.Limits(deadline, stop, stored)
+    if problem.schedule == "gpipe":
+        found = best_sum(problem, quotient, classes, limits, begun)
+    else:
+        found = ideal_dp.best_pipeline(_stages(problem, quotient, classes), limits, at_least=bound, progress=begun)
+    placement = None if found.device is None else found.device[quotient.unit_of_node]
+    message = f"more than {stored:,} ideals, the sets that the search is over, matter here" if found.too_many else ""
+    return Found(
+        placement, found.value, found.value if found.complete else bound, found.complete, found.fewest, message
+    )

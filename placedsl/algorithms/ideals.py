@@ -1,149 +1,205 @@
-"""Ideals of a precedence relation: the sets that hold, with a unit, all that comes before it.
+"""Ideals of a partial order: the sets that hold, with a unit, all that comes before it.
 
-Enumerated level by level into bit sets; a hash table over them gives, for each ideal, the ideals that
-have one unit more.  Numbers follow size, so a subset always comes before its supersets.
+They are walked over chain by chain: how much of one chain is taken bounds how much can be of the next ones, and
+within these bounds every choice is part of some ideal, so that the walk meets no dead end and needs no table
+of what it has met.  Ideals whose weight lies in no window are passed over, whole branches at a time, and never stored.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 
+from placedsl.algorithms.chains import Chains
 from placedsl.graph.graph import Integers
-from placedsl.graph.order import topological
+
+#: Inner steps of the walk between two looks at the clock, and in all: a relation that takes more is far too wide.
+_STEPS = 1_000_000
+_MOST_STEPS = 25 * _STEPS
+#: How many are made room for at first.
+_ROOM = 1 << 14
+_EVERYTHING = ((0, 2**62),)
 
 
 @dataclass(frozen=True, eq=False)
 class Ideals:
-    """``count`` ideals over ``order`` (a topological order of the units; unit ``order[i]`` has rank i).
+    """``positions``: ideals x chains, what each has of a chain, those met first first.
 
-    ``cover_start``/``cover_rank``/``cover_ideal``: ideal i becomes ideal ``cover_ideal[j]`` by adding the unit of
-    rank ``cover_rank[j]``, for j in ``cover_start[i]:cover_start[i+1]``, ranks ascending.  Ideal 0 is empty, the
-    last one is everything.
+    ``met``: ideals that were met, stored or not.  ``complete``: False when the budget or the time ran out,
+    ``too_many``: it was the budget.
     """
 
-    order: Integers
-    count: int
-    cover_start: Integers
-    cover_rank: Integers
-    cover_ideal: Integers
+    positions: np.ndarray
+    met: int
+    complete: bool
+    too_many: bool = False
 
 
-def ideals(units: int, before: Integers, after: Integers, most: int) -> Ideals | None:
-    """All ideals of an acyclic relation, or None when there are more than ``most``."""
-    order = topological(units, before, after)
-    if order is None:
-        raise ValueError("the relation has a cycle")
-    words = max(1, (units + 63) // 64)
-    rank = np.empty(units, dtype=np.int64)
-    rank[order] = np.arange(units)
-    needed = np.zeros((units, words), dtype=np.uint64)
-    for u, v in zip(rank[before].tolist(), rank[after].tolist(), strict=True):
-        needed[v, u >> 6] |= np.uint64(1 << (u & 63))
-    generator = np.random.default_rng(1)
-    keys = generator.integers(1, 2**63, size=max(1, units)).astype(np.uint64)
-    count, start, added, target = _enumerate(units, needed, keys, most)
-    if count > most:
-        return None
-    return Ideals(order, count, start, added, target)
+def ideals(
+    cover: Chains,
+    weight: Integers,
+    windows: Sequence[tuple[int, int]] = _EVERYTHING,
+    *,
+    most: int,
+    deadline: float | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Ideals:
+    """The ideals whose weight (whole numbers, one a unit) lies in one of the windows (ascending, disjoint).
+
+    Ends incomplete with more than ``most`` of them or far too many to be met, or when ``deadline``
+    (``time.monotonic()``) or ``stop`` says so.
+    """
+    sums = cover.prefix_sums(weight)
+    low, high = (np.array([w[k] for w in windows], dtype=np.int64) for k in (0, 1))
+    walk = _Walk(cover)
+    room = min(most, _ROOM)
+    found = np.empty((room, cover.count), dtype=cover.dtype)
+    steps = 0
+    while True:
+        ended = walk.on(sums, low, high, found)
+        if ended == _FULL:
+            if room == most:
+                return Ideals(found, walk.met, False, True)
+            room = min(most, 4 * room)
+            wider = np.empty((room, cover.count), dtype=cover.dtype)
+            wider[: walk.filled] = found[: walk.filled]
+            found = wider
+        elif ended == _DONE:
+            return Ideals(found[: walk.filled], walk.met, True)
+        else:
+            steps += _STEPS
+            if steps >= _MOST_STEPS:
+                return Ideals(found[: walk.filled], walk.met, False, True)
+        if (deadline is not None and time.monotonic() > deadline) or (stop is not None and stop()):
+            return Ideals(found[: walk.filled], walk.met, False)
 
 
-def chain(order: Integers) -> Ideals:
-    """The prefixes of one order, as the ideals of a total order."""
-    n = len(order)
-    start = np.minimum(np.arange(n + 2), n)
-    return Ideals(order, n + 1, start, np.arange(n), np.arange(1, n + 1))
+def count(cover: Chains, most: int) -> int | None:
+    """How many ideals there are; None for more than ``most``."""
+    none = np.zeros(0, dtype=np.int64)
+    walk = _Walk(cover)
+    sums = np.zeros(int(cover.row_start[-1]), dtype=np.int64)
+    steps = 0
+    while walk.on(sums, none, none, np.empty((0, cover.count), dtype=cover.dtype)) != _DONE:
+        steps += _STEPS
+        if walk.met > most or steps >= _MOST_STEPS:
+            return None
+    return None if walk.met > most else walk.met
+
+
+_DONE, _FULL = -1, -2
+
+
+class _Walk:
+    """Where the walk stands, so that it can go on."""
+
+    def __init__(self, cover: Chains) -> None:
+        self.cover = cover
+        chains = cover.count
+        self.low = np.zeros((chains + 1, chains), dtype=np.int32)
+        self.high = np.zeros((chains + 1, chains), dtype=np.int32)
+        self.high[0] = np.diff(cover.start)
+        self.at = np.zeros(max(1, chains), dtype=np.int64)
+        self.state = np.zeros(3, dtype=np.int64)
+
+    @property
+    def filled(self) -> int:
+        """How many have been stored."""
+        return int(self.state[1])
+
+    @property
+    def met(self) -> int:
+        """How many have been met."""
+        return int(self.state[2])
+
+    def on(self, sums: Integers, low: Integers, high: Integers, found: np.ndarray) -> int:
+        """Go on until all are met, ``found`` is full, or it is time to look at the clock."""
+        cover = self.cover
+        return int(
+            _walk(cover.row_start, cover.need, cover.block, sums, low, high, self.low, self.high, self.at,
+                  self.state, found, _STEPS)
+        )  # fmt: skip
 
 
 @njit(cache=True)
-def _enumerate(units, needed, keys, most):  # type: ignore[no-untyped-def]
-    words = needed.shape[1]
-    capacity = 1024
-    bits = np.zeros((capacity, words), dtype=np.uint64)
-    hashes = np.zeros(capacity, dtype=np.uint64)
-    slots = np.full(4 * capacity, -1, dtype=np.int64)
-    edges = 4096
-    cover_start = np.zeros(capacity + 1, dtype=np.int64)
-    cover_rank = np.zeros(edges, dtype=np.int64)
-    cover_ideal = np.zeros(edges, dtype=np.int64)
-    count, used, current = 1, 0, 0
-    slots[0] = 0
-    fresh = np.zeros(words, dtype=np.uint64)
-    one = np.uint64(1)
-    while current < count:
-        cover_start[current] = used
-        for v in range(units):
-            bit = one << np.uint64(v & 63)
-            if bits[current, v >> 6] & bit:
-                continue
-            ready = True
-            for w in range(words):
-                if needed[v, w] & ~bits[current, w]:
-                    ready = False
+def _walk(row_start, need, block, sums, low, high, least, most, at, state, found, patience):  # type: ignore[no-untyped-def]
+    """Depth-first over the chains; on the last one whole ranges at a time.
+
+    Without windows nothing is stored and no branch passed over: the ideals are counted.
+    ``state``: chain that the walk is at, ideals stored, ideals met.
+    """
+    chains = need.shape[1]
+    last = chains - 1
+    windows = len(low)
+    level, filled = state[0], state[1]
+    sofar = np.zeros(chains + 1, dtype=np.int64)
+    for c in range(level):
+        sofar[c + 1] = sofar[c] + sums[row_start[c] + at[c]]
+    steps = 0
+    while level >= 0:
+        if level == last:
+            row = row_start[last]
+            first, end = np.int64(at[last]), np.int64(most[last, last])
+            p = first
+            for w in range(windows):
+                if sofar[last] + sums[row + end] < low[w]:
                     break
-            if not ready:
-                continue
-            key = hashes[current] ^ keys[v]
-            for w in range(words):
-                fresh[w] = bits[current, w]
-            fresh[v >> 6] |= bit
-            mask = np.uint64(len(slots) - 1)
-            place = np.int64(key & mask)
-            found = -1
-            while slots[place] >= 0:
-                known = slots[place]
-                if hashes[known] == key:
-                    same = True
-                    for w in range(words):
-                        if bits[known, w] != fresh[w]:
-                            same = False
-                            break
-                    if same:
-                        found = known
-                        break
-                place = np.int64(np.uint64(place + 1) & mask)
-            if found < 0:
-                if count >= most:
-                    return most + 1, cover_start, cover_rank, cover_ideal
-                if count == capacity:
-                    capacity *= 2
-                    wider = np.zeros((capacity, words), dtype=np.uint64)
-                    wider[:count] = bits
-                    bits = wider
-                    longer = np.zeros(capacity, dtype=np.uint64)
-                    longer[:count] = hashes
-                    hashes = longer
-                    starts = np.zeros(capacity + 1, dtype=np.int64)
-                    starts[: count + 1] = cover_start
-                    cover_start = starts
-                    slots = np.full(4 * capacity, -1, dtype=np.int64)
-                    mask = np.uint64(len(slots) - 1)
-                    for i in range(count):
-                        p = np.int64(hashes[i] & mask)
-                        while slots[p] >= 0:
-                            p = np.int64(np.uint64(p + 1) & mask)
-                        slots[p] = i
-                    place = np.int64(key & mask)
-                    while slots[place] >= 0:
-                        place = np.int64(np.uint64(place + 1) & mask)
-                found = count
-                bits[count] = fresh
-                hashes[count] = key
-                slots[place] = count
-                count += 1
-            if used == edges:
-                edges *= 2
-                ranks = np.zeros(edges, dtype=np.int64)
-                ranks[:used] = cover_rank
-                cover_rank = ranks
-                targets = np.zeros(edges, dtype=np.int64)
-                targets[:used] = cover_ideal
-                cover_ideal = targets
-            cover_rank[used] = v
-            cover_ideal[used] = found
-            used += 1
-        current += 1
-    cover_start[count] = used
-    return count, cover_start[: count + 1], cover_rank[:used], cover_ideal[:used]
+                a, b = p, end + 1
+                while a < b:  # the first that is heavy enough
+                    middle = (a + b) >> 1
+                    if sofar[last] + sums[row + middle] < low[w]:
+                        a = middle + 1
+                    else:
+                        b = middle
+                p = a
+                while p <= end and sofar[last] + sums[row + p] <= high[w]:
+                    if filled == len(found):
+                        state[0], state[1] = level, filled
+                        state[2] += p - first
+                        at[last] = p
+                        return -2
+                    for c in range(last):
+                        found[filled, c] = at[c]
+                    found[filled, last] = p
+                    filled += 1
+                    p += 1
+            state[2] += end - first + 1
+            level -= 1
+            if level >= 0:
+                at[level] += 1
+            continue
+        p = at[level]
+        if p > most[level, level]:
+            level -= 1
+            if level >= 0:
+                at[level] += 1
+            continue
+        if steps > patience:
+            state[0], state[1] = level, filled
+            return 0
+        steps += 1
+        row = row_start[level] + p
+        sofar[level + 1] = sofar[level] + sums[row]
+        lightest, heaviest = sofar[level + 1], sofar[level + 1]
+        for c in range(level + 1, chains):
+            a, b = max(least[level, c], need[row, c]), min(most[level, c], block[row, c])
+            least[level + 1, c] = a
+            most[level + 1, c] = b
+            lightest += sums[row_start[c] + a]
+            heaviest += sums[row_start[c] + b]
+        inside = windows == 0
+        for w in range(windows):
+            if lightest <= high[w]:
+                inside = heaviest >= low[w]
+                break
+        if inside:
+            level += 1
+            at[level] = least[level, level]
+        else:
+            at[level] += 1
+    state[0], state[1] = level, filled
+    return -1

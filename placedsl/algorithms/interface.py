@@ -1,4 +1,4 @@
-"""What an algorithm of a plug-in offers and what it is given: ``docs/adding-an-algorithm.md``."""
+"""What an algorithm offers and what it is given, ours or a plug-in's: ``docs/adding-an-algorithm.md``."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from placedsl.diagnostics import LimitError
 from placedsl.problem import Problem
 
 #: Told of a placement and a proven lower bound on the first objective (-inf: none); returns True to stop the run.
-Progress = Callable[[Sequence[int], float], bool]
+Progress = Callable[[Sequence[int] | None, float], bool]
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,10 @@ class Budget:
     gap: float = 1e-6
     workers: int = 0
     seed: int = 0
+
+
+class NothingFoundError(LimitError):
+    """Raised by ``solve`` when it ends without a placement and can say why, in the user's words."""
 
 
 class Algorithm(Protocol):

@@ -1,6 +1,7 @@
-"""Local search for throughput without contiguity: annealing over moves of one unit, from a given placement.
+"""Local search for throughput without contiguity: a few short runs of annealing from a given placement.
 
-A heuristic: it gives placements and no bound.  It knows memory, support and colocation, and no other rule.
+A heuristic: it gives placements and no bound.  It knows memory, support and colocation, and no other rule.  The long
+search, in processes of its own, is :mod:`placedsl.algorithms.split_search`.
 """
 
 from __future__ import annotations
@@ -10,24 +11,26 @@ from collections.abc import Callable
 
 import numpy as np
 
-from placedsl.algorithms.local_kernel import anneal
+from placedsl.algorithms.split import state_of, units_of
+from placedsl.algorithms.split_kernel import Schedule
+from placedsl.algorithms.split_search import anneal_once, begin
 from placedsl.expressions import Provided
-from placedsl.graph.contraction import contract
 from placedsl.graph.graph import Integers
-from placedsl.graph.order import topological
 from placedsl.problem import Problem
 
-ROUNDS = 8
-STEPS = 400_000
-#: Where the temperature of each round starts, in units of the energy of one full device.
-HEAT = (1000.0, 10.0, 1.0, 100.0)
+#: Runs, each from the best placement so far: where the temperature starts, and how far below the best the target is.
+RUNS = ((0.03, 0.01), (0.1, 0.01), (0.01, 0.02), (0.03, 0.02))
+_COLD = 0.0002
+#: Steps of one run: so many a unit, up to a most.
+STEPS_A_UNIT, MOST_STEPS = 10_000, 1_000_000
 
 
 def fits(problem: Problem) -> bool:
     """Whether the search knows all that the problem asks for."""
     goal = problem.objectives[0].body
     timed = isinstance(goal, Provided) and goal.name == "time_per_sample" and problem.schedule == "pipedream"
-    return timed and all(r.built_in in ("memory", "colocated") for r in problem.rules)
+    known = all(r.built_in in ("memory", "colocated") for r in problem.rules)
+    return timed and known and not (problem.soft or problem.variables or problem.own_formulations)
 
 
 def improve(
@@ -42,53 +45,15 @@ def improve(
 
     The same seed gives the same placement unless the ``deadline`` (``time.monotonic()``) comes first.
     """
-    graph = problem.graph
-    quotient = contract(
-        memory=graph.memory, work=problem.time.T, groups=problem.colocation_groups(), before=None, after=None,
-        tensor_producer=graph.tensor_producer, read_tensor=graph.edge_tensor, read_node=graph.edge_target,
-        transfer=problem.transfer.T,
-    )  # fmt: skip
-    units, devices = quotient.units, len(problem.machine.devices)
-    tensors = np.repeat(np.arange(len(quotient.tensor_producer)), np.diff(quotient.pin_start))
-    order = np.argsort(quotient.pin_unit, kind="stable")
-    touch_start = np.searchsorted(quotient.pin_unit[order], np.arange(units + 1))
-    touched = tensors[order]
-    pins = np.diff(quotient.pin_start)
-    limited = problem.rule("memory") is not None
-    capacity = problem.device_memory if limited else np.full(devices, np.inf)
-    # The order in which segments are taken: by where the nodes of a unit stand in the graph, on average.
-    node_order = topological(graph.nodes, graph.edge_source, graph.edge_target)
-    assert node_order is not None
-    place = np.empty(graph.nodes)
-    place[node_order] = np.arange(graph.nodes)
-    mean = np.bincount(quotient.unit_of_node, weights=place) / np.bincount(quotient.unit_of_node)
-    order_of_units = np.argsort(mean, kind="stable")
-    rank = np.empty(units, dtype=np.int64)
-    rank[order_of_units] = np.arange(units)
-    best = np.empty(units, dtype=np.int64)
-    best[quotient.unit_of_node] = start
-    value = np.inf
-    for turn in range(ROUNDS):
-        device = best.copy()
-        inside = np.zeros((len(pins), devices), dtype=np.int64)
-        np.add.at(inside, (tensors, device[quotient.pin_unit]), 1)
-        cut = (inside > 0) & (inside < pins[:, None])
-        load = (cut * quotient.transfer.T).sum(axis=0)
-        np.add.at(load, device, quotient.work[device, np.arange(units)])
-        held = np.zeros(devices)
-        np.add.at(held, device, quotient.memory)
-        value = min(value, float(load.max()))
-        if not np.isfinite(value) or value == 0.0:
-            break
-        reached = anneal(
-            device, quotient.work, quotient.memory, capacity, touch_start, touched, pins, quotient.transfer,
-            order_of_units, rank, inside, load, held, best, value, STEPS, HEAT[turn % len(HEAT)], 0.005,
-            seed * ROUNDS + turn,
-        )  # fmt: skip
-        if reached < value:
-            value = reached
-            if found is not None:
-                found(best[quotient.unit_of_node])
+    units = units_of(problem)
+    search = begin(units.split, units.device_of(start), seed)
+    if not np.isfinite(search.value) or search.value <= 0.0 or len(problem.machine.devices) < 2:
+        return start
+    steps = min(MOST_STEPS, STEPS_A_UNIT * len(units.split.memory))
+    for turn, (hot, below) in enumerate(RUNS):
+        schedule = Schedule(steps, hot, _COLD, below, (seed * len(RUNS) + turn) % 2**31)
+        if anneal_once(search, state_of(units.split, search.best), schedule) and found is not None:
+            found(units.placement(search.best))
         if deadline is not None and time.monotonic() > deadline:
             break
-    return best[quotient.unit_of_node]
+    return units.placement(search.best)

@@ -1,4 +1,4 @@
-"""``placedsl solvers`` and ``placedsl plugins``: what is there."""
+"""``placedsl solvers``, ``placedsl methods`` and ``placedsl plugins``: what is there."""
 
 from __future__ import annotations
 
@@ -26,6 +26,29 @@ def solvers() -> int:
     return 0
 
 
+@click.command()
+def methods() -> int:
+    """List the methods: what each does, and whether it is tried when none is named."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from placedsl.algorithms import registry
+    from placedsl.request import tried
+
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for heading in ("method", "what it does", "under auto"):
+        table.add_column(heading)
+    table.add_row("auto", "what fits best: dynamic programming, plug-ins, a program for a solver", "")
+    table.add_row("dp", "dynamic programming over ideals; exact for contiguous splits", "yes")
+    table.add_row("program", "an integer program, by the solver that --solver names", "yes")
+    for method in registry.NAMED:
+        table.add_row(method.name, method.meaning, "no")
+    for name in tried():
+        table.add_row(escape(name), escape(f"by {registry.find(name).distribution}"), "where it fits")
+    console().print(table)
+    return 0
+
+
 @click.command(name="plugins")
 def plugins_() -> int:
     """List the plug-ins, what brings each, and what is wrong with it.  Every one is imported for this."""
@@ -33,6 +56,7 @@ def plugins_() -> int:
     from rich.table import Table
 
     from placedsl import plugins
+    from placedsl.algorithms import registry
     from placedsl.export.formats import FORMATS
     from placedsl.graph.readers import READERS
     from placedsl.language.library import constraint_definitions
@@ -42,7 +66,7 @@ def plugins_() -> int:
     taken = {
         "readers": READERS,
         "solvers": BUILT_IN,
-        "algorithms": METHODS,
+        "algorithms": (*METHODS, *registry.own()),
         "constraints": constraint_definitions(),
         "exporters": FORMATS,
     }

@@ -53,7 +53,7 @@ DATA = click.option(
     "--data", type=click.Path(path_type=Path), metavar="FILE", help="Values of parameters (JSON or TOML)."
 )
 SOLVER = click.option("--solver", metavar="NAME", help="auto, cp-sat, highs, pyomo[:NAME], mip, cvxpy, a plug-in's.")
-METHOD = click.option("--method", metavar="NAME", help="auto, dp, program, or a plug-in's.")
+METHOD = click.option("--method", metavar="NAME", help="auto, dp, program, or one of placedsl methods.")
 
 
 def console() -> Any:

@@ -1,4 +1,7 @@
-"""A first, not yet minimal, set of conflicting rules from a solver that takes assumptions: one run instead of many."""
+"""A first, not yet minimal, set of conflicting rules from a solver that can tell one: one run instead of many.
+
+CP-SAT takes assumptions; HiGHS gives an irreducible system of the relaxation, where that is infeasible.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,8 @@ def core(asked: Feasibility, rules: Sequence[Rule]) -> list[Rule]:
     """
     part = restricted(asked.problem, rules, fixed_order=asked.fixed_order)
     free = [r.name for r in rules if not r.built_in and not is_structure(r.body)]
-    able = [n for n in solvers_for(part, asked.request.solver) if get(n).features.assumptions]
+    known = [(n, get(n).features) for n in solvers_for(part, asked.request.solver)]
+    able = [n for n, features in known if features.assumptions or features.relaxed_core]
     if not able or len(free) < 2:
         return list(rules)
     name, features = able[0], get(able[0]).features

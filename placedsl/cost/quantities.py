@@ -67,10 +67,30 @@ class Quantities:
     @cached_property
     def loads(self) -> list[float]:
         """Busy time of each device."""
-        if self.facts.problem.schedule == "gpipe":
+        schedule, time = self.facts.problem.schedule, self.facts.time
+        if schedule == "gpipe":
             return [total(parts) for parts in self.pass_loads()]
-        time = self.facts.time
-        return [total([*(time[v][d] for v in nodes), *self.crossings[d]]) for d, nodes in enumerate(self.nodes)]
+        computing = [[time[v][d] for v in nodes] for d, nodes in enumerate(self.nodes)]
+        if schedule == "overlapped":
+            return [max(total(work), total(moves)) for work, moves in zip(computing, self.crossings, strict=True)]
+        if schedule == "duplex":
+            ways = zip(computing, *self.directions(), strict=True)
+            return [max(total(work), total(read), total(written)) for work, read, written in ways]
+        return [total([*work, *moves]) for work, moves in zip(computing, self.crossings, strict=True)]
+
+    def directions(self) -> tuple[list[list[float]], list[list[float]]]:
+        """Per device the transfer times of the tensors that it reads, and of those that it makes for others."""
+        facts, placement = self.facts, self.placement
+        read: list[list[float]] = [[] for _ in range(facts.devices)]
+        written: list[list[float]] = [[] for _ in range(facts.devices)]
+        for tensor, producer in enumerate(facts.producer):
+            home = placement[producer]
+            away = {placement[reader] for reader in facts.readers[tensor]} - {home}
+            for way, devices in ((read, away), (written, {home} if away else set())):
+                for device in devices:
+                    if device >= 0 and facts.accelerator[device]:
+                        way[device].append(facts.transfer[tensor][device])
+        return read, written
 
     @cached_property
     def memory(self) -> list[float]:

@@ -34,6 +34,8 @@ def cycle(nodes: int, source: Integers, target: Integers) -> list[int]:
 
 def components(nodes: int, source: Integers, target: Integers) -> Integers:
     """The strongly connected component of each node, numbered by first member."""
+    if not len(source):
+        return np.arange(nodes)
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 

@@ -54,23 +54,30 @@ def elaborate(
     base: Path,
     given: Given | None = None,
     read: Callable[[Path, str | None], Graph] = read_graph,
+    held: Mapping[Path, Source] | None = None,
 ) -> Elaborated:
     """Check a parsed spec and read its data.  ``base``: the folder that file names are relative to.
 
-    ``given`` are parameter values from outside; ``read`` reads a graph file of a format.  Raises InputError with every
-    independent error, UsageError for a value on the command line of a parameter that does not exist.
+    ``given`` are parameter values from outside; ``read`` reads a graph file of a format; ``held`` are texts of imported
+    files that need not be read.  Raises InputError with every independent error, UsageError for a value on the command
+    line of a parameter that does not exist.
     """
-    return _Elaboration(module, base, given or Given(), read).run()
+    return _Elaboration(module, base, given or Given(), read, held or {}).run()
 
 
 class _Elaboration:
     def __init__(
-        self, module: syntax.Module, base: Path, given: Given, read: Callable[[Path, str | None], Graph]
+        self,
+        module: syntax.Module,
+        base: Path,
+        given: Given,
+        read: Callable[[Path, str | None], Graph],
+        held: Mapping[Path, Source],
     ) -> None:
         self.module, self.given, self.read = module, given, read
         self.source: Source = module.source
         self.found: list[Diagnostic] = []
-        self.texts = imported(module, base, self.found)
+        self.texts = imported(module, base, self.found, held)
         self.parameters: dict[str, Value] = {}
         self.definitions: dict[str, Definition] = {}
 
@@ -96,7 +103,7 @@ class _Elaboration:
         return syntax.At(max(0, end - 1), end, self.source)
 
     def run(self) -> Elaborated:
-        self.constants = self.checker(_no_words())
+        self.constants = self.checker(no_words())
         parameters.read(self.constants, self.all(syntax.Param), self.given)
         all_devices, families = deployment.devices(self.constants, self.all(syntax.DeviceFamily))
         if not self.all(syntax.DeviceFamily):
@@ -108,7 +115,7 @@ class _Elaboration:
         )
         minimize = self.one(syntax.Minimize, "minimize", "minimize time_per_sample")
         graph = self.read_graph(families)
-        schedule = settings.schedule(self.constants, self.all(syntax.Schedule))
+        schedule = settings.schedule(self.constants, self.all(syntax.Schedule), self.given.schedule)
         solve = settings.settings(self.constants, self.all(syntax.Solve))
         defined: list[Definition] = [
             s for s in self.texts.statements if isinstance(s, syntax.Define | syntax.ConstraintDefinition)
@@ -368,7 +375,7 @@ def _unknown_kinds(graph: Graph, machine: Machine, families: list[str]) -> tuple
     return tuple(f"the graph has times for '{name}', which is no device or kind of the spec" for name in unknown)
 
 
-def _no_words() -> Vocabulary:
+def no_words() -> Vocabulary:
     """The vocabulary before there is a graph: numbers and parameters only."""
     empty = np.zeros(0)
     whole = np.zeros(0, dtype=np.int64)

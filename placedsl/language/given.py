@@ -13,11 +13,15 @@ from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
 
 @dataclass(frozen=True)
 class Given:
-    """Values for parameters: texts from the command line, and what a data file holds."""
+    """Values for parameters: texts from the command line, and what a data file holds.
+
+    ``schedule`` replaces what the spec says (None: as it says).
+    """
 
     texts: Mapping[str, str] = field(default_factory=dict)
     data: Mapping[str, object] = field(default_factory=dict)
     source: Source | None = None
+    schedule: str | None = None
 
     def place(self, path: Sequence[str]) -> Span | None:
         """Where a value of the data file stands: at its last key."""
@@ -33,22 +37,27 @@ class Given:
         return self.source.span(at, at + len(path[-1]) + (2 if text[at : at + 1] == '"' else 0))
 
 
-def read(texts: Mapping[str, str], path: Path | None) -> Given:
-    """The values of the command line with those of a data file (JSON or TOML)."""
-    if path is None:
-        return Given(texts)
+def load(path: Path) -> Source:
+    """The text of a data file; InputError names the nearest files when there is none by that name."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return Source(str(path), path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         raise InputError([Diagnostic(f"'{path}' is not a text in UTF-8")]) from None
     except OSError as problem:
         siblings = [p.name for p in path.parent.iterdir() if p.is_file()] if path.parent.is_dir() else []
         reason = (problem.strerror or "cannot be read").lower()
         raise InputError([Diagnostic(f"'{path}': {reason}", None, nearest(path.name, siblings))]) from None
-    source = Source(str(path), text)
-    if path.suffix == ".toml":
+
+
+def read(texts: Mapping[str, str], file: Path | Source | None, schedule: str | None = None) -> Given:
+    """The values of the command line with those of a data file (JSON or TOML), or of its text."""
+    if file is None:
+        return Given(texts, schedule=schedule)
+    source = load(file) if isinstance(file, Path) else file
+    text = source.text
+    if Path(source.name).suffix == ".toml":
         try:
-            return Given(texts, tomllib.loads(text), source)
+            return Given(texts, tomllib.loads(text), source, schedule)
         except tomllib.TOMLDecodeError as problem:
             raise InputError([Diagnostic(f"this is not TOML: {problem}", source.whole())]) from None
     try:
@@ -60,4 +69,4 @@ def read(texts: Mapping[str, str], path: Path | None) -> Given:
     if not isinstance(root, dict):
         hint = 'as in {"budget": 3, "limit": "16 GiB"}'
         raise InputError([Diagnostic("a data file is an object of parameters and values", source.whole(), hint)])
-    return Given(texts, root, source)
+    return Given(texts, root, source, schedule)

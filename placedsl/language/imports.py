@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
 from placedsl.language import syntax
-from placedsl.language.parsing import parse_file
+from placedsl.language.parsing import parse, parse_file
 
 
 @dataclass
@@ -25,17 +26,19 @@ class Texts:
         return self.folders.get(at.source, Path())
 
 
-def imported(module: syntax.Module, base: Path, found: list[Diagnostic]) -> Texts:
+def imported(
+    module: syntax.Module, base: Path, found: list[Diagnostic], held: Mapping[Path, Source] | None = None
+) -> Texts:
     """Follow the imports of a spec; what is wrong with them goes to ``found``.
 
-    Nothing is read but the ``.place`` files that are named.
+    Nothing is read but the ``.place`` files that are named, and of these none whose text is ``held``.
     """
     out = Texts()
     try:
         start = Path(module.source.name).resolve()
     except OSError:
         start = Path(module.source.name)
-    _add(module, base, out, {start: ""}, [start], found)
+    _add(module, base, out, {start: ""}, [start], found, held or {})
     return out
 
 
@@ -46,13 +49,14 @@ def _add(
     known: dict[Path, str],
     open_files: list[Path],
     found: list[Diagnostic],
+    held: Mapping[Path, Source],
 ) -> None:
     out.folders[module.source] = folder
     for statement in module.statements:
         if not isinstance(statement, syntax.Import):
             out.statements.append(statement)
             continue
-        path = _named(statement, folder, found)
+        path = _named(statement, folder, found, held)
         if path is None:
             continue
         resolved = path.resolve()
@@ -62,15 +66,15 @@ def _add(
         elif resolved not in known:
             known[resolved] = statement.path.text
             try:
-                inner = parse_file(path)
+                inner = parse(held[path]) if path in held else parse_file(path)
             except InputError as problem:
                 place = statement.path.at.span
                 found += [Diagnostic(d.message, place, d.hint) if d.span is None else d for d in problem.diagnostics]
                 continue
-            _add(inner, path.parent, out, known, [*open_files, resolved], found)
+            _add(inner, path.parent, out, known, [*open_files, resolved], found, held)
 
 
-def _named(statement: syntax.Import, folder: Path, found: list[Diagnostic]) -> Path | None:
+def _named(statement: syntax.Import, folder: Path, found: list[Diagnostic], held: Mapping[Path, Source]) -> Path | None:
     """The file that an import names, or None after reporting."""
     given = Path(statement.path.text)
     path = given if given.is_absolute() else folder / given
@@ -78,7 +82,7 @@ def _named(statement: syntax.Import, folder: Path, found: list[Diagnostic]) -> P
     if given.suffix != ".place" or "\0" in str(given):
         found.append(Diagnostic("only .place files can be imported", place, 'as in import "devices.place"'))
         return None
-    if not path.is_file():
+    if path not in held and not path.is_file():
         parent = path.parent
         nearby = [p.name for p in parent.iterdir() if p.suffix == ".place"] if parent.is_dir() else []
         found.append(Diagnostic(f"there is no file '{path}'", place, nearest(path.name, nearby)))

@@ -12,19 +12,19 @@ from placedsl.language.imports import first_at
 from placedsl.problem import Settings
 from placedsl.units import NUMBER, TIME
 
-SCHEDULES = ("pipedream", "gpipe")
+SCHEDULES = ("pipedream", "gpipe", "overlapped", "duplex")
 
 
-def schedule(checker: Checker, statements: Sequence[syntax.Schedule]) -> str:
-    """The schedule of a spec; ``pipedream`` where it says none."""
+def schedule(checker: Checker, statements: Sequence[syntax.Schedule], given: str | None = None) -> str:
+    """The schedule of a spec, ``pipedream`` where it says none; one that is ``given`` (and exists) replaces it."""
     for extra in statements[1:]:
         checker.error(extra.name, "there is a second 'schedule'", first_at(extra.at, statements[0].at))
     if not statements:
-        return "pipedream"
+        return given or "pipedream"
     name = statements[0].name
     if name.text not in SCHEDULES:
         checker.error(name, f"there is no schedule '{name.text}'", nearest(name.text, SCHEDULES))
-    return name.text
+    return given or name.text
 
 
 def settings(checker: Checker, statements: Sequence[syntax.Solve]) -> Settings:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placedsl import plugins
-from placedsl.algorithms import contiguous
+from placedsl.algorithms import contiguous, registry
 from placedsl.formulation import Formulation, choose, passed_over
 from placedsl.lowering.lower import lower
 from placedsl.lowering.state import Note
@@ -17,13 +17,13 @@ from placedsl.program.build import build
 from placedsl.program.program import LinearProgram
 from placedsl.report.coefficients import NumericalWarning, numerical_warnings
 from placedsl.report.contributions import Contribution, contributions
-from placedsl.request import METHODS, Request, methods, settled, solvers_for
+from placedsl.request import METHODS, Request, settled, solvers_for, tried
 from placedsl.solvers.registry import get, installed
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An algorithm of a plug-in: its name, who brings it, and why it does not fit (empty: it does)."""
+    """An algorithm by name: its name, who brings it, and why it does not fit (empty: it does)."""
 
     name: str
     plugin: str
@@ -81,7 +81,7 @@ def explain(problem: Problem, formulations: Callable[[], Iterable[Formulation]],
             *(("note", note) for note in problem.notes),
         ),
         fit=fit,
-        budget=contiguous.most_ideals(classes, contiguous.MOST_IDEALS),
+        budget=contiguous.most_stored(classes),
         candidates=candidates,
         needed=chosen.method == "program" or (chosen.method == "auto" and not fit.exact),
         formulation=formulation,
@@ -120,11 +120,11 @@ def _facts(problem: Problem, units: int, classes: Sequence[np.ndarray]) -> tuple
 
 
 def _candidates(problem: Problem, method: str) -> tuple[Candidate, ...]:
-    """The algorithm of a plug-in that is named, or all of them where the choice is free."""
-    tried = [method] if method not in METHODS else list(methods()[len(METHODS) :]) if method == "auto" else []
+    """The algorithm that is named, or all those of plug-ins where the choice is free."""
+    looked_at = (method,) if method not in METHODS else tried() if method == "auto" else ()
     out = []
-    for name in tried:
-        plugin = plugins.get("algorithms", name, METHODS)
+    for name in looked_at:
+        plugin = registry.find(name, METHODS)
         try:
             against = tuple(plugin.call(plugin.load("fits", "solve").fits, problem))
         except plugins.PluginError as error:

@@ -37,7 +37,8 @@ def print_answer(answer: Answer, console: Console) -> None:
     problem = answer.problem
     path = f"{answer.method}" + (f", {answer.solver}" if answer.solver else "")
     by = f" ({path}, {answer.seconds['total']:.2f} s)" if answer.method != "none" else ""
-    console.print(f"[bold]{WORDS[answer.termination]}[/bold]{by}: {escape(answer.message)}", highlight=False)
+    ended = "ended without a placement" if answer.termination == "ended" and not answer.evaluation else ""
+    console.print(f"[bold]{ended or WORDS[answer.termination]}[/bold]{by}: {escape(answer.message)}", highlight=False)
     if answer.evaluation is None:
         if math.isfinite(answer.bound) and answer.termination != "infeasible":
             goal = problem.objectives[0]

@@ -75,8 +75,16 @@ def bottlenecks(problem: Problem, placement: Sequence[int]) -> tuple[Bottleneck,
         return ()
     if problem.schedule != "gpipe":
         loads = dict(enumerate(quantities.loads))
+        # Beside computation a transfer is part of the load only where transfers are what takes longest.
+        beside = problem.schedule != "pipedream"
+        computing = [total(facts.time[v][d] for v in nodes) for d, nodes in enumerate(quantities.nodes)]
         return tuple(
-            Bottleneck(facts.device_names[d], loads[d], total(quantities.crossings[d])) for d in _largest(loads)
+            Bottleneck(
+                facts.device_names[d],
+                loads[d],
+                loads[d] * (computing[d] < loads[d]) if beside else total(quantities.crossings[d]),
+            )
+            for d in _largest(loads)
         )
     out = []
     for number, part in enumerate(("forward", "backward")):

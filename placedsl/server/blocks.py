@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from placedsl.algorithms import registry
 from placedsl.graph.readers import READERS
 from placedsl.language.vocabulary import DEVICE_ATTRIBUTES
 from placedsl.units import BANDWIDTH, DATA, NUMBER, TIME, Dimension
@@ -50,7 +51,7 @@ ENTRIES: Mapping[str, Mapping[str, EntryKind]] = {
         "workers": EntryKind("threads that the solver may use", NUMBER),
         "seed": EntryKind("seed of whatever is random", NUMBER),
         "solver": EntryKind("auto, cp-sat, highs, pyomo, mip or cvxpy", None),
-        "method": EntryKind("auto, dp or program", None),
+        "method": EntryKind("auto, dp, program, or another that placedsl methods lists", None),
     },
 }
 #: The names of the syntax nodes that have such blocks.
@@ -61,7 +62,7 @@ HOLDERS = {
 
 KINDS = {"accelerator": "has a memory of its own; moving tensors in and out takes time", "host": "shares RAM"}
 SOLVERS = ("auto", "cp-sat", "highs", "pyomo", "mip", "cvxpy")
-METHODS = ("auto", "dp", "program")
+METHODS = ("auto", "dp", "program", *registry.own())
 PARAMETER_TYPES = ("int", "number", "time", "data", "text", "bool")
 VARIABLE_TYPES = ("binary", "integer", "real")
 WORDS = {"solver": SOLVERS, "method": METHODS, "format": tuple(READERS)}

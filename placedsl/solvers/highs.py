@@ -10,6 +10,7 @@ import numpy as np
 
 from placedsl.program.program import Floats, LinearProgram
 from placedsl.solvers.conditioning import Conditioned, conditioned
+from placedsl.solvers.highs_iis import refutation
 from placedsl.solvers.interface import Budget, Features, Outcome, Progress, Termination
 from placedsl.solvers.outcome import (
     Clock,
@@ -33,7 +34,12 @@ class Highs:
     """Mixed-integer branch and cut, open source."""
 
     features = Features(
-        "highs", "highspy", warm_start=True, streams_incumbents=True, note="branch and cut; the default"
+        "highs",
+        "highspy",
+        warm_start=True,
+        streams_incumbents=True,
+        relaxed_core=True,
+        note="branch and cut; the default",
     )
 
     def available(self) -> str | None:
@@ -57,6 +63,8 @@ class Highs:
         if pass_model(model, scaled.program) == highspy.HighsStatus.kError:
             message = "HiGHS refuses the model: a number in it is not finite or too large"
             return outcome(program, budget, clock, "error", None, -np.inf, message, version)
+        if len(program.assumed_zero):
+            return refutation(model, program, clock, version)
         start = _start(scaled.program, budget, clock, highspy)
         if start is not None:
             model.setSolution(program.columns, np.arange(program.columns, dtype=np.int32), start)
@@ -96,6 +104,8 @@ def _set_options(model: Any, budget: Budget, highspy: Any) -> None:
     model.setOptionValue("mip_rel_gap", budget.gap)
     # Objectives have any unit: an absolute gap would mean nothing.
     model.setOptionValue("mip_abs_gap", 0.0)
+    # With the tolerance as it comes, a bound can be too low by more than what counts as the same value.
+    model.setOptionValue("mip_feasibility_tolerance", 1e-8)
     model.setOptionValue("random_seed", budget.seed % 2**31)
     if budget.workers:
         # The pool of threads belongs to the process and keeps the size it was first given.

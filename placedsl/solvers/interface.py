@@ -20,7 +20,8 @@ class Features:
 
     ``native`` names the global constraints taken as they are (class names of
     :mod:`placedsl.program.program`); all others are lowered to rows beforehand.  ``assumptions``: it heeds
-    ``assumed_zero`` of a program and fills ``core`` of an outcome.
+    ``assumed_zero`` of a program and fills ``core`` of an outcome.  ``relaxed_core``: it does so where the
+    relaxation is infeasible, and tells nothing else of a program with assumptions.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Features:
     streams_incumbents: bool = False
     integers_only: bool = False
     assumptions: bool = False
+    relaxed_core: bool = False
     note: str = ""
 
 

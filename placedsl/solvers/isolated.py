@@ -137,6 +137,9 @@ class _Run:
                 return self.inbox.get(timeout=wait)
             except queue.Empty:
                 limits = [left - wait for left in limits]
+            if self.stopping is None:
+                # Whoever listens may know by now what the child does not.
+                return ("bound", self.bound)
 
     def _hear(self, message: Any) -> bool:
         if message[0] == "bound":

@@ -132,7 +132,7 @@ def test_errors_in_the_spec(spec: Path, tmp_path: Path) -> None:
 
 def test_usage(spec: Path, tmp_path: Path) -> None:
     for options, words in (
-        (["--solver", "higs"], "did you mean 'highs'"), (["--method", "magic"], "known here: auto, dp, program"),
+        (["--solver", "higs"], "did you mean 'highs'"), (["--method", "magic"], "known here: auto, dp, greedy"),
         (["--time-limit", "soon"], "is not a quantity"), (["--time-limit", "0s"], "longer than zero"),
         (["--time-limit", "3 GiB"], "as in 60s"), (["--gap", "200%"], "as in 1%"), (["--workers", "0"], "workers"),
         (["--json", tmp_path / "no" / "a.json"], "there is no folder"), (["--frobnicate"], "frobnicate"),
@@ -264,3 +264,29 @@ def test_import_of_what_is_none(spec: Path, tmp_path: Path) -> None:
     done = run("import", "dnn-partitioning", spec, "-o", target)
     assert done.returncode == 1
     assert not target.exists()
+
+
+def test_a_split_of_the_forward_part_places_what_shares_its_devices(tmp_path: Path) -> None:
+    """The format of the dnn-partitioning project: backward nodes that it leaves out follow their colour class."""
+    text = """
+graph {
+    node a { time = 4 ms, output = 8 MiB, color = 1 }
+    node b { time = 6 ms, output = 8 MiB, color = 2 }
+    node ga { time = 4 ms, output = 8 MiB, color = 1, backward = true }
+    node gb { time = 6 ms, output = 8 MiB, color = 2, backward = true }
+    a -> b -> gb -> ga
+}
+device gpu[2]: accelerator
+interconnect { bandwidth = 16 GiB/s }
+minimize time_per_sample
+"""
+    split = tmp_path / "split.json"
+    split.write_text(json.dumps({"cpus": [], "fpgas": [{"load": -1, "nodes": ["a"]}, {"load": -1, "nodes": ["b"]}]}))
+    spec = tmp_path / "training.place"
+    spec.write_text(text + "subject to\n    colocated by color\n", encoding="utf-8")
+    done = run("evaluate", spec, split)
+    assert done.returncode == 0, done.stdout + done.stderr
+    spec.write_text(text, encoding="utf-8")
+    done = run("evaluate", spec, split)
+    assert done.returncode == 3
+    assert "2 nodes not placed: ga, gb" in done.stdout

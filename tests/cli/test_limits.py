@@ -79,6 +79,21 @@ def worker_of(running: subprocess.Popen[str]) -> int:
     raise AssertionError("no solver was started")
 
 
+def searches_of(running: subprocess.Popen[str]) -> list[int]:
+    """The processes that search beside the solver, once there are some."""
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        out = []
+        for child in Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text(encoding="utf-8").split():
+            with contextlib.suppress(OSError):
+                command = Path(f"/proc/{child}/cmdline").read_text(encoding="utf-8")
+                out += [int(child)] if "placedsl.portfolio.worker" in command else []
+        if out:
+            return out
+        time.sleep(0.05)
+    return []
+
+
 @pytest.mark.parametrize("solver", ["highs", "cp-sat", "mip"])
 def test_time_limit(spec: Path, solver: str) -> None:
     code, answer = finished(start(spec, "--solver", solver, "--time-limit", "6s"))
@@ -107,12 +122,29 @@ def test_gap(spec: Path) -> None:
 def test_interrupt(spec: Path, solver: str) -> None:
     running = start(spec, "--solver", solver)
     child = worker_of(running)
+    searches = searches_of(running)
     running.send_signal(signal.SIGINT)
     code, answer = finished(running)
     assert code == 4
     assert answer["status"]["termination"] == "interrupted"
     expect_verified(answer)
     assert not Path(f"/proc/{child}").exists()
+    assert searches
+    assert not any(Path(f"/proc/{search}").exists() for search in searches)
+
+
+@on_linux
+def test_killed_itself(spec: Path) -> None:
+    """Neither the solver nor the searches outlive the process that started them."""
+    running = start(spec, "--solver", "highs")
+    children = [worker_of(running), *searches_of(running)]
+    running.kill()
+    running.communicate(timeout=60)
+    until = time.monotonic() + 30
+    while any(Path(f"/proc/{child}").exists() for child in children) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert len(children) > 1
+    assert not any(Path(f"/proc/{child}").exists() for child in children)
 
 
 @on_linux

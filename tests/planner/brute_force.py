@@ -42,12 +42,30 @@ def passes(problem: Problem, every: np.ndarray, which: np.ndarray) -> np.ndarray
 
 
 def loads(problem: Problem, every: np.ndarray) -> np.ndarray:
-    """The load of each device in each placement."""
+    """The load of each device in each placement, one thing after another."""
     return passes(problem, every, np.ones(problem.graph.nodes, dtype=bool))
+
+
+def beside(problem: Problem, every: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Computation, transfers in and transfers out of each device in each placement."""
+    computing, read, written = (np.zeros((len(every), len(problem.machine.devices))) for _ in range(3))
+    for d, device in enumerate(problem.machine.devices):
+        for v in range(problem.graph.nodes):
+            computing[:, d] += np.where((every[:, v] == d) & np.isfinite(problem.time[v, d]), problem.time[v, d], 0.0)
+        for t in range(problem.graph.tensors if device.kind == "accelerator" else 0):
+            home = every[:, problem.graph.tensor_producer[t]]
+            readers = every[:, problem.graph.edge_target[problem.graph.edge_tensor == t]]
+            read[:, d] += problem.transfer[t, d] * ((home != d) & (readers == d).any(axis=1))
+            written[:, d] += problem.transfer[t, d] * ((home == d) & (readers != d).any(axis=1))
+    return np.nan_to_num(computing), read, written
 
 
 def time_per_sample(problem: Problem, every: np.ndarray) -> np.ndarray:
     """The first objective in each placement."""
+    if problem.schedule in ("overlapped", "duplex"):
+        computing, read, written = beside(problem, every)
+        moving = read + written if problem.schedule == "overlapped" else np.maximum(read, written)
+        return np.maximum(computing, moving).max(axis=1)
     if problem.schedule == "pipedream":
         return loads(problem, every).max(axis=1)
     forward = passes(problem, every, ~problem.graph.backward)

@@ -37,6 +37,8 @@ def random_spec(seed: int) -> str:
     training = rng.random() < 0.45
     nodes = rng.randint(2, most // 2 if training else most)
     lines = ["graph {"]
+    # Of a source of its own, so that the other draws do not depend on it.
+    other = random.Random(f"schedule {seed}").choice(["overlapped", "duplex", None, None, None])
     orphans = [v for v in range(nodes) if training and rng.random() < 0.15]
     backward = [v for v in range(nodes) if training and rng.random() < 0.85]
 
@@ -79,6 +81,8 @@ def random_spec(seed: int) -> str:
     lines.append(f"interconnect {{ bandwidth = {rng.choice([1, 2, 8])} GiB/s }}")
     if training and rng.random() < 0.2:
         lines.append("schedule gpipe")
+    elif other is not None:
+        lines.append(f"schedule {other}")
     lines += ["minimize time_per_sample", "subject to"]
     rules = ["memory"] if rng.random() < 0.8 else []
     rules += rng.choice([["contiguous"], ["contiguous"], ["convex"], []])

@@ -43,7 +43,7 @@ def test_contiguous_throughput_goes_to_dynamic_programming() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [FREE, CONTIGUOUS.replace("time_per_sample", "communication"), CONTIGUOUS + "schedule gpipe\n"]
+    "text", [FREE, CONTIGUOUS.replace("time_per_sample", "communication"), FREE + "schedule gpipe\n"]
 )
 def test_what_the_dynamic_program_does_not_fit_goes_to_a_solver(text: str) -> None:
     answer = answer_of(text)
@@ -87,8 +87,7 @@ def test_further_objectives() -> None:
 
 
 def test_too_many_ideals(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placedsl.algorithms.contiguous.MOST_IDEALS", 2)
-    monkeypatch.setattr("placedsl.algorithms.contiguous.MOST_ENTRIES", 20)
+    monkeypatch.setattr("placedsl.algorithms.ideal_dp.MOST_IDEALS", 2)
     answer = answer_of(CONTIGUOUS)
     assert answer.method == "program"
     assert answer.termination == "optimal"

@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
-from brute_force import loads, passes
+from brute_force import beside, loads, passes
 from random_specs import random_spec
 
 import placedsl
@@ -52,8 +52,12 @@ def test_the_bottleneck_has_the_largest_load() -> None:
         names = [d.name for d in problem.machine.devices]
         back = problem.graph.backward
         parts = [passes(problem, every, ~back)[0], passes(problem, every, back)[0]]
-        if problem.schedule != "gpipe":
+        if problem.schedule == "pipedream":
             parts = [loads(problem, every)[0]]
+        elif problem.schedule != "gpipe":
+            computing, read, written = (part[0] for part in beside(problem, every))
+            moving = read + written if problem.schedule == "overlapped" else np.maximum(read, written)
+            parts = [np.maximum(computing, moving)]
         expected = [(n, x) for p in parts for n, x in zip(names, p, strict=True) if x > 0 and x >= p.max() * (1 - 1e-9)]
         found = [(b.device, b.value) for b in bottlenecks(problem, placement)]
         assert [n for n, _ in found] == [n for n, _ in expected], seed

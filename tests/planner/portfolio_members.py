@@ -1,0 +1,34 @@
+"""Members of a portfolio that do what the tests need; their processes import them from here."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+
+def counts(say, most):
+    """Say bounds 1 to ``most`` and end."""
+    for bound in range(1, most + 1):
+        say(None, float(bound))
+
+
+def places(say, placement, pause):
+    """Say one placement, and wait."""
+    say(np.array(placement), -np.inf)
+    time.sleep(pause)
+
+
+def fails(say):
+    raise ValueError("nothing comes of this")
+
+
+def starts_another(say, note):
+    """Start a process of its own, and write down its number."""
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    Path(note).write_text(str(child.pid), encoding="utf-8")
+    say(None, 1.0)
+    time.sleep(600)

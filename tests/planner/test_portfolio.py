@@ -1,0 +1,132 @@
+"""Members of a portfolio run beside a solver, are heard, and leave nothing behind."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import portfolio_members
+import pytest
+
+from placedsl import loads
+from placedsl.planner import solve
+from placedsl.portfolio.members import members_for, searchers
+from placedsl.portfolio.portfolio import Member, News, Portfolio
+from placedsl.request import Request
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="signals and /proc")
+
+FREE = """
+graph {
+    node a { time = {accelerator: 4 ms, host: 9 ms}, memory = 2 GiB, output = 8 MiB }
+    node b { time = {accelerator: 6 ms, host: 40 ms}, memory = 3 GiB, output = 8 MiB }
+    node c { time = {accelerator: 5 ms, host: 35 ms}, memory = 3 GiB, output = 8 MiB }
+    a -> b -> c
+}
+device gpu[2]: accelerator { memory = 6 GiB }
+device cpu: host
+interconnect { bandwidth = 16 GiB/s }
+minimize time_per_sample
+subject to
+    memory
+"""
+
+
+def heard(portfolio: Portfolio, enough: int, seconds: float = 30.0) -> list[News]:
+    """What is said until there is enough of it."""
+    out: list[News] = []
+    until = time.monotonic() + seconds
+    while len(out) < enough and time.monotonic() < until:
+        out += portfolio.news()
+        time.sleep(0.02)
+    return out
+
+
+def test_members_are_heard_in_their_own_order() -> None:
+    with Portfolio(
+        [Member("one", portfolio_members.counts, (5,)), Member("two", portfolio_members.counts, (3,))]
+    ) as both:
+        said = heard(both, 8)
+    assert [news.bound for news in said if news.member == "one"] == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert [news.bound for news in said if news.member == "two"] == [1.0, 2.0, 3.0]
+
+
+def test_a_member_that_fails_says_so() -> None:
+    with Portfolio([Member("poor", portfolio_members.fails)]) as portfolio:
+        (news,) = heard(portfolio, 1)
+    assert news.member == "poor"
+    assert news.failed == "ValueError: nothing comes of this"
+
+
+def test_a_member_that_goes_says_so() -> None:
+    with Portfolio([Member("gone", portfolio_members.places, ([0], 600.0))]) as portfolio:
+        heard(portfolio, 1)
+        portfolio.running[0].child.kill()
+        (news,) = heard(portfolio, 1)
+    assert news.failed == "its process has gone"
+
+
+def test_nothing_starts_before_it_is_due() -> None:
+    with Portfolio([Member("late", portfolio_members.counts, (1,))], delay=600.0) as portfolio:
+        assert list(portfolio.news()) == []
+        assert portfolio.running == []
+
+
+@on_linux
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    """Neither a member nor what it has started."""
+    note = tmp_path / "number"
+    with Portfolio([Member("parent", portfolio_members.starts_another, (str(note),))]) as portfolio:
+        heard(portfolio, 1)
+        (member,) = portfolio.running
+        grandchild = Path(f"/proc/{int(note.read_text(encoding='utf-8'))}/stat")
+        assert grandchild.exists()
+    assert member.child.poll() is not None
+    until = time.monotonic() + 10
+    while grandchild.exists() and grandchild.read_text().split()[2] != "Z" and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not grandchild.exists() or grandchild.read_text().split()[2] == "Z"
+    assert [news for news in portfolio.news() if news.failed] == []
+
+
+def test_what_members_find_counts_once_it_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The evaluator's word on a placement; a bound that a verified placement refutes ends the run with an error."""
+    spec = loads(FREE)
+    poor = [Member("poor", portfolio_members.places, ([0, 0, 0], 0.0))]
+    assert _answer(monkeypatch, spec, poor).termination == "optimal"
+    wrong = [Member("wrong", portfolio_members.counts, (1000,))]
+    found = _answer(monkeypatch, spec, wrong)
+    assert found.termination == "error"
+    assert "refutes" in found.message
+    failing = _answer(monkeypatch, spec, [Member("failing", portfolio_members.fails)])
+    assert "failing ended early: ValueError: nothing comes of this" in failing.notes
+
+
+def _answer(monkeypatch: pytest.MonkeyPatch, spec, members):
+    from placedsl.solvers.isolated import run_isolated
+
+    def patient(name, program, budget, progress):
+        """The solver is as slow as the members need."""
+        until = time.monotonic() + 5
+        while time.monotonic() < until:
+            progress(None, np.inf, -np.inf)
+            time.sleep(0.05)
+        return run_isolated(name, program, budget, progress)
+
+    monkeypatch.setattr("placedsl.planner.run_isolated", patient)
+    monkeypatch.setattr("placedsl.planner.members_for", lambda *_: members)
+    monkeypatch.setattr("placedsl.planner._SOON", 0.0)
+    return solve(spec.problem, spec.elaborated.checked_formulations, Request(method="program"))
+
+
+def test_no_search_where_a_rule_is_unknown_to_it() -> None:
+    assert len(members_for(loads(FREE).problem, None, 2, 0)) == 1
+    for further in ("    few: forall d in gpu: count(v in nodes: v on d) <= 3\n", "    convex\n", "    contiguous\n"):
+        assert members_for(loads(FREE + further).problem, None, 2, 0) == []
+
+
+def test_cores_are_shared_out() -> None:
+    assert [searchers(cores) for cores in (1, 2, 3, 4, 8)] == [1, 1, 1, 2, 4]
+    assert len({member.arguments[-1] for member in members_for(loads(FREE).problem, None, 8, 0)}) == 4, "seeds differ"
