@@ -154,10 +154,12 @@ def solve(
     stop: Callable[[], bool] | None = None,
     progress: Callable[[Integers, float, float], None] | None = None,
     most: int | None = None,
+    at_most: float = np.inf,
 ) -> Found:
     """Run the dynamic program; ``progress`` hears of (placement, value, bound) of the start.
 
-    ``bound`` is that of the problem with the rules that the program knows.
+    ``bound`` is that of the problem with the rules that the program knows.  Only values below ``at_most`` are of
+    interest (gpipe heeds no such limit): where there are none, a complete run finds no placement.
     """
     quotient, classes = pipeline_of(problem)
     bound = simple_bound(problem)
@@ -171,7 +173,9 @@ def solve(
     if problem.schedule == "gpipe":
         found = best_sum(problem, quotient, classes, limits, begun)
     else:
-        found = ideal_dp.best_pipeline(_stages(problem, quotient, classes), limits, at_least=bound, progress=begun)
+        stages = _stages(problem, quotient, classes)
+        found = ideal_dp.best_pipeline(stages, limits, at_least=bound, at_most=at_most, progress=begun)
+        bound = max(bound, found.bound)
     placement = None if found.device is None else found.device[quotient.unit_of_node]
     message = f"more than {stored:,} ideals, the sets that the search is over, matter here" if found.too_many else ""
     return Found(
