@@ -78,6 +78,8 @@ class _Run:
         self.notes = list(problem.notes)
         self.method, self.solver, self.prover = "none", "", ""
         self.used_versions = versions()
+        #: What searches for the first objective beside dynamic programming, and then beside a solver.
+        self.beside: Portfolio | None = None
 
     @property
     def left(self) -> float | None:
@@ -91,6 +93,9 @@ class _Run:
             termination, message = self.walk()
         except KeyboardInterrupt:
             termination, message = "interrupted", "stopped by the user"
+        finally:
+            if self.beside is not None:
+                self.beside.stop()
         best = self.best
         if best.refuted():
             termination = "error"
@@ -158,6 +163,7 @@ class _Run:
         found = contiguous.solve(
             self.problem,
             deadline=None if limit is None else time.monotonic() + limit,
+            stop=self._closed,
             progress=lambda placement, _, bound: self._heard(placement, bound),
         )
         accepted = found.placement is not None and self.best.offer(found.placement)
@@ -186,13 +192,42 @@ class _Run:
             raise PlacedslError(f"internal error: the evaluator refuses what dynamic programming found: {violated}")
         if found.message:
             self.notes.append(f"dynamic programming was not used: {found.message}")
-        if not found.complete and not found.message:
-            return "time_limit", "the time limit was reached during dynamic programming"
+        elif not found.complete:
+            return self._beside_dp()
         if self.request.method == "dp":
             if found.complete:
                 return "error", "method dp cannot take " + ", ".join(beyond) + "; use --method program, or auto"
             return "error", found.message + "; use --method program, or auto"
+        if found.message:
+            self._accompany()  # while a program is made ready
         return None
+
+    def _closed(self) -> bool:
+        """Asked during dynamic programming: whether what searches beside it has settled the problem."""
+        if time.monotonic() - self.began < _SOON:
+            return False
+        self._accompany()
+        # Further objectives are for dynamic programming to settle.
+        return len(self.problem.objectives) == 1 and self._distance() <= max(self.request.gap or 0.0, SAME)
+
+    def _accompany(self) -> None:
+        """Hear what searches beside, and start it the first time."""
+        if self.beside is None:
+            self.beside = self._members(0, 0.0)
+        self.beside.tell(self.best.value)
+        self._listen(self.beside)
+
+    def _distance(self) -> float:
+        return np.inf if self.best.evaluation is None else gap(self.best.value, self.best.bounds[0])
+
+    def _beside_dp(self) -> tuple[str, str]:
+        """Termination and message where dynamic programming was stopped before its end."""
+        distance = self._distance()
+        if len(self.problem.objectives) == 1 and distance <= SAME:
+            return "optimal", f"proven by {self.prover}" if self.prover else "its value is a bound that needs no proof"
+        if len(self.problem.objectives) == 1 and distance <= (self.request.gap or SAME):
+            return "gap_reached", f"within the gap that was asked for, {self.request.gap:.3g}"
+        return "time_limit", "the time limit was reached during dynamic programming"
 
     def _heard(self, placement: Integers, bound: float) -> None:
         self.best.bound(bound)
@@ -292,7 +327,7 @@ class _Run:
         return False
 
     def _run(self, name: str, grounded: Grounded, program: LinearProgram, budget: Budget, position: int) -> Outcome:
-        beside = self._members(position)
+        beside = self.beside if self.beside is not None and not position else self._members(position)
 
         def heard(point: Floats | None, _value: float, bound: float) -> bool:
             self._listen(beside)
@@ -309,7 +344,7 @@ class _Run:
 
         if self.isolated:
             with beside:
-                if beside.members:
+                if beside.members or beside.running:
                     cores = self.request.workers or os.cpu_count() or 1
                     budget = replace(budget, workers=max(1, cores - searchers(cores)))
                 outcome = run_isolated(name, program, budget, heard)
@@ -317,12 +352,12 @@ class _Run:
             return outcome
         return get(name).run(program, budget, heard)
 
-    def _members(self, position: int) -> Portfolio:
+    def _members(self, position: int, delay: float = _SOON) -> Portfolio:
         """What searches beside the solver, for the first objective."""
         if position or not self.isolated or not self.request.start:
             return Portfolio(())
         workers, seed = self.request.workers or 0, self.request.seed or 0
-        return Portfolio(members_for(self.problem, self.best.placement, workers, seed), _SOON)
+        return Portfolio(members_for(self.problem, self.best.placement, workers, seed), delay)
 
     def _listen(self, beside: Portfolio) -> None:
         """Take what the others have found."""

@@ -5,12 +5,14 @@ pipeline of what remains.  What remains has as many ideals as it can take: units
 stages, the bottleneck among them, or about all borders.  Starts come from the whole graph made coarse at random.
 
 Every step is a problem of the same kind with more colocation, so the search knows what the dynamic program knows.  Work is
-counted in ideals, so that one seed gives one sequence of pipelines; how far it gets depends on the machine.
+counted in ideals, so that one seed gives one sequence of pipelines unless a step takes too long and is given up; how far it
+gets depends on the machine.
 """
 
 from __future__ import annotations
 
 import heapq
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -21,6 +23,7 @@ from placedsl.algorithms.chains import by_key, chains
 from placedsl.algorithms.holding import held_together
 from placedsl.algorithms.ideals import count
 from placedsl.algorithms.stages import Stages, after_computation
+from placedsl.cost.evaluate import evaluate
 from placedsl.graph.graph import Integers
 from placedsl.graph.order import topological
 from placedsl.problem import Problem
@@ -35,6 +38,8 @@ _PROMISING = 0.02
 _REACH, _WIDER, _NARROWER = 8.0, 1.3, 0.7
 #: Clusters a device that a coarse graph has at first, and what makes it coarser.
 _CLUSTERS, _COARSER = 30.0, 0.7
+#: Seconds after which a step is given up, and the next ones take fewer ideals.
+_PATIENCE = 10.0
 _SAME = 1e-9
 _HELD = "held together by the search"
 
@@ -90,8 +95,19 @@ class Search:
         return True
 
 
+def begin(problem: Problem, start: Integers | None, seed: int) -> Search:
+    """A search from a placement that satisfies everything, or from the best cut of a few orders, if there is one."""
+    if start is None:
+        start = contiguous.sliced(problem).placement
+    if start is None:
+        return Search(problem, None, seed)
+    return Search(problem, Pipeline(start, evaluate(problem, start.tolist()).objectives[0]), seed)
+
+
 def run(search: Search) -> Iterator[bool]:
     """Search until the best pipeline is proven to be that; yields after each step whether it has become better."""
+    if not np.isfinite(search.stages.least).all():
+        return  # some unit runs nowhere
     if search.best is not None:
         yield from _improve(search, search.best)
     while not search.proven:
@@ -150,9 +166,11 @@ def _step(search: Search, pipeline: Pipeline) -> Pipeline | None:
 
 def _solved(search: Search, part: Problem, below: float, *, whole: bool) -> Pipeline | None:
     """The best pipeline of a part below a value; that of the whole is the best there is."""
-    found = contiguous.solve(part, most=search.ideals, at_most=below)
+    found = contiguous.solve(part, most=search.ideals, at_most=below, deadline=time.monotonic() + _PATIENCE)
+    if not found.complete:
+        search.ideals = max(_FIRST_IDEALS // 4, search.ideals // 4)
     better = found.placement is not None and found.value < below * (1.0 - _SAME)
-    search.proven = search.proven or (whole and found.complete and below <= search.value)
+    search.proven = search.proven or (whole and found.complete)
     return Pipeline(found.placement, found.value) if better and found.placement is not None else None
 
 
@@ -216,14 +234,15 @@ def _clusters(search: Search, count: int) -> Integers:
     stages, rank = search.stages, _random_order(search.stages, search.rng)
     start, earlier = by_key(stages.units, stages.after, stages.before)
     weight = stages.least / max(float(stages.least.sum()), 1e-300) + 1.0 / stages.units
-    most = 2.0 / count
     label = np.arange(stages.units)
-    held = weight.copy()
+    # Shares of work and of units: two in all.
+    most, held, last = 4.0 / count, np.zeros(stages.units), int(np.argmin(rank))
     for u in np.argsort(rank).tolist():
         known = earlier[start[u] : start[u + 1]]
-        if len(known):
-            cluster = label[known[np.argmax(rank[known])]]
-            if held[cluster] + weight[u] <= 2.0 * most:
-                label[u] = cluster
-                held[cluster] += weight[u]
+        # Where nothing comes before, with whatever came last.
+        cluster = label[known[np.argmax(rank[known])]] if len(known) else last
+        if held[cluster] + weight[u] <= most:
+            label[u] = cluster
+            held[cluster] += weight[u]
+        last = label[u]
     return label
