@@ -1,8 +1,8 @@
 """Graphs like NASNet's: wide cells, each fed by the two before it; their ideals are beyond counting.
 
-A cell has blocks that stand side by side.  A block adds two branches up, each a row of small operators that begins at one
-of the two cells before or at an earlier block, or passes it on as it is; what no block of the cell reads is concatenated.
-Some cells halve the resolution.  Times and sizes are drawn at random around those of an operator of its kind.
+A cell has blocks that stand side by side.  A block adds two branches up, each a row of small operators that begins at
+one of the two cells before or at an earlier block, or passes it on as it is; what no block of the cell reads is
+concatenated.  Some cells halve the resolution.  Times and sizes are drawn at random around those of such operators.
 
     python benchmarks/cells.py --cells 40 > nasnet.json      # in the project's own format
 """

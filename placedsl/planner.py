@@ -109,15 +109,9 @@ class _Run:
                 )
             bounds = [min(b, v) for b, v in zip(bounds, best.evaluation.objectives, strict=True)]
         total = self.read_seconds + time.monotonic() - self.began
-        verify = best.verifying
-        solving = max(0.0, total - self.read_seconds - self.build_seconds - verify)
-        seconds = {
-            "read": self.read_seconds,
-            "build": self.build_seconds,
-            "solve": solving,
-            "verify": verify,
-            "total": total,
-        }
+        read, build, verify = self.read_seconds, self.build_seconds, best.verifying
+        solving = max(0.0, total - read - build - verify)
+        seconds = {"read": read, "build": build, "solve": solving, "verify": verify, "total": total}
         placement = None if best.placement is None else tuple(int(d) for d in best.placement)
         return Answer(
             self.problem, termination, message, placement, best.evaluation, tuple(bounds), self.method, self.solver,
@@ -159,13 +153,11 @@ class _Run:
     def by_dp(self) -> tuple[str, str] | None:
         """Run it; None when a program has to go on."""
         self.method = "dp"
-        limit = self.left
+        limit = self.request.time_limit
         found = contiguous.solve(
-            self.problem,
-            deadline=None if limit is None else time.monotonic() + limit,
-            stop=self._closed,
+            self.problem, deadline=None if limit is None else self.began + limit, stop=self._closed,
             progress=lambda placement, _, bound: self._heard(placement, bound),
-        )
+        )  # fmt: skip
         accepted = found.placement is not None and self.best.offer(found.placement)
         self.best.bound(found.bound if found.bound < np.inf else -np.inf)
         self.relaxed = found.placement
@@ -178,9 +170,8 @@ class _Run:
             for k, value in enumerate(self.best.evaluation.objectives if self.best.evaluation else ()):
                 self.best.bound(value, k)
             if beyond:
-                self.notes.append(
-                    f"dynamic programming does not look at {', '.join(beyond)}; what it found satisfies them"
-                )
+                unseen = ", ".join(beyond)
+                self.notes.append(f"dynamic programming does not look at {unseen}; what it found satisfies them")
             return "optimal", "proven by dynamic programming over ideals"
         if found.complete and beyond:
             self.notes.append(
@@ -193,7 +184,10 @@ class _Run:
         if found.message:
             self.notes.append(f"dynamic programming was not used: {found.message}")
         elif not found.complete:
-            return self._beside_dp()
+            return self._near(self._gap()) or (
+                "time_limit",
+                "the time limit was reached during dynamic programming",
+            )
         if self.request.method == "dp":
             if found.complete:
                 return "error", "method dp cannot take " + ", ".join(beyond) + "; use --method program, or auto"
@@ -204,11 +198,10 @@ class _Run:
 
     def _closed(self) -> bool:
         """Asked during dynamic programming: whether what searches beside it has settled the problem."""
-        if time.monotonic() - self.began < _SOON:
+        if self.request.method == "dp" or time.monotonic() - self.began < _SOON:
             return False
         self._accompany()
-        # Further objectives are for dynamic programming to settle.
-        return len(self.problem.objectives) == 1 and self._distance() <= max(self.request.gap or 0.0, SAME)
+        return self._near(self._gap()) is not None
 
     def _accompany(self) -> None:
         """Hear what searches beside, and start it the first time."""
@@ -217,17 +210,18 @@ class _Run:
         self.beside.tell(self.best.value)
         self._listen(self.beside)
 
-    def _distance(self) -> float:
-        return np.inf if self.best.evaluation is None else gap(self.best.value, self.best.bounds[0])
+    def _gap(self) -> float:
+        """The gap, where that is all there is to settle: inf without a placement, or with further objectives."""
+        alone = self.best.evaluation is not None and len(self.problem.objectives) == 1
+        return gap(self.best.value, self.best.bounds[0]) if alone else np.inf
 
-    def _beside_dp(self) -> tuple[str, str]:
-        """Termination and message where dynamic programming was stopped before its end."""
-        distance = self._distance()
-        if len(self.problem.objectives) == 1 and distance <= SAME:
-            return "optimal", f"proven by {self.prover}" if self.prover else "its value is a bound that needs no proof"
-        if len(self.problem.objectives) == 1 and distance <= (self.request.gap or SAME):
+    def _near(self, distance: float) -> tuple[str, str] | None:
+        """Termination and message where the best value is as near to its bound as is asked for."""
+        if distance <= SAME:
+            return "optimal", f"proven by {self.prover or self.solver or 'the simple bound'}"
+        if distance <= (self.request.gap or SAME):
             return "gap_reached", f"within the gap that was asked for, {self.request.gap:.3g}"
-        return "time_limit", "the time limit was reached during dynamic programming"
+        return None
 
     def _heard(self, placement: Integers, bound: float) -> None:
         self.best.bound(bound)
@@ -337,8 +331,7 @@ class _Run:
                 self.best.bound(bound, position, claimed=True)
                 self.prover = name
             beside.tell(self.best.value)
-            done = self.best.evaluation
-            if done is None:
+            if (done := self.best.evaluation) is None:
                 return False
             return position == 0 and gap(done.objectives[0], self.best.bounds[0]) <= budget.gap
 
@@ -392,10 +385,8 @@ class _Run:
         distance = gap(value, self.best.bounds[position])
         if outcome.termination == "infeasible":
             return "error", f"{self.solver} calls infeasible what a verified placement satisfies; try another solver"
-        if distance <= SAME:
-            return "optimal", f"proven by {self.prover or self.solver}"
-        if distance <= (self.request.gap or SAME):
-            return "gap_reached", f"within the gap that was asked for, {self.request.gap:.3g}"
+        if (near := self._near(distance)) is not None:
+            return near
         if outcome.termination in ("optimal", "gap_reached"):
             return "error", (
                 f"{self.solver} reports {outcome.termination}, but the verified value is {distance:.2g} from the bound"

@@ -4,9 +4,9 @@ Most nodes of the best pipeline are held together by stages, all else is free, a
 pipeline of what remains.  What remains has as many ideals as it can take: units about the borders of a few neighbouring
 stages, the bottleneck among them, or about all borders.  Starts come from the whole graph made coarse at random.
 
-Every step is a problem of the same kind with more colocation, so the search knows what the dynamic program knows.  Work is
-counted in ideals, so that one seed gives one sequence of pipelines unless a step takes too long and is given up; how far it
-gets depends on the machine.
+Every step is a problem of the same kind with more colocation, so the search knows what the dynamic program knows.
+Work is counted in ideals, so that one seed gives one sequence of pipelines, unless a step takes too long and is given
+up; how far it gets depends on the machine.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Pipeline:
 class Search:
     """A search in progress: the best pipeline (None: none yet), and whether it is proven to be the best there is.
 
-    ``ideals``: the most that a step takes.  ``reach``: how many units on either side of a border are free, by the number
-    of neighbouring stages that are looked at; ``clusters``: how many a coarse graph has, a device.
+    ``ideals``: the most that a step takes.  ``reach``: how many units on either side of a border are free, by the
+    number of neighbouring stages that are looked at.  ``clusters``: how many a coarse graph has, a device.
     """
 
     problem: Problem
