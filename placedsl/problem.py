@@ -83,6 +83,19 @@ class Objective:
     span: Span
 
 
+@dataclass(frozen=True, eq=False)
+class Replication:
+    """Several devices may share the samples of one stage (data parallelism).
+
+    ``copies``  how many devices may hold a stage, ascending, 1 among them
+    ``synchronisation``  n x D: how long the weights of a node take over the link of a device
+    """
+
+    copies: tuple[int, ...]
+    synchronisation: Floats
+    span: Span
+
+
 class Labels:
     """How messages and files call the elements of a problem."""
 
@@ -145,6 +158,8 @@ class Problem:
     ``soft``      constraints with a price; their costs are in the first objective
     ``notes``     what is worth knowing about the data, in sentences
     ``own_formulations``  the spec writes or extends formulations, whose rows may rule out placements
+    ``replication``  what ``parallelism`` allows: the spec then has the variable ``copies[d]``, how many devices hold
+                  what is on d (0: nothing); the others of the group, of its class, hold nothing of their own
     ``groups``    per attribute that is partitioned by: n labels from 0
     """
 
@@ -169,6 +184,12 @@ class Problem:
     soft: tuple[Soft, ...] = ()
     notes: tuple[str, ...] = ()
     own_formulations: bool = False
+    replication: Replication | None = None
+
+    @property
+    def parallelism(self) -> tuple[str, ...]:
+        """The kinds of parallelism that a formulation must be for."""
+        return () if self.replication is None else ("data",)
 
     @property
     def accelerators(self) -> NDArray[np.bool_]:
@@ -194,8 +215,11 @@ class Problem:
         Custom constraints may still tell them apart; whoever breaks symmetry must look at those.
         """
         keys: dict[tuple[object, ...], int] = {}
+        key: tuple[object, ...]
         out = np.empty(len(self.machine.devices), dtype=np.int64)
         for i, device in enumerate(self.machine.devices):
             key = (device.kind, device.memory, self.time[:, i].tobytes(), self.transfer[:, i].tobytes())
+            if self.replication is not None:
+                key = (*key, self.replication.synchronisation[:, i].tobytes())
             out[i] = keys.setdefault(key, len(keys))
         return out

@@ -84,6 +84,8 @@ def structure(problem: Problem) -> list[str]:
         against.append(f"it minimises time_per_sample, not {problem.objectives[0].name}")
     if problem.schedule not in (*_STAGES, "gpipe"):
         against.append(f"it does not know schedule {problem.schedule}")
+    if problem.replication is not None:
+        against.append("it does not know parallelism")
     if problem.own_formulations:
         against.append("it does not look at formulations, and the spec has its own")
     if problem.rule("contiguous") is None:

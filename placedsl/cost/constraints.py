@@ -57,6 +57,29 @@ def unvalued(variable: Variable) -> Violation:
     return Violation(variable.name, message, variable.span, 0.0)
 
 
+def copies(facts: Facts, quantities: Quantities) -> Iterator[Violation]:
+    """Devices that share the samples of a stage: an allowed number, none for nothing, and no more than there are."""
+    replication = facts.problem.replication
+    if replication is None:
+        return
+    held: dict[float, list[int]] = {}
+    for device, kind in enumerate(facts.attributes["device", "class"]):
+        held.setdefault(kind, []).append(device)
+        number, name = quantities.copies[device], facts.device_names[device]
+        if not quantities.nodes[device] and number:
+            message = f"copies[{name}] is {number:g}, and nothing is on {name}"
+            yield Violation("copies", message, replication.span, number)
+        elif quantities.nodes[device] and number not in replication.copies:
+            message = f"copies[{name}] is {number:g}, allowed are {some([str(n) for n in replication.copies])}"
+            yield Violation("copies", message, replication.span, 1.0)
+    for devices in held.values():
+        taken = sum(quantities.copies[d] for d in devices)
+        if taken > len(devices):
+            names = some([facts.device_names[d] for d in devices])
+            message = f"{taken:g} copies on {_count(len(devices), 'device')} ({names})"
+            yield Violation("copies", message, replication.span, taken - len(devices))
+
+
 def out_of_bounds(
     problem: Problem, facts: Facts, values: Mapping[str, Mapping[tuple[int, ...], float]]
 ) -> Iterator[Violation]:

@@ -86,7 +86,11 @@ class Facts:
             ("device", "kind"): [d.kind for d in devices],
             ("device", "number"): [float(self.sets[d.family].index(i) + 1) for i, d in enumerate(devices)],
             ("device", "memory"): self.device_memory,
+            ("device", "class"): [float(number) for number in self.problem.interchangeable().tolist()],
         }
+        replication = self.problem.replication
+        if replication is not None:
+            attributes["node", "synchronisation"] = replication.synchronisation.tolist()
         for name, values in graph.attributes.items():
             attributes.setdefault(("node", name), values.tolist())
         for name in {k for d in devices for k in d.attributes}:

@@ -13,11 +13,15 @@ FORWARD, BACKWARD = range(PASSES)
 
 
 class Quantities:
-    """Loads, memory and traffic; ``placement`` has a device per node, -1 for none."""
+    """Loads, memory and traffic; ``placement`` has a device per node, -1 for none.
 
-    def __init__(self, facts: Facts, placement: Sequence[int]) -> None:
+    ``copies`` says how many devices share the samples of what is on each device (one, where nothing is said).
+    """
+
+    def __init__(self, facts: Facts, placement: Sequence[int], copies: Sequence[float] | None = None) -> None:
         self.facts = facts
         self.placement = list(placement)
+        self.copies = list(copies) if copies is not None else [float(bool(nodes)) for nodes in self.nodes]
 
     @cached_property
     def nodes(self) -> list[list[int]]:
@@ -66,7 +70,20 @@ class Quantities:
 
     @cached_property
     def loads(self) -> list[float]:
-        """Busy time of each device."""
+        """Busy time of each device; where several share the samples (Appendix C.2), that of each."""
+        if self.facts.problem.replication is None:
+            return self.whole_loads()
+        synchronisation = self.facts.attributes["node", "synchronisation"]
+        out = []
+        for device, (whole, copies) in enumerate(zip(self.whole_loads(), self.copies, strict=True)):
+            others = (copies - 1) / copies if copies >= 1 else 0.0
+            weights = total(synchronisation[v][device] for v in self.nodes[device]) * others
+            share = whole / max(1.0, copies)
+            out.append(share + weights if self.facts.problem.schedule == "pipedream" else max(share, weights))
+        return out
+
+    def whole_loads(self) -> list[float]:
+        """Busy time of each device if it had all samples to itself."""
         schedule, time = self.facts.problem.schedule, self.facts.time
         if schedule == "gpipe":
             return [total(parts) for parts in self.pass_loads()]
@@ -115,7 +132,7 @@ class Quantities:
                 return total(max(part, default=0.0) for part in zip(*self.pass_loads(), strict=True))
             return max(self.loads, default=0.0)
         if name == "devices_used":
-            return float(sum(1 for nodes in self.nodes if nodes))
+            return float(sum(self.copies))
         if name == "communication":
             return total(time for device in self.crossings for time in device)
         if name == "peak_memory":

@@ -200,6 +200,12 @@ class TreeBuilder(Transformer[Token, Any]):
     def schedule(self, parts: list[Any]) -> syntax.Schedule:
         return syntax.Schedule(self._cover(parts), parts[1])
 
+    def parallelism(self, parts: list[Any]) -> syntax.Parallelism:
+        return syntax.Parallelism(self._cover(parts[:1]), parts[1])
+
+    def parallel(self, parts: list[Any]) -> syntax.Parallel:
+        return syntax.Parallel(self._cover(parts), self._word(parts[1]))
+
     def minimize(self, parts: list[Any]) -> syntax.Minimize:
         return syntax.Minimize(self._cover(parts), tuple(parts[1:]))
 

@@ -15,7 +15,7 @@ from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
 from placedsl.formulation import Formulation
 from placedsl.graph.graph import Graph
 from placedsl.graph.readers import read as read_graph
-from placedsl.language import deployment, library, parameters, rules, settings, syntax, tables
+from placedsl.language import deployment, library, parallelism, parameters, rules, settings, syntax, tables
 from placedsl.language.assemble import graph_in_seconds, labels_of, oriented, times, transfers
 from placedsl.language.checking import Checker
 from placedsl.language.given import Given
@@ -137,9 +137,14 @@ class _Elaboration:
             sets=dict(words.sets) | dict.fromkeys(families, ("device",)),
             families=dict(words.families) | {f: words.families.get(f, ()) for f in families},
         )
+        replication = parallelism.replication(self.constants, self.all(syntax.Parallelism), schedule, graph, machine)
+        if replication is not None:
+            words = parallelism.with_copies(words, replication)
         self.clashes(words)
         sets, table_values, words = self.read_sets(words)
         own, words = self.read_variables(words)
+        if replication is not None:
+            own["copies"], _ = parallelism.variable(replication)
         for definition in defined:
             if not (isinstance(definition, syntax.ConstraintDefinition) and definition.by):
                 self.checker(words).check_definition(definition)
@@ -149,7 +154,9 @@ class _Elaboration:
         checked = tuple(rule for rule in hard if rule is not None)
         if soft and objectives:
             objectives = (_with_costs(objectives[0], soft), *objectives[1:])
-        stated = library.stated(self.all(syntax.Formulation), words, self.parameters, self.definitions, self.found)
+        stated = library.stated(
+            self.all(syntax.Formulation), words, self.parameters, self.definitions, self.found, replication
+        )
         transfer, size, missing = transfers(graph, machine, self.source)
         self.found += [] if self.found else missing
         self.fail()
@@ -165,6 +172,7 @@ class _Elaboration:
             size=size, before=before, after=after, orientation=orientation, groups=groups,
             time_unit="s" if graph.time_in_seconds else "", variables=own, tables=table_values, soft=soft,
             notes=_unknown_kinds(graph, machine, families), own_formulations=bool(self.all(syntax.Formulation)),
+            replication=replication,
         )  # fmt: skip
         statements, folders = tuple(self.texts.statements), self.texts.folders
         return Elaborated(problem, self.module, statements, words, self.parameters, stated, folders)
@@ -208,6 +216,8 @@ class _Elaboration:
             first = known.setdefault(name, (kind, word))
             if name in built_in:
                 self.error(word.at, f"'{name}' is the name of a set already", "choose another name")
+            elif name in words.variables:
+                self.error(word.at, f"'{name}' is how many devices hold a stage", "choose another name")
             elif name in words.families:
                 self.error(word.at, f"'{name}' is the name of a device already", "choose another name")
             elif name in words.quantities or name == "abs":
@@ -331,7 +341,7 @@ class _Elaboration:
                 self.error(clause.name.at, f"variable '{name}' is declared twice")
                 continue
             out[name], families[name] = variable(self.checker(words), clause)
-        return out, replace(words, variables=families)
+        return out, replace(words, variables={**words.variables, **families})
 
     def read_objectives(self, statement: syntax.Minimize | None, words: Vocabulary) -> tuple[Objective, ...]:
         out = []

@@ -129,6 +129,8 @@ def statement(node: syntax.Statement) -> str:
             return f"set {word(name.text)} = {expression(value)}"
         case syntax.Schedule(name=name):
             return f"schedule {word(name.text)}"
+        case syntax.Parallelism(block=entries):
+            return f"parallelism{block(entries) or ' {}'}"
         case syntax.Minimize(objectives=objectives):
             return "minimize " + " then ".join(expression(o) for o in objectives)
         case syntax.Subject(rules=rules):
@@ -153,6 +155,8 @@ def clause(node: syntax.Clause) -> str:
             return f"var {name.text}{_indices(items)}{': ' + kind.text if kind else ''}{bounds}"
         case syntax.Provides(pattern=pattern, value=value, replaces=replaces):
             return f"{'replace ' if replaces else ''}provides {expression(pattern)} = {expression(value)}"
+        case syntax.Parallel(name=name):
+            return f"parallelism {name.text}"
         case syntax.Tight(variable=name, rules=rules):
             return "\n".join([f"tight {name.text}", *(f"    {rule(r)}" for r in rules)])
         case _:

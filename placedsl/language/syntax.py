@@ -31,7 +31,8 @@ __all__ = (
     "Aggregate", "At", "Attribute", "Binary", "Block", "Braces", "Call", "Chain", "Clause", "Compare",
     "Conditional", "ConstraintDefinition", "Define", "DeviceFamily", "Endpoint", "Entry", "Expression", "Forall",
     "Formulation", "GraphFile", "GraphInline", "Import", "Index", "Interconnect", "LinkBetween", "Match",
-    "Minimize", "Module", "Name", "Node", "Number", "Param", "Parameter", "Provides", "Range", "Rule", "Schedule",
+    "Minimize", "Module", "Name", "Node", "Number", "Parallel", "Parallelism", "Param", "Parameter",
+    "Provides", "Range", "Rule", "Schedule",
     "SetOf", "Solve", "Statement", "Subject", "Text", "Tight", "TupleOf", "Unary", "Variable", "Where", "Word",
 )  # fmt: skip
 
@@ -168,6 +169,22 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True)
+class Parallelism:
+    """``parallelism { data = 1..4 }``."""
+
+    at: At
+    block: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Parallel:
+    """``parallelism data`` in a formulation: the kind of parallelism that it is for."""
+
+    at: At
+    name: Word
+
+
+@dataclass(frozen=True, slots=True)
 class Minimize:
     """``minimize a then b``."""
 
@@ -272,7 +289,7 @@ class Provides:
     replaces: bool = False
 
 
-Clause = Variable | Provides | Minimize | Schedule | Subject | Tight
+Clause = Variable | Provides | Minimize | Schedule | Parallel | Subject | Tight
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +304,7 @@ class Formulation:
 
 Statement = (
     GraphFile | GraphInline | DeviceFamily | LinkBetween | Interconnect | Param | SetOf | Schedule
-    | Minimize | Subject | Solve | ConstraintDefinition | Define | Formulation | Variable | Import
+    | Parallelism | Minimize | Subject | Solve | ConstraintDefinition | Define | Formulation | Variable | Import
 )  # fmt: skip
 
 

@@ -156,12 +156,14 @@ def vocabulary(graph: Graph, machine: Machine, device_dimensions: Mapping[str, D
     }
     for name, values in graph.attributes.items():
         if name not in node:
-            node[name] = AttributeType(PLAIN if values.dtype.kind == "f" else TEXT)
+            plain = number(DATA) if name == "parameters" else PLAIN
+            node[name] = AttributeType(plain if values.dtype.kind == "f" else TEXT)
     device: dict[str, AttributeType] = {
         "name": AttributeType(TEXT),
         "family": AttributeType(TEXT),
         "kind": AttributeType(TEXT),
         "number": AttributeType(PLAIN),
+        "class": AttributeType(PLAIN),
         "memory": AttributeType(number(DATA)),
     }
     device |= {name: AttributeType(number(d)) for name, d in device_dimensions.items() if name not in device}

@@ -85,6 +85,7 @@ def _machine(problem: Problem) -> tuple[dict[str, tuple[Integers, ...]], dict[tu
     for i, device in enumerate(devices):
         count[device.family] += 1
         number[i] = count[device.family]
+    attributes["device", "class"] = problem.interchangeable().astype(float)
     attributes["device", "number"] = np.array(number, dtype=float)
     for name in ("name", "family", "kind"):
         attributes["device", name] = np.array([getattr(d, name) for d in devices], dtype=object)
@@ -112,6 +113,8 @@ def original(problem: Problem) -> Universe:
         ("tensor", "producer"): graph.tensor_producer, ("tensor", "size"): problem.size,
         ("tensor", "transfer"): problem.transfer,
     }  # fmt: skip
+    if problem.replication is not None:
+        attributes["node", "synchronisation"] = problem.replication.synchronisation
     for name, values in graph.attributes.items():
         attributes.setdefault(("node", name), values)
     part = graph.backward.astype(np.int64)
@@ -166,6 +169,10 @@ def of_quotient(problem: Problem, quotient: Quotient) -> Universe:
         ("tensor", "producer"): quotient.tensor_producer, ("tensor", "size"): size,
         ("tensor", "transfer"): quotient.transfer.T,
     }  # fmt: skip
+    if problem.replication is not None:
+        whole = np.zeros((units, len(problem.machine.devices)))
+        np.add.at(whole, quotient.unit_of_node, problem.replication.synchronisation)
+        attributes["node", "synchronisation"] = whole
     first = np.full(units, graph.nodes)
     np.minimum.at(first, quotient.unit_of_node, np.arange(graph.nodes))
     members = np.bincount(quotient.unit_of_node, minlength=units)

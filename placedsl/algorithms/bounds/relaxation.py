@@ -45,9 +45,10 @@ class Relaxation:
 
 
 def fits(problem: Problem) -> bool:
-    """Whether the first objective is the largest load of a device over forward and backward pass together."""
+    """Whether the first objective is the largest load of devices that run every sample, forward and backward."""
     goal = problem.objectives[0].body
-    return isinstance(goal, Provided) and goal.name == "time_per_sample" and problem.schedule == "pipedream"
+    timed = isinstance(goal, Provided) and goal.name == "time_per_sample" and problem.schedule == "pipedream"
+    return timed and problem.replication is None
 
 
 def relaxation(problem: Problem) -> Relaxation:
