@@ -118,6 +118,14 @@ def contiguous(rule: Rule, facts: Facts, quantities: Quantities) -> Iterator[Vio
         names = [facts.device_names[number] for _, number in found.vertices]
         message = "the devices form no pipeline, there is a cycle: " + cycle(facts, names, found.steps)
         yield Violation(rule.name, message, rule.span, 0.0)
+    for level in facts.sets["cluster_levels"]:
+        clusters = [(i, c) for i, c in enumerate(facts.problem.machine.clusters) if c.level == level]
+        cluster_of = {d: i for i, cluster in clusters for d in cluster.devices}
+        found = cycle_of_sets({v: cluster_of[d] for v, d in set_of.items()}, facts.pairs)
+        if found is not None:
+            names = [facts.problem.machine.clusters[number].name for _, number in found.vertices]
+            message = "the clusters form no pipeline, there is a cycle: " + cycle(facts, names, found.steps)
+            yield Violation(rule.name, message, rule.span, 0.0)
 
 
 def convex(rule: Rule, facts: Facts, quantities: Quantities) -> Iterator[Violation]:

@@ -44,7 +44,14 @@ class Quantities:
                 for device in touched:
                     if device >= 0 and facts.accelerator[device]:
                         out[device].append(facts.transfer[tensor][device])
+                        out[device] += self.outward(tensor, device, placement[producer], touched)
         return out
+
+    def outward(self, tensor: int, device: int, home: int, touched: set[int]) -> list[float]:
+        """What a device pays besides for a tensor that comes from outside of its clusters or goes there."""
+        facts, members = self.facts, self.facts.members["cluster"]
+        others = touched if device == home else {home}
+        return [facts.leaving[tensor][c] for c in facts.clusters_of[device] if not others.issubset(members[c])]
 
     def pass_loads(self) -> list[list[float]]:
         """Busy time of each device in the forward and in the backward pass, transfers counted in each.
@@ -107,6 +114,7 @@ class Quantities:
                 for device in devices:
                     if device >= 0 and facts.accelerator[device]:
                         way[device].append(facts.transfer[tensor][device])
+                        way[device] += self.outward(tensor, device, home, away | {home})
         return read, written
 
     @cached_property

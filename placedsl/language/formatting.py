@@ -112,6 +112,10 @@ def statement(node: syntax.Statement) -> str:
         case syntax.DeviceFamily(name=name, count=count, kind=kind, block=entries):
             number = "" if count is None else f"[{expression(count)}]"
             return f"device {word(name.text)}{number}" + (f": {kind.text}" if kind else "") + block(entries)
+        case syntax.Cluster(name=name, count=count, items=parts):
+            number = "" if count is None else f"[{expression(count)}]"
+            inner = "\n".join(statement(part) for part in parts).replace("\n", "\n    ")
+            return f"cluster {word(name.text)}{number} {{\n    {inner}\n}}"
         case syntax.LinkBetween(source=source, target=target, both=both, block=entries):
             return f"link {_endpoint(source)} {'<->' if both else '->'} {_endpoint(target)}{block(entries)}"
         case syntax.Interconnect(name=label, block=entries):

@@ -89,7 +89,7 @@ def stated(
                 own[name] = extended(base, statement, found)
     plain = set(vocabulary.sets) & {
         "nodes", "forward", "backward", "devices", "accelerators", "hosts", "tensors", "edges", "reads",
-        *vocabulary.families,
+        "clusters", "memberships", *vocabulary.families,
     }  # fmt: skip
     decided = {"copies": vocabulary.variables["copies"]} if replication is not None else {}
     words = replace(vocabulary, sets={n: vocabulary.sets[n] for n in plain}, variables=decided, tables={})

@@ -70,7 +70,7 @@ def with_copies(words: Vocabulary, given: Replication) -> Vocabulary:
     """The vocabulary with ``copies[d]`` and ``v.synchronisation[d]``."""
     of_node = dict(words.attributes["node"])
     time = of_node["time"].type
-    of_node.setdefault("synchronisation", AttributeType(time, per_device=True))
+    of_node.setdefault("synchronisation", AttributeType(time, "device"))
     variables = {**words.variables, "copies": variable(given)[1]}
     return replace(words, variables=variables, attributes={**words.attributes, "node": of_node})
 

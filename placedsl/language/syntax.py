@@ -28,7 +28,7 @@ from placedsl.language.terms import (
 )  # fmt: skip
 
 __all__ = (
-    "Aggregate", "At", "Attribute", "Binary", "Block", "Braces", "Call", "Chain", "Clause", "Compare",
+    "Aggregate", "At", "Attribute", "Binary", "Block", "Braces", "Call", "Chain", "Clause", "Cluster", "Compare",
     "Conditional", "ConstraintDefinition", "Define", "DeviceFamily", "Endpoint", "Entry", "Expression", "Forall",
     "Formulation", "GraphFile", "GraphInline", "Import", "Index", "Interconnect", "LinkBetween", "Match",
     "Minimize", "Module", "Name", "Node", "Number", "Parallel", "Parallelism", "Param", "Parameter",
@@ -101,6 +101,16 @@ class DeviceFamily:
     count: Expression | None
     kind: Word | None
     block: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """``cluster name[count] { … }``: devices, clusters and an interconnect of their own."""
+
+    at: At
+    name: Word
+    count: Expression | None
+    items: tuple[DeviceFamily | Cluster | Interconnect, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +314,8 @@ class Formulation:
 
 Statement = (
     GraphFile | GraphInline | DeviceFamily | LinkBetween | Interconnect | Param | SetOf | Schedule
-    | Parallelism | Minimize | Subject | Solve | ConstraintDefinition | Define | Formulation | Variable | Import
+    | Cluster | Parallelism | Minimize | Subject | Solve | ConstraintDefinition | Define | Formulation | Variable
+    | Import
 )  # fmt: skip
 
 

@@ -16,7 +16,8 @@ from placedsl.language.library import constraint_definitions
 from placedsl.report.values import scalar, values_written_out
 
 _ORDER = (
-    syntax.GraphFile, syntax.GraphInline, syntax.Param, syntax.DeviceFamily, syntax.LinkBetween, syntax.Interconnect,
+    syntax.GraphFile, syntax.GraphInline, syntax.Param, syntax.DeviceFamily, syntax.Cluster,
+    syntax.LinkBetween, syntax.Interconnect,
     syntax.SetOf, syntax.Define, syntax.Variable, syntax.ConstraintDefinition, syntax.Formulation, syntax.Schedule,
     syntax.Parallelism, syntax.Minimize, syntax.Subject, syntax.Solve,
 )  # fmt: skip

@@ -5,14 +5,13 @@ The reference takes placements and loads from plain enumeration, and every way t
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 import re
 
 import numpy as np
 import pytest
-from brute_force import allowed, beside, loads, placements
+from brute_force import allowed, beside, loads, placements, shared_out
 from random_specs import random_spec
 
 import placedsl
@@ -59,7 +58,6 @@ def small(seed: int) -> bool:
 
 def least(problem: Problem) -> float:
     """The least time per sample over placements and copies; inf where nothing is allowed."""
-    assert problem.replication is not None
     every = placements(problem)
     every = every[allowed(problem, every)]
     if not len(every):
@@ -70,25 +68,7 @@ def least(problem: Problem) -> float:
         computing, read, written = beside(problem, every)
         moving = read + written if problem.schedule == "overlapped" else np.maximum(read, written)
         whole = np.maximum(computing, moving)
-    weights = np.zeros_like(whole)
-    for d in range(whole.shape[1]):
-        weights[:, d] = (every == d) @ problem.replication.synchronisation[:, d]
-    kinds = problem.interchangeable()
-    best = math.inf
-    for row, placed in enumerate(every):
-        used = sorted(set(placed.tolist()))
-        for copies in itertools.product(problem.replication.copies, repeat=len(used)):
-            taken: dict[int, int] = {}
-            for d, r in zip(used, copies, strict=True):
-                taken[kinds[d]] = taken.get(kinds[d], 0) + r
-            if any(number > np.count_nonzero(kinds == kind) for kind, number in taken.items()):
-                continue
-            value = 0.0
-            for d, r in zip(used, copies, strict=True):
-                share, sent = whole[row, d] / r, weights[row, d] * (r - 1) / r
-                value = max(value, share + sent if problem.schedule == "pipedream" else max(share, sent))
-            best = min(best, value)
-    return best
+    return shared_out(problem, every, whole)
 
 
 def test_by_hand() -> None:

@@ -59,7 +59,7 @@ def relaxation(problem: Problem) -> Relaxation:
         tensor_producer=graph.tensor_producer, read_tensor=graph.edge_tensor, read_node=graph.edge_target,
         transfer=problem.transfer.T,
     )  # fmt: skip
-    kind = problem.interchangeable()
+    kind = problem.interchangeable(clustered=False)
     limited = problem.rule("memory") is not None
     classes = []
     for number in range(int(kind.max(initial=-1)) + 1):

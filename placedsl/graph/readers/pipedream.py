@@ -106,6 +106,6 @@ def read(source: Source) -> Graph:
     return build(
         source=source, ids=ids, names=ids, time={"accelerator": np.array(time) * 1e-3, "host": np.array(host)},
         memory=np.array(memory), backward=backward,
-        attributes={"layer": layer, "operator": np.array(texts_of, dtype=object), "parameters": parameters}, edges=pairs,
-        edge_time=None, edge_bytes=np.array(sizes, dtype=float), time_in_seconds=True, locate=locate,
+        attributes={"layer": layer, "operator": np.array(texts_of, dtype=object), "parameters": parameters},
+        edges=pairs, edge_time=None, edge_bytes=np.array(sizes, dtype=float), time_in_seconds=True, locate=locate,
     )  # fmt: skip
