@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import functools
 import json
 import sys
 import tempfile
@@ -91,6 +92,7 @@ def said(value: str | None) -> str:
     return f" ({value})" if value not in (None, "", "-") else ""
 
 
+@functools.cache
 def scotch_is_there() -> bool:
     """Whether Scotch is there; said once when it is not."""
     from placedsl.algorithms.scotch import program

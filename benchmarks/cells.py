@@ -10,6 +10,7 @@ concatenated.  Some cells halve the resolution.  Times and sizes are drawn at ra
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import random
 import sys
@@ -77,6 +78,22 @@ def _add_backward(nodes: list[dict[str, Any]], edges: list[dict[str, str]]) -> N
         nodes.append(back)
     edges.extend([{"from": f"{e['to']}.backward", "to": f"{e['from']}.backward"} for e in list(edges)])
     edges.append({"from": "head", "to": "head.backward"})
+
+
+def blocks(branches: int, length: int, count: int) -> dict[str, Any]:
+    """Blocks of parallel branches in a row, random times and transfers: of known width, and of any number of ideals."""
+    rng = random.Random(1)
+    step = branches * length + 1
+    names = [f"n{i}" for i in range(count * step + 1)]
+    edges: list[dict[str, str]] = []
+    for fork in range(0, len(names) - 1, step):
+        for first in range(fork + 1, fork + step, length):
+            row = [names[fork], *names[first : first + length], names[fork + step]]
+            edges += [{"from": u, "to": v} for u, v in itertools.pairwise(row)]
+    nodes = [
+        {"id": name, "time": {"accelerator": rng.uniform(1, 10)}, "transfer": rng.uniform(0.2, 2)} for name in names
+    ]
+    return {"format": "placedsl-graph", "version": 1, "nodes": nodes, "edges": edges}
 
 
 def main() -> int:

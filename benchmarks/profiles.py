@@ -3,14 +3,15 @@
     python benchmarks/profiles.py profiles                       # every profile, two links, 120 s a run on two cores
     python benchmarks/profiles.py profiles --only gnmt --devices 16 --links "25 Gbit/s"
     python benchmarks/profiles.py cells --cells 30 80            # generated wide graphs, inference and training
+    python benchmarks/profiles.py search --seconds 30            # the search by parts alone, where the optimum is known
 
 The model is a plain one.  A profile is a training step of one minibatch: a layer and its backward part share a device
 (``colocated by layer``), the devices are alike, there are no replicas and no limit on memory, and every tensor crosses
 one link of the bandwidth that is named, once out of a device and once into another, while the device waits
 (schedule ``pipedream``).  Values are milliseconds a minibatch.  "pipedream" is PipeDream's optimiser (``--method
 pipedream``), "other" the best of the other baselines; one with an asterisk is not contiguous, and may be below the
-optimum of pipelines.  "too large" is when dynamic programming gave up, in seconds from the start of the run.  Prints a
-Markdown table, a row as soon as it is known.  Workloads: $PLACEDSL_WORKLOADS, else ../shared/workloads.
+optimum of pipelines.  Prints Markdown, a row as soon as it is known.  Workloads: $PLACEDSL_WORKLOADS, else
+../shared/workloads.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import cells
 
 import placedsl
 from placedsl.algorithms import contiguous
+from placedsl.algorithms.pipeline_search import begin, run
 from placedsl.algorithms.scotch import program as scotch
 from placedsl.answer import Answer
 
@@ -117,7 +119,7 @@ def profiles(only: list[str], devices: list[int], links: list[str], seconds: flo
 
 def wide(sizes: list[int], devices: list[int], links: list[str], seconds: float) -> int:
     """Generated graphs, with the seconds in which dynamic programming finds that they are not for it."""
-    print("| graph | units | chains of ideals given up | too large, s |\n| --- | ---: | --- | ---: |")
+    print("| graph | units | dynamic programming says | after s |\n| --- | ---: | --- | ---: |")
     graphs: list[tuple[str, Path]] = []
     with tempfile.TemporaryDirectory() as scratch:
         for size in sizes:
@@ -140,16 +142,47 @@ def wide(sizes: list[int], devices: list[int], links: list[str], seconds: float)
     return 0
 
 
+def search(sizes: list[str], seconds: float, seeds: range) -> int:
+    """The search by parts beside dynamic programming on the whole: blocks of parallel branches, six devices."""
+    print("| branches x length x blocks | best cut | dynamic programming | proven | s | seed | search | after s |")
+    print("| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: |")
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as scratch:
+            file = Path(scratch) / "blocks.json"
+            file.write_text(json.dumps(cells.blocks(*map(int, size.split("x")))), encoding="utf-8")
+            text = f'graph from "{file}"\ndevice gpu[6]: accelerator\nminimize time_per_sample\n'
+            text += "subject to\n    contiguous\n"
+            problem = placedsl.loads(text).problem
+        cut, begun = contiguous.sliced(problem).value, time.monotonic()
+        whole = contiguous.solve(problem, deadline=begun + 120.0)
+        took = time.monotonic() - begun
+        for seed in seeds:
+            found, begun, last = begin(problem, None, seed), time.monotonic(), 0.0
+            for better in run(found):
+                last = time.monotonic() - begun if better else last
+                if time.monotonic() - begun > seconds:
+                    break
+            print(
+                f"| {size} | {cut:.3f} | {whole.value:.3f} | {'yes' if whole.complete else 'no'} | {took:.1f} "
+                f"| {seed} | {found.value:.3f} | {last:.1f} |",
+                flush=True,
+            )
+    return 0
+
+
 def main() -> int:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["profiles", "cells"])
+    parser.add_argument("what", choices=["profiles", "cells", "search"])
     parser.add_argument("--only", nargs="*", default=[], metavar="PROFILE")
     parser.add_argument("--devices", nargs="*", type=int)
     parser.add_argument("--links", nargs="*")
     parser.add_argument("--cells", nargs="*", type=int, default=[30, 80])
+    parser.add_argument("--blocks", nargs="*", default=["6x5x8", "7x5x8", "8x5x8", "9x5x8"])
     parser.add_argument("--seconds", type=float, default=120.0, help="limit of each run")
     arguments = parser.parse_args()
+    if arguments.what == "search":
+        return search(arguments.blocks, arguments.seconds, range(2))
     if arguments.what == "profiles":
         return profiles(
             arguments.only, arguments.devices or list(DEVICES), arguments.links or list(LINKS), arguments.seconds

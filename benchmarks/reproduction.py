@@ -126,10 +126,11 @@ def main() -> int:
     if not INPUTS.is_dir() or not PUBLISHED.is_file():
         print(f"the published workloads are not there: '{INPUTS}' and '{PUBLISHED}' are needed", file=sys.stderr)
         return 1
+    rows = published()
     for name in arguments.blocks or BLOCKS:
         work, head = BLOCKS[name]
         print(f"\n## {name}\n\n| workload | {' | '.join(head)} |\n| --- |{' ---: |' * len(head)}", flush=True)
-        for row in published():
+        for row in rows:
             workload = f"{row['granularity']}/{row['workload']}"
             if arguments.only and workload not in arguments.only:
                 continue

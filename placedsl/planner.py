@@ -135,7 +135,7 @@ class _Run:
             ended = self.by_dp()
             if ended is not None:
                 return ended
-        elif self.request.start and (not against or self.pipeline_helps()):
+        elif self.request.start and not (against and (self.problem.variables or self.problem.own_formulations)):
             self.start_by_slicing()
         if method == "auto":
             settled_by_plugin = run_fitting(self.problem, self.request, self.best, self.left, self.notes)
@@ -228,11 +228,6 @@ class _Run:
     def _heard(self, placement: Integers, bound: float) -> None:
         self.best.bound(bound)
         self.best.offer(placement)
-
-    def pipeline_helps(self) -> bool:
-        """A contiguous placement is worth having as a start."""
-        problem = self.problem
-        return not problem.variables and not problem.own_formulations
 
     def start_by_slicing(self) -> None:
         """A first placement from the best contiguous split (contiguity is only more than is asked for)."""
