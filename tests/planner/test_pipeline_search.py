@@ -49,7 +49,7 @@ def check(problem: Problem, search: Search) -> None:
 @pytest.mark.parametrize("first", [0, *(pytest.param(k, marks=pytest.mark.everything) for k in (400, 800, 1200))])
 @pytest.mark.usefixtures("few_ideals")
 def test_parts_lead_to_the_best_pipeline(first: int) -> None:
-    """Never better than the optimum, always a placement that is allowed, and nearly always as good."""
+    """Never better than the optimum, always allowed, and nearly always as good, with seven ideals a step."""
     problems = known(range(first, first + 400))
     assert len(problems) > 40
     equal = unproven = 0
@@ -64,8 +64,8 @@ def test_parts_lead_to_the_best_pipeline(first: int) -> None:
         assert search.value >= least[0] * (1 - 1e-9), seed
         assert not search.proven or search.value <= least[0] * (1 + 1e-9), seed
         equal += search.value <= least[0] * (1 + 1e-9)
-    assert equal >= 0.95 * len(problems)
-    assert unproven >= len(problems) // 4
+    assert equal >= 0.9 * len(problems)
+    assert unproven >= len(problems) // 5
 
 
 def test_what_is_small_enough_is_solved_as_a_whole_and_proven() -> None:
