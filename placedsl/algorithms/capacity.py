@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from placedsl.algorithms.chains import Chains
+from placedsl.algorithms.gate import Gate
 from placedsl.algorithms.ideal_kernel import States, cut_costs
 from placedsl.algorithms.stages import Stages
 from placedsl.graph.graph import Booleans, Floats, Integers
@@ -24,6 +25,8 @@ from placedsl.graph.graph import Booleans, Floats, Integers
 #: Weights are whole numbers of this many parts of the sum of least times, so that order by weight is exact.
 _PARTS = 2**44
 _ROUNDS = 6
+#: What boundaries add has grown worth another look where that is more than this share of the bound.
+_WORTH = 1e-3
 
 
 def weights(stages: Stages) -> Integers:
@@ -104,7 +107,12 @@ class Capacity:
         room = (self.left * rooms).sum(axis=1) * (1.0 + 1e-9) + 1e-9 * whole
         one = np.eye(len(self.counts), dtype=np.int64)[self.counts > 0]
         widest = int(self.takes(one).max(initial=0))
-        return States(self.digits, self.stride, self.counts, self.takes(self.left, self._moving[1]), room, widest)
+        share = np.array([self._share(c) for c in range(len(self.counts))])
+        turn = np.argsort(self.digits.sum(axis=1), kind="stable")
+        return States(
+            self.digits, self.stride, self.counts, self.takes(self.left, self._moving[1]), room, widest, share, turn,
+            self.total,
+        )  # fmt: skip
 
     @property
     def fewest_devices(self) -> int:
@@ -112,11 +120,17 @@ class Capacity:
         used, number = self.takes(self.digits), self.digits.sum(axis=1)
         return int(number[used >= self.total].min(initial=int(self.counts.sum())))
 
+    @property
+    def _ranges(self) -> tuple[Integers, Integers]:
+        """s: the least and the largest weight that an ideal can have there."""
+        before, after = self._moving
+        low: Integers = np.maximum(0, self.total - self.takes(self.left, after))
+        high: Integers = np.minimum(self.total, self.takes(self.digits, before))
+        return low, high
+
     def windows(self) -> list[tuple[int, int]]:
         """The weights that an ideal can have on the way of some state, as ascending disjoint ranges."""
-        before, after = self._moving
-        low = np.maximum(0, self.total - self.takes(self.left, after))
-        high = np.minimum(self.total, self.takes(self.digits, before))
+        low, high = self._ranges
         out: list[tuple[int, int]] = []
         for first, last in sorted(zip(low[low <= high].tolist(), high[low <= high].tolist(), strict=True)):
             if out and first <= out[-1][1] + 1:
@@ -125,48 +139,98 @@ class Capacity:
                 out.append((first, last))
         return out
 
-    def sieve(
-        self, cover: Chains, weight: Integers, cut_start: Integers, cut_edge: np.ndarray, cut_code: np.ndarray
-    ) -> Booleans:
-        """Which of K ideals still matter when transfers count; what boundaries add is kept for ``states``."""
-        kept = np.ones(len(weight), dtype=bool)
-        if self.paying is None or not len(weight):
-            return kept
+    def gate(self, cover: Chains) -> Gate | None:
+        """What ideals can be asked during the walk; None where transfers are not one class's alone."""
+        if self.paying is None or self.stages.least.sum() <= 0.0:
+            return None
         stages, a = self.stages, self.paying
-        read = stages.read_meter[self.timed][:, a : a + 1].sum(axis=0, keepdims=True)
-        make = stages.make_meter[self.timed][:, a : a + 1].sum(axis=0, keepdims=True)
+        parts = _PARTS / float(stages.least.sum())
+        read, make = (np.floor(meter * parts).astype(np.int64) for meter in self._transfers)
+        short = self.short(cover, self.paying)
+        cost = np.array([[read, make], [make, read], [read * short, make * short], [make * short, read * short]])
+        apart = np.delete(np.arange(len(self.counts)), a)
+        sides = (self.digits, self.left)
+        without = [np.where(np.arange(len(self.counts)) == a, 0, side) for side in sides]
+        slack = [np.where(side[:, a] > 0, 2 * len(self.weight) + 2, 0) for side in sides]
+        time = [np.ceil(side[:, a] * self.time * parts * (1.0 + 1e-9)) for side in sides]
+        before, after = self._moving
+        low, high = self._ranges
+        spent, taken = self.knapsacks[a]
+        straight = bool(np.allclose(spent * parts, taken, rtol=1e-12, atol=0.0))
+        nothing = np.zeros(0, dtype=np.int64)
+        return Gate(
+            touch_start=stages.touch_start, touched=stages.touched, role=stages.role, full=2 * stages.readers + 1,
+            cost=cost, inside=np.zeros(len(stages.readers), dtype=np.int32), paid=np.zeros(4, dtype=np.int64),
+            low=low, high=high, total=np.array([self.total]),
+            others=np.array([self.takes(n) + extra for n, extra in zip(without, slack, strict=True)]),
+            time=np.array([time[0] - np.floor(before * parts), time[1] - np.floor(after * parts)]).astype(np.int64),
+            counts=np.array([~np.any(side[:, apart], axis=1) for side in sides]),
+            spent=nothing if straight else np.floor(spent * parts).astype(np.int64),
+            taken=nothing if straight else np.ceil(taken).astype(np.int64),
+            digit=self.digits[:, a], least=np.full((2, self._payers + 1), 2**62),
+        )  # fmt: skip
+
+    def learn(self, gate: Gate) -> bool:
+        """Keep what a gate has seen that boundaries add; whether that is worth another look."""
+        parts = _PARTS / float(self.stages.least.sum())
+        least = np.where(gate.least < 2**62, gate.least / parts, np.inf)
+        return self._add(least) > _WORTH * self.time
+
+    def _add(self, least: Floats) -> float:
+        """Keep the least cost on either side of each boundary; by how much all of them grew."""
+        known, found = self.boundaries, least.sum(axis=0)
+        found[[0, -1]] = 0.0
+        self.boundaries = np.maximum(known, np.where(np.isfinite(found), found, 0.0))
+        self.__dict__.pop("inner", None)
+        return float((self.boundaries - known).sum())
+
+    @property
+    def _transfers(self) -> tuple[Floats, Floats]:
+        """e: what the paying class spends where it reads an edge, and where it makes one."""
+        a, stages = self.paying, self.stages
+        return stages.read_meter[self.timed][:, a].sum(axis=0), stages.make_meter[self.timed][:, a].sum(axis=0)
+
+    def sieve(
+        self, cover: Chains, weight: Integers, cut_start: Integers, cut_edge: np.ndarray, cut_code: np.ndarray,
+        *, transfers: bool,
+    ) -> Booleans:
+        """K x s: where each of K ideals still matters when transfers count; what boundaries add is kept for ``states``."""
+        fits = np.stack([(weight >= low) & (weight <= high) for low, high in zip(*self._ranges, strict=True)], axis=1)
+        if not transfers or self.paying is None or not len(weight):
+            return fits
+        a = self.paying
+        read, make = (meter[None, None] for meter in self._transfers)
         own, rest = (side[0, 0] for side in cut_costs(cut_start, cut_edge, cut_code, read, make))
-        short = self._short(cover)
+        short = self.short(cover, self.paying)
         sides = [side[0, 0] for side in cut_costs(cut_start, cut_edge, cut_code, read * short, make * short)]
         others: list[Booleans] = [np.any(np.delete(side, a, axis=1), axis=1) for side in (self.digits, self.left)]
         for _ in range(_ROUNDS):
             before, after = self.inner
-            some = np.zeros(len(weight), dtype=bool)
             least = np.full((2, self._payers + 1), np.inf)
+            kept = np.count_nonzero(fits)
             for s, digit in enumerate(self.digits[:, a].tolist()):
+                here = np.flatnonzero(fits[:, s])
                 # Where another class takes part on a side, it may be the one that has the edges of the ideal.
-                inside = before[digit] + (0.0 if others[0][s] else own)
-                outside = after[digit] + (0.0 if others[1][s] else rest)
-                fits = kept & (weight <= self.takes(self.digits[s], inside))
-                fits &= self.total - weight <= self.takes(self.left[s], outside)
+                inside = before[digit] + (0.0 if others[0][s] else own[here])
+                outside = after[digit] + (0.0 if others[1][s] else rest[here])
+                still = (weight[here] <= self.takes(self.digits[s], inside)) & (
+                    self.total - weight[here] <= self.takes(self.left[s], outside)
+                )
+                fits[here[~still], s] = False
                 # The two sides apart: a device of another class may stand between them.
-                least[:, digit] = np.minimum(least[:, digit], [np.min(x, where=fits, initial=np.inf) for x in sides])
-                some |= fits
-            boundaries = least.sum(axis=0)
-            boundaries[[0, -1]] = 0.0
-            unchanged = bool(some.sum() == kept.sum())
-            kept = some
-            self.boundaries = np.maximum(self.boundaries, np.where(np.isfinite(boundaries), boundaries, 0.0))
-            del self.inner
-            if unchanged:
+                least[:, digit] = np.minimum(least[:, digit], [np.min(x[here[still]], initial=np.inf) for x in sides])
+            self._add(least)
+            if np.count_nonzero(fits) == kept:
                 break
-        return kept
+        return fits
 
-    def _short(self, cover: Chains) -> Booleans:
-        """The edges that only one boundary between paying devices can cut."""
-        stages, a = self.stages, self.paying
-        fewer = self.counts - np.eye(len(self.counts), dtype=np.int64)[a]
-        share = self.total - int(self.takes(fewer))
+    def _share(self, c: int) -> int:
+        """The weight that a device of a class takes at least, as all others cannot take more."""
+        return self.total - int(self.takes(self.counts - np.eye(len(self.counts), dtype=np.int64)[c]))
+
+    def short(self, cover: Chains, c: int) -> Booleans:
+        """The edges that are cut only by ideals that are closer to one another than a device's share."""
+        stages, share = self.stages, self._share(c)
         sums = cover.prefix_sums(self.weight)
         rows = cover.row_start[cover.chain] + cover.position
         lightest = sums[cover.row_start[:-1] + cover.need[rows + 1]].sum(axis=1)

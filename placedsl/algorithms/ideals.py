@@ -2,7 +2,8 @@
 
 They are walked over chain by chain: how much of one chain is taken bounds how much can be of the next ones, and
 within these bounds every choice is part of some ideal, so that the walk meets no dead end and needs no table
-of what it has met.  Ideals whose weight lies in no window are passed over, whole branches at a time, and never stored.
+of what it has met.  Ideals whose weight lies in no window are passed over, whole branches at a time, and never stored;
+of the others those that a gate holds back.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from numba import njit
 
 from placedsl.algorithms.chains import Chains
+from placedsl.algorithms.gate import Gate, fitting, moved, no_gate
 from placedsl.graph.graph import Integers
 
 #: Inner steps of the walk between two looks at the clock, and in all: a relation that takes more is far too wide.
@@ -29,14 +31,15 @@ _EVERYTHING = ((0, 2**62),)
 class Ideals:
     """``positions``: ideals x chains, what each has of a chain, those met first first.
 
-    ``met``: ideals that were met, stored or not.  ``complete``: False when the budget or the time ran out,
-    ``too_many``: it was the budget.
+    ``met``: ideals that were met, stored or not.  ``fit``: those that pass windows and gate, where the walk came to
+    its end.  ``complete``: False when the budget or the time ran out, ``too_many``: it was the budget.
     """
 
     positions: np.ndarray
     met: int
     complete: bool
     too_many: bool = False
+    fit: int | None = None
 
 
 def ideals(
@@ -45,18 +48,20 @@ def ideals(
     windows: Sequence[tuple[int, int]] = _EVERYTHING,
     *,
     most: int,
+    gate: Gate | None = None,
     deadline: float | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Ideals:
     """The ideals whose weight (whole numbers, one a unit) lies in one of the windows (ascending, disjoint).
 
     Ends incomplete with more than ``most`` of them or far too many to be met, or when ``deadline``
-    (``time.monotonic()``) or ``stop`` says so.
+    (``time.monotonic()``) or ``stop`` says so.  With a ``gate`` the walk goes on beyond ``most`` without storing, so
+    that the gate learns from all of them.
     """
     sums = cover.prefix_sums(weight)
     low, high = (np.array([w[k] for w in windows], dtype=np.int64) for k in (0, 1))
-    walk = _Walk(cover)
-    room = min(most, _ROOM)
+    walk = _Walk(cover, gate)
+    room = most if gate is not None else min(most, _ROOM)
     found = np.empty((room, cover.count), dtype=cover.dtype)
     steps = 0
     while True:
@@ -69,7 +74,8 @@ def ideals(
             wider[: walk.filled] = found[: walk.filled]
             found = wider
         elif ended == _DONE:
-            return Ideals(found[: walk.filled], walk.met, True)
+            few = walk.fit <= most
+            return Ideals(found[: walk.filled], walk.met, few, not few, walk.fit)
         else:
             steps += _STEPS
             if steps >= _MOST_STEPS:
@@ -97,14 +103,16 @@ _DONE, _FULL = -1, -2
 class _Walk:
     """Where the walk stands, so that it can go on."""
 
-    def __init__(self, cover: Chains) -> None:
+    def __init__(self, cover: Chains, gate: Gate | None = None) -> None:
         self.cover = cover
+        self.gate = no_gate() if gate is None else gate
         chains = cover.count
         self.low = np.zeros((chains + 1, chains), dtype=np.int32)
         self.high = np.zeros((chains + 1, chains), dtype=np.int32)
         self.high[0] = np.diff(cover.start)
         self.at = np.zeros(max(1, chains), dtype=np.int64)
-        self.state = np.zeros(3, dtype=np.int64)
+        self.have = np.zeros(max(1, chains), dtype=np.int64)
+        self.state = np.zeros(4, dtype=np.int64)
 
     @property
     def filled(self) -> int:
@@ -116,26 +124,34 @@ class _Walk:
         """How many have been met."""
         return int(self.state[2])
 
+    @property
+    def fit(self) -> int:
+        """How many have passed windows and gate."""
+        return int(self.state[3])
+
     def on(self, sums: Integers, low: Integers, high: Integers, found: np.ndarray) -> int:
         """Go on until all are met, ``found`` is full, or it is time to look at the clock."""
         cover = self.cover
         return int(
-            _walk(cover.row_start, cover.need, cover.block, sums, low, high, self.low, self.high, self.at,
-                  self.state, found, _STEPS)
+            _walk(cover.row_start, cover.start, cover.unit, cover.need, cover.block, sums, low, high, self.low,
+                  self.high, self.at, self.have, self.state, found, self.gate, _STEPS)
         )  # fmt: skip
 
 
 @njit(cache=True)
-def _walk(row_start, need, block, sums, low, high, least, most, at, state, found, patience):  # type: ignore[no-untyped-def]
+def _walk(  # type: ignore[no-untyped-def]
+    row_start, start, unit, need, block, sums, low, high, least, most, at, have, state, found, gate, patience
+):
     """Depth-first over the chains; on the last one whole ranges at a time.
 
     Without windows nothing is stored and no branch passed over: the ideals are counted.
-    ``state``: chain that the walk is at, ideals stored, ideals met.
+    ``state``: chain that the walk is at, ideals stored, met, and passed.  ``have``: what the gate has of each chain.
     """
     chains = need.shape[1]
     last = chains - 1
     windows = len(low)
     level, filled = state[0], state[1]
+    gated = len(gate.low) > 0
     sofar = np.zeros(chains + 1, dtype=np.int64)
     for c in range(level):
         sofar[c + 1] = sofar[c] + sums[row_start[c] + at[c]]
@@ -156,6 +172,26 @@ def _walk(row_start, need, block, sums, low, high, least, most, at, state, found
                     else:
                         b = middle
                 p = a
+                if gated:
+                    while p <= end and sofar[last] + sums[row + p] <= high[w]:
+                        p += 1
+                    if p == a:
+                        continue
+                    for c in range(last):
+                        have[c] = moved(gate, unit, start[c], have[c], at[c])
+                    # From the nearer end of the range, so that little is undone.
+                    up = have[last] - a <= p - 1 - have[last]
+                    for i in range(p - a):
+                        q = a + i if up else p - 1 - i
+                        have[last] = moved(gate, unit, start[last], have[last], q)
+                        if fitting(gate, sofar[last] + sums[row + q]):
+                            state[3] += 1
+                            if filled < len(found):
+                                for c in range(last):
+                                    found[filled, c] = at[c]
+                                found[filled, last] = q
+                                filled += 1
+                    continue
                 while p <= end and sofar[last] + sums[row + p] <= high[w]:
                     if filled == len(found):
                         state[0], state[1] = level, filled
@@ -166,6 +202,7 @@ def _walk(row_start, need, block, sums, low, high, least, most, at, state, found
                         found[filled, c] = at[c]
                     found[filled, last] = p
                     filled += 1
+                    state[3] += 1
                     p += 1
             state[2] += end - first + 1
             level -= 1
