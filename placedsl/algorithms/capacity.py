@@ -17,8 +17,8 @@ from functools import cached_property
 import numpy as np
 
 from placedsl.algorithms.chains import Chains
-from placedsl.algorithms.gate import Gate
 from placedsl.algorithms.ideal_kernel import States, cut_costs
+from placedsl.algorithms.ideals import Gate
 from placedsl.algorithms.stages import Stages
 from placedsl.graph.graph import Booleans, Floats, Integers
 
@@ -147,7 +147,7 @@ class Capacity:
         parts = _PARTS / float(stages.least.sum())
         read, make = (np.floor(meter * parts).astype(np.int64) for meter in self._transfers)
         short = self.short(cover, self.paying)
-        cost = np.array([[read, make], [make, read], [read * short, make * short], [make * short, read * short]])
+        cost = np.array([[[read, make], [make, read], [read * short, make * short], [make * short, read * short]]])[0]
         apart = np.delete(np.arange(len(self.counts)), a)
         sides = (self.digits, self.left)
         without = [np.where(np.arange(len(self.counts)) == a, 0, side) for side in sides]
@@ -160,7 +160,7 @@ class Capacity:
         nothing = np.zeros(0, dtype=np.int64)
         return Gate(
             touch_start=stages.touch_start, touched=stages.touched, role=stages.role, full=2 * stages.readers + 1,
-            cost=cost, inside=np.zeros(len(stages.readers), dtype=np.int32), paid=np.zeros(4, dtype=np.int64),
+            cost=np.ascontiguousarray(cost.T), inside=np.zeros(len(stages.readers), dtype=np.int32), paid=np.zeros(4, dtype=np.int64),
             low=low, high=high, total=np.array([self.total]),
             others=np.array([self.takes(n) + extra for n, extra in zip(without, slack, strict=True)]),
             time=np.array([time[0] - np.floor(before * parts), time[1] - np.floor(after * parts)]).astype(np.int64),

@@ -11,13 +11,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from placedsl.algorithms.chains import Chains
-from placedsl.algorithms.gate import Gate, fitting, moved, no_gate
-from placedsl.graph.graph import Integers
+from placedsl.graph.graph import Booleans, Integers
 
 #: Inner steps of the walk between two looks at the clock, and in all: a relation that takes more is far too wide.
 _STEPS = 1_000_000
@@ -25,6 +25,50 @@ _MOST_STEPS = 25 * _STEPS
 #: How many are made room for at first.
 _ROOM = 1 << 14
 _EVERYTHING = ((0, 2**62),)
+
+
+class Gate(NamedTuple):
+    """What is asked of an ideal when transfers count.  s states, e edges, u units; times and weights in whole parts, so that sums that
+    are kept up to date do not drift.
+
+    ``touch_start``, ``touched``, ``role``, ``full``   units and edges, and what is inside of an edge that is not cut
+    ``cost``     e x 2 x 4: what it adds to each of four sums that an edge is cut, by whether its maker is inside: what
+                 the ideal pays, what its complement pays, and both of the edges that one boundary only can cut
+    ``inside``   e what is inside now;  ``paid``  the four sums now
+    ``low``, ``high``  s the weights that an ideal can have there by themselves;  ``total``  one number: the whole weight
+    ``others``   2 x s what devices of other classes take, of those used and of those left
+    ``time``     2 x s what the paying devices have to spend, less what boundaries add
+    ``counts``   2 x s whether the ideal's own edges are theirs as well
+    ``spent``, ``taken``   the knapsack of the paying class: time spent, weight taken
+    ``digit``    s how many paying devices have been used;  ``least``  2 x digits the least of the last two sums so far
+    """
+
+    touch_start: Integers
+    touched: np.ndarray
+    role: np.ndarray
+    full: np.ndarray
+    cost: Integers
+    inside: np.ndarray
+    paid: Integers
+    low: Integers
+    high: Integers
+    total: Integers
+    others: Integers
+    time: Integers
+    counts: Booleans
+    spent: Integers
+    taken: Integers
+    digit: Integers
+    least: Integers
+
+
+def no_gate() -> Gate:
+    """Nothing is asked: no states."""
+    none, few, table = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros((2, 0), dtype=np.int64)
+    return Gate(
+        none, few, few, few, np.zeros((0, 2, 4), dtype=np.int64), few, none, none, none, none, table, table,
+        np.zeros((2, 0), dtype=np.bool_), none, none, none, table,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +195,10 @@ def _walk(  # type: ignore[no-untyped-def]
     last = chains - 1
     windows = len(low)
     level, filled = state[0], state[1]
-    gated = len(gate.low) > 0
+    (touch_start, touched, role, full, cost, inside, paid, lightest_at, heaviest_at, total, others, time, counts,
+     spent, taken, digit, fewest) = gate  # fmt: skip
+    gated = len(digit) > 0
+    all_of = total[0] if gated else 0
     sofar = np.zeros(chains + 1, dtype=np.int64)
     for c in range(level):
         sofar[c + 1] = sofar[c] + sums[row_start[c] + at[c]]
@@ -178,13 +225,29 @@ def _walk(  # type: ignore[no-untyped-def]
                     if p == a:
                         continue
                     for c in range(last):
-                        have[c] = moved(gate, unit, start[c], have[c], at[c])
+                        _move(unit, start[c], have[c], at[c], touch_start, touched, role, full, cost, inside, paid)
+                        have[c] = at[c]
                     # From the nearer end of the range, so that little is undone.
                     up = have[last] - a <= p - 1 - have[last]
                     for i in range(p - a):
                         q = a + i if up else p - 1 - i
-                        have[last] = moved(gate, unit, start[last], have[last], q)
-                        if fitting(gate, sofar[last] + sums[row + q]):
+                        _move(unit, start[last], have[last], q, touch_start, touched, role, full, cost, inside, paid)
+                        have[last] = q
+                        weight = sofar[last] + sums[row + q]
+                        fits = False
+                        for s in range(len(digit)):
+                            if weight < lightest_at[s] or weight > heaviest_at[s]:
+                                continue
+                            spare = time[0, s] - (paid[0] if counts[0, s] else 0)
+                            if weight - others[0, s] > _takes(spare, spent, taken):
+                                continue
+                            spare = time[1, s] - (paid[1] if counts[1, s] else 0)
+                            if all_of - weight - others[1, s] > _takes(spare, spent, taken):
+                                continue
+                            fits = True
+                            fewest[0, digit[s]] = min(fewest[0, digit[s]], paid[2])
+                            fewest[1, digit[s]] = min(fewest[1, digit[s]], paid[3])
+                        if fits:
                             state[3] += 1
                             if filled < len(found):
                                 for c in range(last):
@@ -228,15 +291,59 @@ def _walk(  # type: ignore[no-untyped-def]
             most[level + 1, c] = b
             lightest += sums[row_start[c] + a]
             heaviest += sums[row_start[c] + b]
-        inside = windows == 0
+        enter = windows == 0
         for w in range(windows):
             if lightest <= high[w]:
-                inside = heaviest >= low[w]
+                enter = heaviest >= low[w]
                 break
-        if inside:
+        if enter:
             level += 1
             at[level] = least[level, level]
         else:
             at[level] += 1
     state[0], state[1] = level, filled
     return -1
+
+
+@njit(cache=True)
+def _move(unit, start, now, goal, touch_start, touched, role, full, cost, inside, paid):  # type: ignore[no-untyped-def]
+    """Take units of a chain in or out until there are ``goal`` instead of ``now``, and keep up what is paid."""
+    while now != goal:
+        if now < goal:
+            u, sign = unit[start + now], 1
+            now += 1
+        else:
+            now -= 1
+            u, sign = unit[start + now], -1
+        for j in range(touch_start[u], touch_start[u + 1]):
+            e = touched[j]
+            old = inside[e]
+            new = old + sign * role[j]
+            inside[e] = new
+            if 0 < old < full[e]:
+                for k in range(4):
+                    paid[k] -= cost[e, old & 1, k]
+            if 0 < new < full[e]:
+                for k in range(4):
+                    paid[k] += cost[e, new & 1, k]
+
+
+@njit(cache=True)
+def _takes(time, spent, taken):  # type: ignore[no-untyped-def]
+    """The weight that devices can take in a time; without a table weight is time."""
+    end = len(spent) - 1
+    if end < 0:
+        return max(time, 0)
+    if time <= spent[0]:
+        return taken[0]
+    if time >= spent[end]:
+        return taken[end]
+    a, b = 0, end  # the last that is spent, and the first that is not
+    while b - a > 1:
+        middle = (a + b) >> 1
+        if spent[middle] <= time:
+            a = middle
+        else:
+            b = middle
+    share = (time - spent[a]) / (spent[b] - spent[a])
+    return taken[a] + np.int64(share * (taken[b] - taken[a])) + 1
