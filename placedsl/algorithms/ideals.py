@@ -102,6 +102,8 @@ def ideals(
     (``time.monotonic()``) or ``stop`` says so.  With a ``gate`` the walk goes on beyond ``most`` without storing, so
     that the gate learns from all of them.
     """
+    if not windows:
+        return Ideals(np.empty((0, cover.count), dtype=cover.dtype), 0, True, fit=0)
     sums = cover.prefix_sums(weight)
     low, high = (np.array([w[k] for w in windows], dtype=np.int64) for k in (0, 1))
     walk = _Walk(cover, gate)
