@@ -25,6 +25,7 @@ from placedsl.graph.graph import Booleans, Floats, Integers
 #: Weights are whole numbers of this many parts of the sum of least times, so that order by weight is exact.
 _PARTS = 2**44
 _ROUNDS = 6
+_BLOCK = 1 << 14
 #: What boundaries add has grown worth another look where that is more than this share of the bound.
 _WORTH = 1e-3
 
@@ -107,10 +108,9 @@ class Capacity:
         room = (self.left * rooms).sum(axis=1) * (1.0 + 1e-9) + 1e-9 * whole
         one = np.eye(len(self.counts), dtype=np.int64)[self.counts > 0]
         widest = int(self.takes(one).max(initial=0))
-        share = np.array([self._share(c) for c in range(len(self.counts))])
         turn = np.argsort(self.digits.sum(axis=1), kind="stable")
         return States(
-            self.digits, self.stride, self.counts, self.takes(self.left, self._moving[1]), room, widest, share, turn,
+            self.digits, self.stride, self.counts, self.takes(self.left, self._moving[1]), room, widest, self.shares, turn,
             self.total,
         )  # fmt: skip
 
@@ -195,7 +195,8 @@ class Capacity:
         *, transfers: bool,
     ) -> Booleans:
         """K x s: where each of K ideals still matters when transfers count; what boundaries add is kept for ``states``."""
-        fits = np.stack([(weight >= low) & (weight <= high) for low, high in zip(*self._ranges, strict=True)], axis=1)
+        low, high = self._ranges
+        fits: Booleans = (weight[:, None] >= low) & (weight[:, None] <= high)
         if not transfers or self.paying is None or not len(weight):
             return fits
         a = self.paying
@@ -203,34 +204,40 @@ class Capacity:
         own, rest = (side[0, 0] for side in cut_costs(cut_start, cut_edge, cut_code, read, make))
         short = self.short(cover, self.paying)
         sides = [side[0, 0] for side in cut_costs(cut_start, cut_edge, cut_code, read * short, make * short)]
-        others: list[Booleans] = [np.any(np.delete(side, a, axis=1), axis=1) for side in (self.digits, self.left)]
+        # Where another class takes part on a side, it may be the one that has the edges of the ideal.
+        alone = [np.delete(side, a, axis=1).sum(axis=1) == 0 for side in (self.digits, self.left)]
+        block = max(1, _BLOCK // len(weight))
         for _ in range(_ROUNDS):
-            before, after = self.inner
+            moving = self._moving
             least = np.full((2, self._payers + 1), np.inf)
             kept = np.count_nonzero(fits)
-            for s, digit in enumerate(self.digits[:, a].tolist()):
-                here = np.flatnonzero(fits[:, s])
-                # Where another class takes part on a side, it may be the one that has the edges of the ideal.
-                inside = before[digit] + (0.0 if others[0][s] else own[here])
-                outside = after[digit] + (0.0 if others[1][s] else rest[here])
-                still = (weight[here] <= self.takes(self.digits[s], inside)) & (
-                    self.total - weight[here] <= self.takes(self.left[s], outside)
-                )
-                fits[here[~still], s] = False
+            for first in range(0, len(self.digits), block):
+                s = slice(first, first + block)
+                here = np.flatnonzero(fits[:, s].any(axis=1))
+                inside = moving[0][s] + np.where(alone[0][s], own[here, None], 0.0)
+                outside = moving[1][s] + np.where(alone[1][s], rest[here, None], 0.0)
+                still = fits[here, s]
+                still &= weight[here, None] <= self.takes(self.digits[s], inside)
+                still &= self.total - weight[here, None] <= self.takes(self.left[s], outside)
+                fits[here, s] = still
                 # The two sides apart: a device of another class may stand between them.
-                least[:, digit] = np.minimum(least[:, digit], [np.min(x[here[still]], initial=np.inf) for x in sides])
+                found = [np.where(still, x[here, None], np.inf).min(axis=0, initial=np.inf) for x in sides]
+                np.minimum.at(least, (slice(None), self.digits[s, a]), np.array(found))
             self._add(least)
             if np.count_nonzero(fits) == kept:
                 break
         return fits
 
-    def _share(self, c: int) -> int:
-        """The weight that a device of a class takes at least, as all others cannot take more."""
-        return self.total - int(self.takes(self.counts - np.eye(len(self.counts), dtype=np.int64)[c]))
+    @cached_property
+    def shares(self) -> Integers:
+        """c: the weight that a device of a class takes at least, as all others cannot take more."""
+        return self.total - self.takes(self.counts - np.eye(len(self.counts), dtype=np.int64))
 
     def short(self, cover: Chains, c: int) -> Booleans:
         """The edges that are cut only by ideals that are closer to one another than a device's share."""
-        stages, share = self.stages, self._share(c)
+        if self.shares[c] <= 0:
+            return np.zeros(len(self.stages.readers), dtype=bool)
+        stages, share = self.stages, self.shares[c]
         sums = cover.prefix_sums(self.weight)
         rows = cover.row_start[cover.chain] + cover.position
         lightest = sums[cover.row_start[:-1] + cover.need[rows + 1]].sum(axis=1)

@@ -278,6 +278,7 @@ def join(exact, lattice, costs, states, value, limit, cursor, seen, patience):  
         for w in range(lanes):
             packed[:, w] = words[w][chosen]
         lightest = weight[chosen].min() + states.share[c]
+        hint = 0
         for goal in range(cursor[2], everything + 1):
             best = value[goal, s]
             if np.isnan(best) or weight[goal] < lightest or whole - memory[goal] > states.room[s]:
@@ -292,8 +293,12 @@ def join(exact, lattice, costs, states, value, limit, cursor, seen, patience):  
                 return False
             highest = min(best, limit[0]) * (1.0 + 1e-9)
             ready = False
-            for k in range(count):
+            for turned in range(-1, count):
+                # First the one that was best for the goal before.
+                k = hint if turned < 0 else turned
                 if key[c, goal] - here[k] > highest:
+                    if turned < 0:
+                        continue
                     break
                 left -= 1
                 seen[0] += 1
@@ -327,6 +332,7 @@ def join(exact, lattice, costs, states, value, limit, cursor, seen, patience):  
                 if load == np.inf or not reached < best:
                     continue
                 best = reached
+                hint = k
                 value[goal, s] = reached
                 if not exact:
                     break
