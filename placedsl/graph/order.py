@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from placedsl.graph.graph import Integers
@@ -11,15 +13,17 @@ def topological(nodes: int, source: Integers, target: Integers) -> Integers | No
     """A topological order (node positions), or None when there is a cycle.  Ties by position."""
     if (source < target).all():
         return np.arange(nodes)  # the order that they have, as in most files; nothing need be imported
-    import networkx as nx
-
-    graph = nx.DiGraph()
-    graph.add_nodes_from(range(nodes))
-    graph.add_edges_from(zip(source.tolist(), target.tolist(), strict=True))
-    try:
-        return np.array(list(nx.topological_sort(graph)), dtype=np.int64)
-    except nx.NetworkXUnfeasible:
-        return None
+    order = np.argsort(source, kind="stable")
+    start = np.searchsorted(source[order], np.arange(nodes + 1)).tolist()
+    later = target[order].tolist()
+    waiting = np.bincount(target, minlength=nodes).tolist()
+    ready = [u for u in range(nodes) if waiting[u] == 0]
+    for u in ready:  # grows on the way
+        for v in later[start[u] : start[u + 1]]:
+            waiting[v] -= 1
+            if waiting[v] == 0:
+                ready.append(v)
+    return np.array(ready, dtype=np.int64) if len(ready) == nodes else None
 
 
 def cycle(nodes: int, source: Integers, target: Integers) -> list[int]:
@@ -42,6 +46,19 @@ def components(nodes: int, source: Integers, target: Integers) -> Integers:
     matrix = coo_array((np.ones(len(source), dtype=np.int8), (source, target)), shape=(nodes, nodes)).tocsr()
     _, labels = connected_components(matrix, directed=True, connection="strong")
     return renumbered(labels)
+
+
+def together(nodes: int, partitions: Sequence[Integers]) -> Integers:
+    """Nodes that have a label in common in any of the partitions are one; numbered by first member."""
+    part, numbered = np.arange(nodes), [np.unique(labels, return_inverse=True)[1] for labels in partitions]
+    while True:
+        known = part
+        for labels in numbered:
+            first = np.full(int(labels.max(initial=-1)) + 1, nodes, dtype=np.int64)
+            np.minimum.at(first, labels, part)
+            part = first[labels]
+        if len(partitions) < 2 or (part == known).all():
+            return renumbered(part)
 
 
 def renumbered(labels: np.ndarray) -> Integers:
