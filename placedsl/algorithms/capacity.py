@@ -12,6 +12,7 @@ rest.  Weights are the least times of units; a class of devices takes most weigh
 
 from __future__ import annotations
 
+import copy
 from functools import cached_property
 
 import numpy as np
@@ -43,9 +44,8 @@ class Capacity:
     ``boundaries``: what boundaries are known to add, where that has been found for this bound or a larger one.
     """
 
-    def __init__(self, stages: Stages, bound: float, boundaries: Floats | None = None) -> None:
+    def __init__(self, stages: Stages, bound: float) -> None:
         self.stages = stages
-        self.time = bound + stages.beyond
         classes = stages.classes
         self.counts = np.array(classes.counts, dtype=np.int64)
         self.stride = np.concatenate((np.ones(1, dtype=np.int64), np.cumprod(self.counts + 1)[:-1]))
@@ -54,16 +54,23 @@ class Capacity:
         self.weight = weights(stages)
         self.total = int(self.weight.sum())
         self.knapsacks = [_knapsack(stages, c) for c in range(len(self.counts))]
-        self.paying = self._paying()
-        self.boundaries = np.zeros(self._payers + 1) if boundaries is None else boundaries
+        # The meters that computation counts in, and the classes that pay for edges in these.
+        self.timed = [q for q in range(len(stages.limit) - 1) if stages.unit_meter[q].any()]
+        self.payers = np.flatnonzero(np.any((stages.read_meter + stages.make_meter)[self.timed] > 0.0, axis=(0, 2)))
+        self._within(bound, None)
 
-    def _paying(self) -> int | None:
-        """The only class that pays for edges, in meters that its computation counts in as well."""
-        stages = self.stages
-        timed = [q for q in range(len(stages.limit) - 1) if stages.unit_meter[q].any()]
-        pays: Booleans = np.any((stages.read_meter + stages.make_meter)[timed] > 0.0, axis=(0, 2))
-        self.timed = timed
-        return int(np.flatnonzero(pays)[0]) if pays.sum() == 1 and np.isfinite(self.time) else None
+    def within(self, bound: float, boundaries: Floats | None = None) -> Capacity:
+        """The same for another bound."""
+        other = copy.copy(self)
+        other._within(bound, boundaries)
+        return other
+
+    def _within(self, bound: float, boundaries: Floats | None) -> None:
+        self.time = bound + self.stages.beyond
+        self.paying = int(self.payers[0]) if len(self.payers) == 1 and np.isfinite(self.time) else None
+        self.boundaries = np.zeros(self._payers + 1) if boundaries is None else boundaries
+        for name in ("inner", "shares"):
+            self.__dict__.pop(name, None)
 
     def takes(self, numbers: Integers, moving: Floats | float = 0.0) -> Integers:
         """The weight that so many devices of each class (an entry a class, or s x c) can take at most.

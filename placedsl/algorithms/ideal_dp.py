@@ -113,10 +113,11 @@ def sliced(stages: Stages, limits: Limits | None = None, at_most: float = np.inf
     value, device = at_most, None
     if not np.isfinite(stages.least).all() or stages.classes.states * (stages.units + 1) > MOST_ENTRIES:
         return Found(value, device, False)
+    capacity = Capacity(stages, np.inf)
     for order in orders(stages):
         line = Chains.of_order(order)
         for bound in _ladder(stages, value):
-            table = _Table(stages, line, line.prefixes(order), Capacity(stages, bound), wide=False)
+            table = _Table(stages, line, line.prefixes(order), capacity.within(bound), wide=False)
             found = table.search(bound * (1.0 - _SAME), limits, exact=True)
             if found.device is not None:
                 value, device = found.value, found.device
@@ -142,6 +143,7 @@ class _Search:
         self, stages: Stages, cover: Chains, limits: Limits, best: Found, at_least: float, at_most: float
     ) -> None:
         self.stages, self.cover, self.limits = stages, cover, limits
+        self.capacity = Capacity(stages, np.inf)
         self.value, self.device = min(best.value, at_most), best.device
         # No device can be quicker than its share of the work.
         share = float(stages.least.sum()) / stages.classes.total - stages.beyond
@@ -193,7 +195,7 @@ class _Search:
         limits = self.limits
         most = limits.most if most is None else min(most, limits.most)
         known = [adds for load, adds in self.boundaries.items() if bound <= load < np.inf]
-        capacity = Capacity(self.stages, bound, np.max(known, axis=0) if known else None)
+        capacity = self.capacity.within(bound, np.max(known, axis=0) if known else None)
         room, before = min(most, _MANY), np.inf
         while True:
             gate = capacity.gate(self.cover)
@@ -229,7 +231,7 @@ class _Search:
 
     def fewest(self, table: _Table, value: float, device: Integers) -> bool:
         """Replace the best by one that is as good and uses fewer devices, if there is one."""
-        if len(np.unique(device)) <= Capacity(self.stages, value).fewest_devices:
+        if len(np.unique(device)) <= self.capacity.within(value).fewest_devices:
             return True
         done = self.tried(table, value * (1.0 + 1e-12), exact=False)
         if self.device is None or len(np.unique(self.device)) >= len(np.unique(device)):
