@@ -116,10 +116,8 @@ class Capacity:
         one = np.eye(len(self.counts), dtype=np.int64)[self.counts > 0]
         widest = int(self.takes(one).max(initial=0))
         turn = np.argsort(self.digits.sum(axis=1), kind="stable")
-        return States(
-            self.digits, self.stride, self.counts, self.takes(self.left, self._moving[1]), room, widest, self.shares, turn,
-            self.total,
-        )  # fmt: skip
+        takes = self.takes(self.left, self._moving[1])
+        return States(self.digits, self.stride, self.counts, takes, room, widest, self.shares, turn, self.total)
 
     @property
     def fewest_devices(self) -> int:
@@ -154,7 +152,7 @@ class Capacity:
         parts = _PARTS / float(stages.least.sum())
         read, make = (np.floor(meter * parts).astype(np.int64) for meter in self._transfers)
         short = self.short(cover, self.paying)
-        cost = np.array([[[read, make], [make, read], [read * short, make * short], [make * short, read * short]]])[0]
+        cost = np.array([[read, make], [make, read], [read * short, make * short], [make * short, read * short]])
         apart = np.delete(np.arange(len(self.counts)), a)
         sides = (self.digits, self.left)
         without = [np.where(np.arange(len(self.counts)) == a, 0, side) for side in sides]
@@ -167,14 +165,15 @@ class Capacity:
         nothing = np.zeros(0, dtype=np.int64)
         return Gate(
             touch_start=stages.touch_start, touched=stages.touched, role=stages.role, full=2 * stages.readers + 1,
-            cost=np.ascontiguousarray(cost.T), inside=np.zeros(len(stages.readers), dtype=np.int32), paid=np.zeros(4, dtype=np.int64),
+            cost=np.ascontiguousarray(cost.T), inside=np.zeros(len(stages.readers), dtype=np.int32),
+            paid=np.zeros(4, dtype=np.int64),
             low=low, high=high, total=np.array([self.total]),
             others=np.array([self.takes(n) + extra for n, extra in zip(without, slack, strict=True)]),
             time=np.array([time[0] - np.floor(before * parts), time[1] - np.floor(after * parts)]).astype(np.int64),
             counts=np.array([~np.any(side[:, apart], axis=1) for side in sides]),
             spent=nothing if straight else np.floor(spent * parts).astype(np.int64),
             taken=nothing if straight else np.ceil(taken).astype(np.int64),
-            digit=self.digits[:, a], least=np.full((2, self._payers + 1), 2**62),
+            digit=self.digits[:, a].copy(), least=np.full((2, self._payers + 1), 2**62),
         )  # fmt: skip
 
     def learn(self, gate: Gate) -> bool:
@@ -198,10 +197,16 @@ class Capacity:
         return stages.read_meter[self.timed][:, a].sum(axis=0), stages.make_meter[self.timed][:, a].sum(axis=0)
 
     def sieve(
-        self, cover: Chains, weight: Integers, cut_start: Integers, cut_edge: np.ndarray, cut_code: np.ndarray,
-        *, transfers: bool,
+        self,
+        cover: Chains,
+        weight: Integers,
+        cut_start: Integers,
+        cut_edge: np.ndarray,
+        cut_code: np.ndarray,
+        *,
+        transfers: bool,
     ) -> Booleans:
-        """K x s: where each of K ideals still matters when transfers count; what boundaries add is kept for ``states``."""
+        """K x s: where each of K ideals still matters; where ``transfers`` count, what boundaries add is kept."""
         low, high = self._ranges
         fits: Booleans = (weight[:, None] >= low) & (weight[:, None] <= high)
         if not transfers or self.paying is None or not len(weight):
@@ -228,8 +233,9 @@ class Capacity:
                 still &= self.total - weight[here, None] <= self.takes(self.left[s], outside)
                 fits[here, s] = still
                 # The two sides apart: a device of another class may stand between them.
-                found = [np.where(still, x[here, None], np.inf).min(axis=0, initial=np.inf) for x in sides]
-                np.minimum.at(least, (slice(None), self.digits[s, a]), np.array(found))
+                for side, paid in enumerate(sides):
+                    found = np.where(still, paid[here, None], np.inf).min(axis=0, initial=np.inf)
+                    np.minimum.at(least[side], self.digits[s, a], found)
             self._add(least)
             if np.count_nonzero(fits) == kept:
                 break

@@ -237,7 +237,7 @@ def join(exact, lattice, costs, states, value, limit, cursor, seen, patience):  
     weight, words, top, key, near = lattice.weight, lattice.words, lattice.top, lattice.key, lattice.near
     digits, stride, turn, memory = states.digits, states.stride, states.turn, lattice.memory
     everything = len(weight) - 1
-    total, whole = weight[everything], memory[everything]
+    whole = memory[everything]
     classes, lanes = len(stride), words.shape[0]
     paid = np.zeros((costs.limit.shape[0], classes))
     mark = np.zeros(costs.read_meter.shape[2], dtype=np.int32)

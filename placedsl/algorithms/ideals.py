@@ -28,14 +28,15 @@ _EVERYTHING = ((0, 2**62),)
 
 
 class Gate(NamedTuple):
-    """What is asked of an ideal when transfers count.  s states, e edges, u units; times and weights in whole parts, so that sums that
-    are kept up to date do not drift.
+    """What is asked of an ideal when transfers count.  s states, e edges, u units.
+
+    Times and weights are whole parts, so that sums that are kept up to date do not drift.
 
     ``touch_start``, ``touched``, ``role``, ``full``   units and edges, and what is inside of an edge that is not cut
     ``cost``     e x 2 x 4: what it adds to each of four sums that an edge is cut, by whether its maker is inside: what
                  the ideal pays, what its complement pays, and both of the edges that one boundary only can cut
     ``inside``   e what is inside now;  ``paid``  the four sums now
-    ``low``, ``high``  s the weights that an ideal can have there by themselves;  ``total``  one number: the whole weight
+    ``low``, ``high``  s the weights that an ideal can have there by themselves;  ``total``  one number, the whole
     ``others``   2 x s what devices of other classes take, of those used and of those left
     ``time``     2 x s what the paying devices have to spend, less what boundaries add
     ``counts``   2 x s whether the ideal's own edges are theirs as well
