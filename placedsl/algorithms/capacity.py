@@ -157,7 +157,7 @@ class Capacity:
         sides = (self.digits, self.left)
         without = [np.where(np.arange(len(self.counts)) == a, 0, side) for side in sides]
         slack = [np.where(side[:, a] > 0, 2 * len(self.weight) + 2, 0) for side in sides]
-        time = [np.ceil(side[:, a] * self.time * parts * (1.0 + 1e-9)) for side in sides]
+        time = [np.minimum(np.ceil(side[:, a] * self.time * parts * (1.0 + 1e-9)), 2.0**61) for side in sides]
         before, after = self._moving
         low, high = self._ranges
         spent, taken = self.knapsacks[a]

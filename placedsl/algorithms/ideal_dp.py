@@ -174,10 +174,13 @@ class _Search:
     def narrowed(self) -> _Table | None:
         """The ideals for the best load, after closing in on it from both sides with loads that leave fewer ideals."""
         ceiling = np.inf  # loads from which there are too many
+        stages = self.stages
+        edges = (stages.read_meter + stages.make_meter)[: stages.loads].max(axis=1).sum()
+        largest = float(stages.unit_meter[: stages.loads].max(axis=1).sum() + edges)  # no stage costs more
         while self.value - self.bound > _CLOSE * self.bound or self.value > ceiling:
             top = min(self.value, ceiling)
             middle = (self.bound + top) / 2.0 if np.isfinite(top) else 2.0 * self.bound
-            if not self.bound < middle < top or top - self.bound < _CLOSE * self.bound / 4.0:
+            if self.bound > largest or not self.bound < middle < top or top - self.bound < _CLOSE * self.bound / 4.0:
                 break
             table = self.table(middle, _MANY)
             if table is None:
