@@ -76,7 +76,7 @@ class _Run:
         self.relaxed: Integers | None = None
         self.nothing = 0.0
         self.notes = list(problem.notes)
-        self.method, self.solver = "none", ""
+        self.method, self.solver, self.prover = "none", "", ""
         self.used_versions = versions()
 
     @property
@@ -168,7 +168,9 @@ class _Run:
             beyond.append(f"then {self.problem.objectives[1].name}")
         if found.complete and found.placement is None:
             return "infeasible", "no contiguous split satisfies the memory limits and what the devices support"
-        if found.complete and accepted and not any(b.startswith("then ") for b in beyond):
+        # With clusters a placement may cost more than the program, which does not look at them, says.
+        reached = accepted and self.best.value <= found.value + SAME * abs(found.value)
+        if found.complete and reached and not any(b.startswith("then ") for b in beyond):
             for k, value in enumerate(self.best.evaluation.objectives if self.best.evaluation else ()):
                 self.best.bound(value, k)
             if beyond:
@@ -298,8 +300,10 @@ class _Run:
             self._listen(beside)
             if point is not None:
                 self.best.offer(grounded.placement(point), grounded.values(point))
-            if bound > -np.inf:
+            if bound > self.best.bounds[position]:
                 self.best.bound(bound, position, claimed=True)
+                self.prover = name
+            beside.tell(self.best.value)
             done = self.best.evaluation
             if done is None:
                 return False
@@ -327,8 +331,9 @@ class _Run:
         for news in beside.news():
             if news.placement is not None:
                 self.best.offer(news.placement)
-            if news.bound > -np.inf:
+            if news.bound > self.best.bounds[0]:
                 self.best.bound(news.bound, claimed=True)
+                self.prover = news.member
             if news.failed:
                 self.notes.append(f"{news.member} ended early: {news.failed}")
 
@@ -338,8 +343,9 @@ class _Run:
             self.used_versions[self.solver] = outcome.version
         point = outcome.incumbent
         accepted = point is None or self.best.offer(grounded.placement(point), grounded.values(point))
-        if outcome.bound > -np.inf:
+        if outcome.bound > self.best.bounds[position]:
             self.best.bound(outcome.bound, position, claimed=True)
+            self.prover = self.solver
         if self.best.evaluation is None:
             if outcome.termination == "infeasible":
                 return "infeasible", outcome.message or "the solver proved that no placement satisfies the constraints"
@@ -354,7 +360,7 @@ class _Run:
         if outcome.termination == "infeasible":
             return "error", f"{self.solver} calls infeasible what a verified placement satisfies; try another solver"
         if distance <= SAME:
-            return "optimal", f"proven by {self.solver}"
+            return "optimal", f"proven by {self.prover or self.solver}"
         if distance <= (self.request.gap or SAME):
             return "gap_reached", f"within the gap that was asked for, {self.request.gap:.3g}"
         if outcome.termination in ("optimal", "gap_reached"):

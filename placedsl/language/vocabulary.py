@@ -60,10 +60,15 @@ def element(sort: Sort) -> Type:
 
 @dataclass(frozen=True, slots=True)
 class AttributeType:
-    """The type of ``element.name``; ``per_device``: it is written with a device in brackets."""
+    """The type of ``element.name``; ``per``: what stands in brackets after it (nothing, a device or a cluster)."""
 
     type: Type
-    per_device: bool = False
+    per: Sort = ""
+
+    @property
+    def per_device(self) -> bool:
+        """It is written with brackets."""
+        return bool(self.per)
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,7 @@ def quantities(time: Dimension, size: Dimension) -> dict[str, Quantity]:
     """
     return {
         "on": Quantity(("node", "device"), TRUTH, "v on d: the node is placed on the device"),
+        "inside": Quantity(("node", "cluster"), TRUTH, "the node is on a device of the cluster"),
         "load": Quantity(("device",), number(time), "busy time of the device for one sample"),
         "forward_load": Quantity(("device",), number(time), "busy time of the device in a forward pass (gpipe)"),
         "backward_load": Quantity(("device",), number(time), "busy time of the device in a backward pass (gpipe)"),
@@ -141,8 +147,10 @@ def vocabulary(graph: Graph, machine: Machine, device_dimensions: Mapping[str, D
         "nodes": ("node",), "forward": ("node",), "backward": ("node",), "devices": ("device",),
         "accelerators": ("device",), "hosts": ("device",), "tensors": ("tensor",),
         "edges": ("node", "node"), "reads": ("tensor", "node"),
+        "clusters": ("cluster",), "memberships": ("device", "cluster"), "cluster_levels": ("integer",),
     }  # fmt: skip
     sets |= dict.fromkeys(families, ("device",))
+    sets |= dict.fromkeys((cluster.family for cluster in machine.clusters if not cluster.alone), ("cluster",))
     time = TIME if graph.time_in_seconds else NUMBER
     sized = bool(np.isfinite(graph.tensor_bytes).all()) and (graph.tensors > 0 or graph.time_in_seconds)
     size = DATA if sized else time
@@ -151,27 +159,31 @@ def vocabulary(graph: Graph, machine: Machine, device_dimensions: Mapping[str, D
         "id": AttributeType(TEXT),
         "memory": AttributeType(number(DATA)),
         "backward": AttributeType(TRUTH),
-        "time": AttributeType(number(time), per_device=True),
-        "supported": AttributeType(TRUTH, per_device=True),
+        "time": AttributeType(number(time), "device"),
+        "supported": AttributeType(TRUTH, "device"),
     }
     for name, values in graph.attributes.items():
         if name not in node:
-            node[name] = AttributeType(PLAIN if values.dtype.kind == "f" else TEXT)
+            plain = number(DATA) if name == "parameters" else PLAIN
+            node[name] = AttributeType(plain if values.dtype.kind == "f" else TEXT)
     device: dict[str, AttributeType] = {
         "name": AttributeType(TEXT),
         "family": AttributeType(TEXT),
         "kind": AttributeType(TEXT),
         "number": AttributeType(PLAIN),
+        "class": AttributeType(PLAIN),
         "memory": AttributeType(number(DATA)),
     }
     device |= {name: AttributeType(number(d)) for name, d in device_dimensions.items() if name not in device}
     tensor = {
         "producer": AttributeType(element("node")),
         "size": AttributeType(number(size)),
-        "transfer": AttributeType(number(time), per_device=True),
+        "transfer": AttributeType(number(time), "device"),
+        "leaving": AttributeType(number(time), "cluster"),
     }
     ids = {str(i): position for position, i in enumerate(graph.ids)}
-    attributes = {"node": node, "device": device, "tensor": tensor}
+    cluster = {"name": AttributeType(TEXT), "level": AttributeType(PLAIN)}
+    attributes = {"node": node, "device": device, "tensor": tensor, "cluster": cluster}
     return Vocabulary(sets, families, attributes, quantities(time, size), graph, machine, ids, types(time))
 
 
