@@ -84,7 +84,7 @@ def _fault(problem: Exception) -> None:
 
 def run() -> None:
     """The entry point."""
-    # Most objects of a run live to its end; looking for garbage among those of the imports takes a tenth of a short one.
+    # Most objects of a run live to its end; looking for garbage among them takes a tenth of a short one.
     gc.set_threshold(200_000, 20, 20)
     code = main()
     if code in (_EXIT_LIMIT, _EXIT_NOTHING):
