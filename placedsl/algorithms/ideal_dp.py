@@ -39,6 +39,8 @@ _CLOSE = 2e-3
 _PATIENCE = 10_000_000
 #: With more ideals than this, a lower load is tried first.
 _MANY = 50_000
+#: So many walks may be given up before the search is.
+_TRIES = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +151,7 @@ class _Search:
         share = float(stages.least.sum()) / stages.classes.total - stages.beyond
         self.bound = max(at_least, share if np.isfinite(share) else 0.0, 0.0)
         self.complete = self.least_devices = self.too_many = False
-        self.met = self.stored = 0
+        self.met = self.stored = self.given_up = 0
         self.pairs = (0, 0, 0)
         #: What boundaries add, by the largest load that it holds for.
         self.boundaries: dict[float, Floats] = {}
@@ -184,7 +186,7 @@ class _Search:
                 break
             table = self.table(middle, _MANY)
             if table is None:
-                if self.limits.passed:
+                if self.limits.passed or self.given_up > _TRIES:
                     return None
                 ceiling = middle
             elif not self.tried(table, middle, exact=False):
@@ -210,6 +212,7 @@ class _Search:
             if walked.complete:
                 break
             if gate is None or walked.fit is None:
+                self.given_up += 1
                 return None
             # Walked over again, as what boundaries add is known better now; stored when that helps no more.
             if not capacity.learn(gate) or walked.fit > 0.9 * before:
