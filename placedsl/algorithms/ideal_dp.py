@@ -211,7 +211,9 @@ class _Search:
             self.met, self.stored, self.too_many = walked.met, len(walked.positions), walked.too_many
             if walked.complete:
                 break
-            if gate is None or walked.fit is None:
+            if gate is None:
+                return None
+            if walked.fit is None:
                 self.given_up += 1
                 return None
             # Walked over again, as what boundaries add is known better now; stored when that helps no more.
