@@ -75,7 +75,12 @@ class Park:
             return
         count = 1
         if statement.count is not None:
-            given = self.checker.integer(statement.count, 0, _MOST_DEVICES, f"the number of {name}")
+            given = self.checker.integer(
+                statement.count,
+                0,
+                _MOST_DEVICES,
+                "the number of clusters" if isinstance(statement, syntax.Cluster) else "the number of devices",
+            )
             if given is None:
                 return
             count = given

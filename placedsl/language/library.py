@@ -19,7 +19,7 @@ from placedsl.language.parameters import bare_names
 from placedsl.language.parsing import parse, parse_file, read_source
 from placedsl.language.settings import SCHEDULES
 from placedsl.language.variables import variable
-from placedsl.language.vocabulary import Family, Value, Vocabulary
+from placedsl.language.vocabulary import Family, Value, Vocabulary, with_clusters
 from placedsl.problem import Replication, Variable
 from placedsl.resources import model_files
 
@@ -96,10 +96,11 @@ def stated(
                 own[name] = extended(base, statement, found)
     plain = set(vocabulary.sets) & {
         "nodes", "forward", "backward", "devices", "accelerators", "hosts", "tensors", "edges", "reads",
-        "clusters", "memberships", *vocabulary.families,
+        *vocabulary.families,
     }  # fmt: skip
     decided = {"copies": vocabulary.variables["copies"]} if replication is not None else {}
-    words = replace(vocabulary, sets={n: vocabulary.sets[n] for n in plain}, variables=decided, tables={})
+    full = with_clusters(replace(vocabulary, sets={n: vocabulary.sets[n] for n in plain}))
+    words = replace(full, variables=decided, tables={})
     checked = [check_formulation(s, words, parameters, definitions, found, replication) for s in own.values()]
     return lambda: checked + _others(own, words, replication)
 
@@ -195,7 +196,7 @@ def check_formulation(
     return Formulation(
         name.text,
         tuple(schedules) or SCHEDULES[:1],
-        tuple(parallelism),
+        tuple(dict.fromkeys(parallelism)),
         variables,
         provides,
         tuple(rules),

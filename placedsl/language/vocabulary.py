@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -88,7 +88,6 @@ def quantities(time: Dimension, size: Dimension) -> dict[str, Quantity]:
     """
     return {
         "on": Quantity(("node", "device"), TRUTH, "v on d: the node is placed on the device"),
-        "inside": Quantity(("node", "cluster"), TRUTH, "the node is on a device of the cluster"),
         "load": Quantity(("device",), number(time), "busy time of the device for one sample"),
         "forward_load": Quantity(("device",), number(time), "busy time of the device in a forward pass (gpipe)"),
         "backward_load": Quantity(("device",), number(time), "busy time of the device in a backward pass (gpipe)"),
@@ -147,10 +146,8 @@ def vocabulary(graph: Graph, machine: Machine, device_dimensions: Mapping[str, D
         "nodes": ("node",), "forward": ("node",), "backward": ("node",), "devices": ("device",),
         "accelerators": ("device",), "hosts": ("device",), "tensors": ("tensor",),
         "edges": ("node", "node"), "reads": ("tensor", "node"),
-        "clusters": ("cluster",), "memberships": ("device", "cluster"), "cluster_levels": ("integer",),
     }  # fmt: skip
     sets |= dict.fromkeys(families, ("device",))
-    sets |= dict.fromkeys((cluster.family for cluster in machine.clusters if not cluster.alone), ("cluster",))
     time = TIME if graph.time_in_seconds else NUMBER
     sized = bool(np.isfinite(graph.tensor_bytes).all()) and (graph.tensors > 0 or graph.time_in_seconds)
     size = DATA if sized else time
@@ -179,12 +176,26 @@ def vocabulary(graph: Graph, machine: Machine, device_dimensions: Mapping[str, D
         "producer": AttributeType(element("node")),
         "size": AttributeType(number(size)),
         "transfer": AttributeType(number(time), "device"),
-        "leaving": AttributeType(number(time), "cluster"),
     }
     ids = {str(i): position for position, i in enumerate(graph.ids)}
+    attributes = {"node": node, "device": device, "tensor": tensor}
+    words = Vocabulary(sets, families, attributes, quantities(time, size), graph, machine, ids, types(time))
+    return with_clusters(words) if machine.clusters else words
+
+
+def with_clusters(words: Vocabulary) -> Vocabulary:
+    """The vocabulary with what can be said of clusters; formulations speak of them on every machine."""
+    sets: dict[str, tuple[Sort, ...]] = {
+        **words.sets, "clusters": ("cluster",), "memberships": ("device", "cluster"), "cluster_levels": ("integer",),
+    }  # fmt: skip
+    sets |= dict.fromkeys((c.family for c in words.machine.clusters if not c.alone), ("cluster",))
+    tensor = {**words.attributes["tensor"], "leaving": replace(words.attributes["tensor"]["transfer"], per="cluster")}
     cluster = {"name": AttributeType(TEXT), "level": AttributeType(PLAIN)}
-    attributes = {"node": node, "device": device, "tensor": tensor, "cluster": cluster}
-    return Vocabulary(sets, families, attributes, quantities(time, size), graph, machine, ids, types(time))
+    inside = Quantity(("node", "cluster"), TRUTH, "the node is on a device of the cluster")
+    return replace(
+        words, sets=sets, attributes={**words.attributes, "tensor": tensor, "cluster": cluster},
+        quantities={**words.quantities, "inside": inside},
+    )  # fmt: skip
 
 
 #: Device attributes with a meaning of their own and the dimension they must have.
