@@ -18,18 +18,27 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any, Protocol, Self
+
+import numpy as np
 
 from placedsl.graph.graph import Integers
 from placedsl.solvers.messages import receive, send
 
-#: Told of a placement (None: none) and of a proven lower bound on the first objective (-inf: none).
-Say = Callable[[Integers | None, float], None]
+
+class Link(Protocol):
+    """A member's line to the planner."""
+
+    #: The value of the best placement that the planner knows of (inf: none); falls while the member works.
+    best: float
+
+    def say(self, placement: Integers | None, bound: float) -> None:
+        """Tell of a placement (None: none) and of a proven lower bound on the first objective (-inf: none)."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """Something that runs in a process of its own: ``work(say, *arguments)``, which may go on for ever.
+    """Something that runs in a process of its own: ``work(link, *arguments)``, which may go on for ever.
 
     ``work`` is a function at the top of a module, so that the process can import it; ``arguments`` can be pickled.
     """
@@ -60,6 +69,7 @@ class Portfolio:
         self.due = time.monotonic() + delay
         self.running: list[_Process] = []
         self.inbox: queue.SimpleQueue[News] = queue.SimpleQueue()
+        self.best = np.inf
 
     def __enter__(self) -> Self:
         return self
@@ -73,10 +83,17 @@ class Portfolio:
         """What has been said since the last time; never waits."""
         if self.members and time.monotonic() >= self.due:
             waiting, self.members = self.members, []
-            self.running += [_Process(member, self.inbox.put) for member in waiting]
+            self.running += [_Process(member, self.inbox.put, self.best) for member in waiting]
         with contextlib.suppress(queue.Empty):
             while True:
                 yield self.inbox.get_nowait()
+
+    def tell(self, best: float) -> None:
+        """Let the members know the value of the best placement."""
+        if best < self.best:
+            self.best = best
+            for process in self.running:
+                process.outbox.put(best)
 
     def stop(self) -> None:
         """End all members at once, and what they have started; what they have said can still be asked for."""
@@ -88,9 +105,12 @@ class Portfolio:
 class _Process:
     """The parent's side of one member."""
 
-    def __init__(self, member: Member, tell: Callable[[News], None]) -> None:
+    def __init__(self, member: Member, tell: Callable[[News], None], best: float) -> None:
         self.member, self.tell = member, tell
         self.ending = False
+        #: Values of the best placement, for the child; None ends it.
+        self.outbox: queue.SimpleQueue[float | None] = queue.SimpleQueue()
+        self.outbox.put(best)
         environment = dict(os.environ)
         root = str(Path(__file__).resolve().parents[2])
         environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys((root, *filter(None, sys.path))))
@@ -106,6 +126,7 @@ class _Process:
     def end(self) -> None:
         """Kill it, and wait until its words are all in."""
         self.ending = True
+        self.outbox.put(None)
         if self.child.poll() is None:
             if os.name == "posix":
                 with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -125,6 +146,8 @@ class _Process:
         # A child that has gone is noticed by its other pipe.
         with contextlib.suppress(OSError, ValueError):
             send(stdin, (self.member.work, self.member.arguments))
+            while (best := self.outbox.get()) is not None:
+                send(stdin, best)
 
     def _hear(self) -> None:
         stdout, name = self._pipe(self.child.stdout), self.member.name

@@ -8,6 +8,8 @@ import sys
 import threading
 from typing import IO
 
+import numpy as np
+
 from placedsl.graph.graph import Integers
 from placedsl.solvers.messages import receive, send
 from placedsl.solvers.worker import leave
@@ -20,13 +22,10 @@ def main() -> int:
     os.dup2(2, 1)
     requests = os.fdopen(os.dup(0), "rb", buffering=0)
     work, arguments = receive(requests)
-    threading.Thread(target=_leave_with_parent, args=(requests,), daemon=True).start()
-
-    def say(placement: Integers | None, bound: float) -> None:
-        send(answers, ("news", placement, bound))
-
+    link = _Link(answers)
+    threading.Thread(target=link.hear, args=(requests,), daemon=True).start()
     try:
-        work(say, *arguments)
+        work(link, *arguments)
         send(answers, ("done",))
     except BrokenPipeError:
         return 1
@@ -39,10 +38,23 @@ def main() -> int:
     os._exit(0)
 
 
-def _leave_with_parent(requests: IO[bytes]) -> None:
-    """The parent's end of the pipe closes when it goes, however it goes."""
-    requests.read(1)
-    leave()
+class _Link:
+    """See :class:`placedsl.portfolio.portfolio.Link`."""
+
+    def __init__(self, answers: IO[bytes]) -> None:
+        self.answers = answers
+        self.best = np.inf
+
+    def say(self, placement: Integers | None, bound: float) -> None:
+        send(self.answers, ("news", placement, bound))
+
+    def hear(self, requests: IO[bytes]) -> None:
+        """Until the parent's end of the pipe closes, which it does when the parent goes, however it goes."""
+        try:
+            while True:
+                self.best = receive(requests)
+        except (EOFError, OSError):
+            leave()
 
 
 if __name__ == "__main__":

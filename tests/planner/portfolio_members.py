@@ -10,25 +10,35 @@ from pathlib import Path
 import numpy as np
 
 
-def counts(say, most):
+def counts(link, most):
     """Say bounds 1 to ``most`` and end."""
     for bound in range(1, most + 1):
-        say(None, float(bound))
+        link.say(None, float(bound))
 
 
-def places(say, placement, pause):
+def places(link, placement, pause):
     """Say one placement, and wait."""
-    say(np.array(placement), -np.inf)
+    link.say(np.array(placement), -np.inf)
     time.sleep(pause)
 
 
-def fails(say):
+def fails(link):
     raise ValueError("nothing comes of this")
 
 
-def starts_another(say, note):
+def starts_another(link, note):
     """Start a process of its own, and write down its number."""
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     Path(note).write_text(str(child.pid), encoding="utf-8")
-    say(None, 1.0)
+    link.say(None, 1.0)
     time.sleep(600)
+
+
+def repeats(link):
+    """Say each better value that is told."""
+    last = np.inf
+    while True:
+        if link.best < last:
+            last = link.best
+            link.say(None, last)
+        time.sleep(0.01)

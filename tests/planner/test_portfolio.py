@@ -15,6 +15,7 @@ from placedsl.planner import solve
 from placedsl.portfolio.members import members_for, searchers
 from placedsl.portfolio.portfolio import Member, News, Portfolio
 from placedsl.request import Request
+from placedsl.solvers.interface import Outcome
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="signals and /proc")
 
@@ -104,14 +105,15 @@ def test_what_members_find_counts_once_it_is_verified(monkeypatch: pytest.Monkey
     assert "failing ended early: ValueError: nothing comes of this" in failing.notes
 
 
-def _answer(monkeypatch: pytest.MonkeyPatch, spec, members):
+def _answer(monkeypatch: pytest.MonkeyPatch, spec, members, proves=True):
     from placedsl.solvers.isolated import run_isolated
 
     def patient(name, program, budget, progress):
         """The solver is as slow as the members need."""
-        until = time.monotonic() + 5
+        until = time.monotonic() + (5 if proves else 60)
         while time.monotonic() < until:
-            progress(None, np.inf, -np.inf)
+            if progress(None, np.inf, -np.inf):
+                return Outcome("interrupted", None, np.inf, -np.inf, "")
             time.sleep(0.05)
         return run_isolated(name, program, budget, progress)
 
@@ -121,12 +123,40 @@ def _answer(monkeypatch: pytest.MonkeyPatch, spec, members):
     return solve(spec.problem, spec.elaborated.checked_formulations, Request(method="program"))
 
 
-def test_no_search_where_a_rule_is_unknown_to_it() -> None:
-    assert len(members_for(loads(FREE).problem, None, 2, 0)) == 1
-    for further in ("    few: forall d in gpu: count(v in nodes: v on d) <= 3\n", "    convex\n", "    contiguous\n"):
-        assert members_for(loads(FREE + further).problem, None, 2, 0) == []
+def names(text: str, workers: int = 2) -> list[str]:
+    return [member.name for member in members_for(loads(text).problem, None, workers, 0)]
+
+
+def test_searches_run_where_they_know_all_rules_and_bounds_where_they_hold() -> None:
+    assert names(FREE) == ["search 1", "the partition bound"]
+    assert names(FREE + "    contiguous\n") == ["the search for pipelines", "the partition bound"]
+    few = "    few: forall d in gpu: count(v in nodes: v on d) <= 3\n"
+    for further in (few, "    convex\n", few + "    contiguous\n"):
+        assert names(FREE + further) == ["the partition bound"]
+    assert names("schedule duplex\n" + FREE + "    contiguous\n") == ["the search for pipelines"]
+    assert names(FREE.replace("minimize time_per_sample", "minimize devices_used")) == []
+    assert names("schedule duplex\n" + FREE) == []
+
+
+def test_members_are_told_of_the_best_value() -> None:
+    with Portfolio([Member("ears", portfolio_members.repeats)]) as portfolio:
+        portfolio.tell(5.0)
+        first = heard(portfolio, 1)
+        portfolio.tell(7.0)
+        portfolio.tell(3.0)
+        said = [news.bound for news in (*first, *heard(portfolio, 1))]
+    assert said == [5.0, 3.0]
+
+
+def test_bounds_end_a_run_that_the_solver_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A solver that proves nothing; the member's bounds meet the value of the placement that it is told of."""
+    spec = loads(FREE)
+    found = _answer(monkeypatch, spec, members_for(spec.problem, None, 2, 0), proves=False)
+    assert found.termination == "optimal"
+    assert found.bound == pytest.approx(found.value, rel=1e-6)
+    assert found.message == "proven by the partition bound"
 
 
 def test_cores_are_shared_out() -> None:
     assert [searchers(cores) for cores in (1, 2, 3, 4, 8)] == [1, 1, 1, 2, 4]
-    assert len({member.arguments[-1] for member in members_for(loads(FREE).problem, None, 8, 0)}) == 4, "seeds differ"
+    assert len({m.arguments[-1] for m in members_for(loads(FREE).problem, None, 8, 0)[:4]}) == 4, "seeds differ"
