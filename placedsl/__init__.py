@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from placedsl.api import Spec, load, loads
     from placedsl.language.layout import formatted as format
     from placedsl.model import Model
-    from placedsl.results import Answer, Evaluation, Timeline
+    from placedsl.results import Answer, Evaluation
     from placedsl.sweeps.engine import sweep
+    from placedsl.timelines import Timeline
 
 __all__ = [
     "Answer", "Diagnostic", "Evaluation", "InputError", "LimitError", "Model", "PlacedslError", "Spec", "Timeline",
@@ -20,7 +21,7 @@ __all__ = [
 #: What is imported when it is first used, by module and name: importing placedsl alone takes no time.
 _LATER = {
     "Answer": ("results", "Answer"), "Evaluation": ("results", "Evaluation"), "Model": ("model", "Model"),
-    "Spec": ("api", "Spec"), "Timeline": ("results", "Timeline"),
+    "Spec": ("api", "Spec"), "Timeline": ("timelines", "Timeline"),
     "format": ("language.layout", "formatted"), "load": ("api", "load"), "loads": ("api", "loads"),
     "sweep": ("sweeps.engine", "sweep"),
 }  # fmt: skip

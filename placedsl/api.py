@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from placedsl.graph.graph import Graph
     from placedsl.incumbent import Progress
     from placedsl.report.explain import Explanation
-    from placedsl.results import Answer, Evaluation, Timeline
+    from placedsl.results import Answer, Evaluation
     from placedsl.sensitivity.why import Why
+    from placedsl.timelines import Timeline
 
 
 class Spec:
@@ -130,7 +131,7 @@ class Spec:
         Whether the placement keeps to the constraints is for :meth:`evaluate` to say.
         """
         from placedsl.placement import positions
-        from placedsl.results import shown_timeline
+        from placedsl.timelines import shown_timeline
 
         places = positions(self.problem, placement) if isinstance(placement, Mapping) else list(placement)
         return shown_timeline(self.problem, places, samples, schedule, microbatches)

@@ -104,6 +104,9 @@ def read(problem: Problem, source: Source) -> list[int]:
         return _split(problem, root, source)
     if isinstance(root, dict) and "placement" in root:
         root = root["placement"]
+        if root is None:
+            hint = "its 'status' says why: infeasible, or a limit was reached"
+            raise InputError([Diagnostic("this answer holds no placement", _span(source, "placement"), hint)])
     if not isinstance(root, dict) or not all(isinstance(v, str) for v in root.values()):
         hint = 'as in {"embed": "gpu[1]", …}, or the file that solve --json writes'
         raise InputError([Diagnostic("a placement is an object of node ids and device names", source.whole(), hint)])

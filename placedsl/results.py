@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placedsl import answer as answers
 from placedsl.cost import verdict
 from placedsl.diagnostics import UsageError
 from placedsl.problem import Problem
-from placedsl.timeline import timeline as timelines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from rich.console import Console
     from rich.text import Text
+
+    from placedsl.timelines import Timeline
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -35,9 +31,9 @@ class Evaluation(verdict.Evaluation):
         return f"<Evaluation {'violates ' + violated if violated else 'feasible'}: {values}>"
 
     def __rich__(self) -> Text:
-        from placedsl.report.summary import print_evaluation
+        from placedsl.report.summary import print_evaluation, printed
 
-        return _printed(lambda console: print_evaluation(self.problem, self, console))
+        return printed(lambda console: print_evaluation(self.problem, self, console))
 
     def _repr_html_(self) -> str:
         from placedsl.report.notebook import evaluation_html
@@ -101,6 +97,8 @@ class Answer(answers.Answer):
         """
         if self.placement is None:
             raise UsageError("there is no placement, and so no timeline")
+        from placedsl.timelines import shown_timeline
+
         return shown_timeline(self.problem, self.placement, samples, schedule, microbatches)
 
     def __repr__(self) -> str:
@@ -110,56 +108,14 @@ class Answer(answers.Answer):
         return f"<Answer {self.termination} ({by}): {'; '.join(told(self)) or self.message}>"
 
     def __rich__(self) -> Text:
-        from placedsl.report.summary import print_answer
+        from placedsl.report.summary import print_answer, printed
 
-        return _printed(lambda console: print_answer(self, console))
+        return printed(lambda console: print_answer(self, console))
 
     def _repr_html_(self) -> str:
         from placedsl.report.notebook import answer_html
 
         return answer_html(self)
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Timeline(timelines.Timeline):
-    """A timeline that can be shown, drawn and written as a trace."""
-
-    def draw(self, path: str | Path) -> None:
-        """Write it as a Gantt chart; the ending of the file's name (svg, png, pdf, html) says which kind."""
-        from placedsl.report.gantt import draw
-
-        draw(self, Path(path))
-
-    def trace(self) -> str:
-        """The trace in Chrome's trace event format, a JSON text that Perfetto reads."""
-        from placedsl.report.trace import trace
-
-        return trace(self)
-
-    def __repr__(self) -> str:
-        from placedsl.report.timeline_text import measures
-
-        return f"<Timeline {'; '.join(line.strip() for line in measures(self))}>"
-
-    def __rich__(self) -> Text:
-        from placedsl.report.timeline_text import print_timeline
-
-        return _printed(lambda console: print_timeline(self, console))
-
-    def _repr_html_(self) -> str:
-        from importlib.util import find_spec
-
-        from placedsl.report.gantt import element
-
-        return element(self, drawn=find_spec("matplotlib") is not None)
-
-
-def shown_timeline(
-    problem: Problem, placement: Sequence[int], samples: int, schedule: str | None, microbatches: int | None
-) -> Timeline:
-    """The timeline of a placement, able to show itself."""
-    found = timelines.simulate(problem, placement, samples=samples, schedule=schedule, microbatches=microbatches)
-    return Timeline(**{f.name: getattr(found, f.name) for f in fields(found)})
 
 
 def shown_evaluation(problem: Problem, found: verdict.Evaluation) -> Evaluation:
@@ -173,13 +129,3 @@ def shown_answer(found: answers.Answer) -> Answer:
     if found.evaluation is not None:
         held["evaluation"] = shown_evaluation(found.problem, found.evaluation)
     return Answer(**held)
-
-
-def _printed(show: Callable[[Console], None]) -> Text:
-    """What the command prints, for ``rich`` to print anywhere."""
-    from rich.console import Console
-    from rich.text import Text
-
-    paper = io.StringIO()
-    show(Console(file=paper, width=120, force_terminal=True, color_system="standard"))
-    return Text.from_ansi(paper.getvalue().rstrip("\n"))

@@ -7,7 +7,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from placedsl.diagnostics import UsageError
 from placedsl.report import picture
 from placedsl.timeline.timeline import Timeline
 
@@ -18,29 +17,9 @@ _COLOURS = {False: ("#2b5c8a", "#3f78ad"), True: ("#a9c8e4", "#c2d8ec")}
 _TEXT = {False: "white", True: "black"}
 
 
-def check(path: Path) -> None:
-    """UsageError when such a chart cannot be written: as of a picture, or a page (html)."""
-    picture.check(path.with_suffix(".svg") if path.suffix.lower() == ".html" else path)
-
-
 def draw(timeline: Timeline, path: Path) -> None:
-    """Write the chart; the ending of the file's name (svg, png, pdf, html) says which kind.  UsageError as check."""
-    check(path)
-    if path.suffix.lower() != ".html":
-        picture.save(lambda: _figure(timeline), path)
-        return
-    partial = path.with_name(f".{path.name}.partial")
-    title = escape(f"{timeline.problem.name.strip('<>')}: {timeline.schedule}")
-    text = (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/><title>{title}</title></head>\n'
-        f"<body>{element(timeline)}</body></html>\n"
-    )
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    except OSError as problem:
-        partial.unlink(missing_ok=True)
-        raise UsageError(f"'{path}' cannot be written: {(problem.strerror or 'failed').lower()}") from None
+    """Write the chart; the ending of the file's name (svg, png, pdf) says which kind.  UsageError as of any picture."""
+    picture.save(lambda: _figure(timeline), path)
 
 
 def element(timeline: Timeline, *, drawn: bool = True) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import math
+from collections.abc import Callable
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from placedsl.answer import Answer
 from placedsl.cost.evaluate import Evaluation
@@ -116,3 +119,10 @@ def print_evaluation(problem: Problem, evaluation: Evaluation, console: Console)
         console.print(
             f"  [bold]violated[/bold] {escape(f'{violation.rule}: {violation.message}{place}')}", highlight=False
         )
+
+
+def printed(show_on: Callable[[Console], None]) -> Text:
+    """What the command prints, for ``rich`` to print anywhere."""
+    paper = io.StringIO()
+    show_on(Console(file=paper, width=120, force_terminal=True, color_system="standard"))
+    return Text.from_ansi(paper.getvalue().rstrip("\n"))

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from placedsl.report.summary import amount
 from placedsl.timeline.timeline import Timeline
-from placedsl.units import DATA, NUMBER, TIME, show
+from placedsl.units import DATA, NUMBER, TIME, Dimension, show
 
 
 def print_timeline(timeline: Timeline, console: Console) -> None:
@@ -41,13 +41,23 @@ def measures(timeline: Timeline) -> list[str]:
     time = TIME if timeline.problem.graph.time_in_seconds else NUMBER
     batches = f" in batches of {timeline.microbatches}" if timeline.microbatches else ""
     count = f"{timeline.samples} sample" + ("" if timeline.samples == 1 else "s")
-    largest = amount(float(timeline.loads.max()), time)
-    steady = "too few samples for a steady state"
-    if math.isfinite(timeline.time_per_sample):
-        where = "over whole batches" if timeline.microbatches else "in the steady state"
-        steady = f"time per sample = {amount(timeline.time_per_sample, time)} {where}"
+    flight = f"{timeline.samples_in_flight} sample" + ("" if timeline.samples_in_flight == 1 else "s")
     return [
         f"{timeline.schedule}: {count}{batches} take {amount(timeline.total, time)}",
-        f"  {steady}; the largest load is {largest}",
-        f"  ramp-up {amount(timeline.ramp_up, time)}, at most {timeline.samples_in_flight} samples in flight",
+        f"  {_steady(timeline, time)}",
+        f"  ramp-up {amount(timeline.ramp_up, time)}, bubble {timeline.bubble:.1%}, at most {flight} in flight",
     ]
+
+
+def _steady(timeline: Timeline, time: Dimension) -> str:
+    """The time per sample, and how far it is from the largest load."""
+    largest = "the largest load" if timeline.schedule != "gpipe" else "the largest forward and backward load together"
+    if not math.isfinite(timeline.time_per_sample):
+        return f"too few samples for a steady state; {largest} is {amount(timeline.largest_load, time)}"
+    where = "over whole batches" if timeline.microbatches else "in the steady state"
+    out = f"time per sample = {amount(timeline.time_per_sample, time)} {where}"
+    if abs(timeline.time_per_sample - timeline.largest_load) <= 5e-7 * timeline.largest_load:
+        return f"{out}: {largest}"
+    above = timeline.time_per_sample / timeline.largest_load - 1
+    side = "above" if above > 0 else "below"
+    return f"{out}, {abs(above):.2%} {side} {largest}, {amount(timeline.largest_load, time)}"

@@ -25,6 +25,10 @@ from placedsl.timeline.running import Run
 SCHEDULES = ("pipelined", "1f1b", "1f1b-eager", "gpipe")
 #: So many samples, and so many microbatches for each device that is used, when nothing is said.
 SAMPLES, MICROBATCHES = 100, 4
+#: Schedules of a spec whose loads are those of a device that moves and computes one after the other.
+_ONE_AFTER_THE_OTHER = ("pipedream", "gpipe")
+#: Pieces times samples are at most so many: a gigabyte.
+_MOST = 5_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +77,23 @@ class Timeline:
         """How many samples were run."""
         return int(self.start.shape[1])
 
+    @property
+    def largest_load(self) -> float:
+        """What the time per sample cannot fall below; of gpipe the largest forward and the largest backward load."""
+        if self.schedule != "gpipe":
+            return float(self.loads.max())
+        largest = {False: 0.0, True: 0.0}
+        for device, backward in {(piece.device, piece.backward) for piece in self.pieces}:
+            own = (p for p, piece in enumerate(self.pieces) if (piece.device, piece.backward) == (device, backward))
+            largest[backward] = max(largest[backward], fsum(map(self.costs.duration, own)))
+        return sum(largest.values())
+
+    @property
+    def bubble(self) -> float:
+        """The share of the total time in which a device does nothing, on average over the devices that are used."""
+        used = sorted({piece.device for piece in self.pieces})
+        return float(self.idle[used].mean()) if used else 0.0
+
 
 def simulate(
     problem: Problem,
@@ -91,6 +112,10 @@ def simulate(
     schedule = asked(problem, samples, schedule, microbatches)
     _check(problem, placement)
     pieces = pieces_of(problem, placement, passes=schedule != "pipelined")
+    if len(pieces) * samples > _MOST:
+        raise UsageError(
+            f"{samples} samples through {len(pieces)} pieces are too many: at most {_MOST // len(pieces)} samples"
+        )
     arcs = arcs_of(problem, pieces)
     batch = 0
     if schedule == "gpipe":
@@ -103,6 +128,7 @@ def simulate(
 
 def asked(problem: Problem, samples: int, schedule: str | None, microbatches: int | None) -> str:
     """The schedule that :func:`simulate` will take; UsageError for what cannot be asked of this problem."""
+    _known(problem)
     training = bool(problem.graph.backward.any())
     if schedule is None:
         schedule = "pipelined" if not training else "gpipe" if problem.schedule == "gpipe" else "1f1b"
@@ -116,6 +142,25 @@ def asked(problem: Problem, samples: int, schedule: str | None, microbatches: in
     if microbatches is not None and schedule != "gpipe":
         raise UsageError(f"'microbatches' is for schedule gpipe; this one is {schedule}")
     return schedule
+
+
+def _known(problem: Problem) -> None:
+    """UsageError for what specs can say of a machine and timelines do not know."""
+    if problem.schedule not in _ONE_AFTER_THE_OTHER:
+        raise UsageError(
+            f"timelines do not know 'schedule {problem.schedule}', where a device moves tensors while it computes: "
+            "with 'schedule pipedream' it does one after the other, and has a timeline"
+        )
+    if problem.replication is not None:
+        raise UsageError(
+            f"timelines do not know 'parallelism' ({problem.replication.span}), where several devices share the samples"
+            " of a stage: without it there is a timeline"
+        )
+    if problem.machine.clusters:
+        raise UsageError(
+            "timelines do not know clusters, where transfers take the time of the slowest link on their way: "
+            "with all devices outside of clusters there is a timeline"
+        )
 
 
 def _check(problem: Problem, placement: Sequence[int]) -> None:
