@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -184,27 +184,29 @@ def by_recursion(case: Small) -> tuple[float, int]:
     return min(((v, n) for n, v in options.items()), default=(math.inf, 0))
 
 
-def stages_of(case: Small, device: np.ndarray, copies: dict[int, int]) -> Iterator[tuple[int, Stage]]:
-    """The stages of an answer with their leaders; the answer is in the terms of its devices."""
+def stages_of(case: Small, device: np.ndarray, groups: Mapping[int, tuple[int, ...]]) -> Iterator[tuple[int, Stage]]:
+    """The stages of an answer with their leaders."""
     family = np.repeat(np.arange(len(case.classes.counts)), case.classes.counts)
     for leader in sorted(set(device.tolist())):
         cluster = case.cluster[leader]
         near = frozenset(np.flatnonzero(case.cluster[device] == cluster).tolist())
         own = frozenset(np.flatnonzero(device == leader).tolist())
-        yield leader, Stage(own, int(family[leader]), copies[leader], near)
+        yield leader, Stage(own, int(family[leader]), len(groups[leader]), near)
 
 
-def check(case: Small, value: float, device: np.ndarray, copies: dict[int, int]) -> None:
+def check(case: Small, value: float, device: np.ndarray, groups: Mapping[int, tuple[int, ...]]) -> None:
     """The answer is a pipeline of groups of devices, contiguous in clusters as well, and costs what it says."""
     family = np.repeat(np.arange(len(case.classes.counts)), case.classes.counts)
     taken: list[int] = []
     loads = []
-    for leader, stage in stages_of(case, device, copies):
+    for leader, stage in stages_of(case, device, groups):
         assert stage.copies in case.allowed[stage.kind]
-        like = [int(d) for d in case.classes.devices[stage.kind]]
-        group = like[like.index(leader) : like.index(leader) + stage.copies]
-        assert len(group) == stage.copies
-        assert len(set(case.cluster[group])) == 1
+        group = list(groups[leader])
+        assert group[0] == leader
+        # Neighbours among the devices of their class and cluster.
+        like = [d for d in np.flatnonzero(family == stage.kind) if case.cluster[d] == case.cluster[leader]]
+        first = like.index(leader)
+        assert group == like[first : first + stage.copies]
         assert set(family[group]) == {stage.kind}
         taken += group
         loads.append(load(case, stage))
