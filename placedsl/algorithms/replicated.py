@@ -177,17 +177,17 @@ def copying_of(
 
 
 def needed_after(weight: Integers, rest: Floats, capacity: Capacity, copying: Copying) -> np.ndarray:
-    """K x s: the devices of the main class that what is outside an ideal needs at least, beside those left of a state."""
+    """K x s: the devices of the main class that the rest needs at least, beside what a state leaves of the others."""
     out = np.full((len(weight), len(copying.digits)), NEVER, dtype=np.int16)
     paying, main = capacity.paying, copying.main
     outside = capacity.total - weight
     moving = rest[capacity.timed, paying].sum(axis=0) if paying is not None else np.zeros(len(weight))
     for s, digits in enumerate(copying.digits):
-        left = copying.count - digits
+        left = copying.devices - digits
         left[main] = 0
         alone = paying == main and not left.any()
         rows = np.arange(len(weight))
-        for number in range(int(copying.count[main]) + 1):
+        for number in range(int(copying.devices[main]) + 1):
             left[main] = number
             can = capacity.takes(left, moving[rows]) if alone else np.broadcast_to(capacity.takes(left), rows.shape)
             fits = outside[rows] <= can

@@ -22,7 +22,7 @@ class Copying(NamedTuple):
     """What devices there are and how they share a stage.  s states: how many devices of each class but ``main``.
 
     ``digits``   s x c (0 for ``main``);  ``stride``  c: one more device of class c is ``state + stride[c]``
-    ``count``    c devices
+    ``devices``  c how many there are
     ``takes``    c x (n + 1) the weight that so many devices can take within the load, at most
     ``allowed``  c x (n + 1) the least allowed number of devices that is no less; 0: none
     ``sync``     c x K how long an ideal's units take to send their weights once
@@ -31,7 +31,7 @@ class Copying(NamedTuple):
 
     digits: Integers
     stride: Integers
-    count: Integers
+    devices: Integers
     main: int
     takes: Integers
     allowed: Integers
@@ -174,8 +174,8 @@ def extend(first, last, pairs, copying, bound, left, reach, origin, seen):  # ty
 def _after(state, used, c, copies, copying):  # type: ignore[no-untyped-def]
     """The state and the devices of the main class after so many more of class c; -1 where there are too few."""
     if c == copying.main:
-        return (state if used + copies <= copying.count[c] else -1), used + copies
-    if copying.digits[state, c] + copies > copying.count[c]:
+        return (state if used + copies <= copying.devices[c] else -1), used + copies
+    if copying.digits[state, c] + copies > copying.devices[c]:
         return -1, used
     return state + copies * copying.stride[c], used
 
@@ -186,6 +186,6 @@ def _useful(base, goal, c, copies, copying, ways_state, ways, left, reach):  # t
     for i in range(ways):
         s = ways_state[i]
         into, used = _after(s, reach[base, s], c, copies, copying)
-        if into >= 0 and used < reach[goal, into] and used + left[goal, into] <= copying.count[copying.main]:
+        if into >= 0 and used < reach[goal, into] and used + left[goal, into] <= copying.devices[copying.main]:
             return True
     return False

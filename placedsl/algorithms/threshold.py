@@ -99,7 +99,7 @@ class Table(Protocol):
     """Ideals with their costs."""
 
     def within(self, load: float, limits: Limits, *, fewest: bool) -> Asked:
-        """A pipeline over these ideals within the load, if there is one; where ``fewest``, one with the fewest devices."""
+        """A pipeline over these ideals within the load; where ``fewest``, one with the fewest devices."""
 
 
 #: Makes a table of ideals, given as positions on chains in the order of a walk; None where that is too large.

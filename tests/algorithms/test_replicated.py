@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pipelines import Small, alone, by_recursion, check, small
 
 from placedsl.algorithms.ideal_dp import Limits, best_pipeline
 from placedsl.algorithms.replicated import Replication, best_replicated, sliced_replicated
 from placedsl.algorithms.stages import DeviceClasses, after_computation
 from placedsl.graph.contraction import contract
-from pipelines import Small, alone, by_recursion, check, small
 
 
 def replication(case: Small) -> Replication:
