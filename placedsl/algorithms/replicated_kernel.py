@@ -161,7 +161,7 @@ def extend(first, last, pairs, copying, bound, left, reach, origin, seen):  # ty
                     continue
                 for i in range(ways):
                     s = ways_state[i]
-                    into, used = _after(s, reach[base, s], c, copies, copying)
+                    into, used = after(s, reach[base, s], c, copies, copying)
                     if into >= 0 and used < reach[goal, into] and used + left[goal, into] <= count[main]:
                         reach[goal, into] = used
                         origin[goal, into, 0] = base
@@ -171,7 +171,7 @@ def extend(first, last, pairs, copying, bound, left, reach, origin, seen):  # ty
 
 
 @njit(cache=True, nogil=True)
-def _after(state, used, c, copies, copying):  # type: ignore[no-untyped-def]
+def after(state, used, c, copies, copying):  # type: ignore[no-untyped-def]
     """The state and the devices of the main class after so many more of class c; -1 where there are too few."""
     if c == copying.main:
         return (state if used + copies <= copying.devices[c] else -1), used + copies
@@ -185,7 +185,7 @@ def _useful(base, goal, c, copies, copying, ways_state, ways, left, reach):  # t
     """Whether some way to ``base`` and so many devices of class c reach ``goal`` with fewer, and can go on."""
     for i in range(ways):
         s = ways_state[i]
-        into, used = _after(s, reach[base, s], c, copies, copying)
+        into, used = after(s, reach[base, s], c, copies, copying)
         if into >= 0 and used < reach[goal, into] and used + left[goal, into] <= copying.devices[copying.main]:
             return True
     return False
