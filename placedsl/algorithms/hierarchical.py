@@ -15,11 +15,11 @@ import numpy as np
 
 from placedsl.algorithms.capacity import Capacity
 from placedsl.algorithms.chains import Chains, chains
-from placedsl.algorithms.hierarchical_kernel import Far, Room, Stretches, begin, cluster, spread, stretches
+from placedsl.algorithms.hierarchical_kernel import Far, Onward, Room, Stretches, inside, spread, stretches
 from placedsl.algorithms.ideal_dp import Limits
 from placedsl.algorithms.pair_costs import between, pairs_of, sums
-from placedsl.algorithms.replicated import Replication, best_replicated, copying_of, traced
-from placedsl.algorithms.replicated_kernel import NEVER, Copying
+from placedsl.algorithms.replicated import Replication, best_replicated, copying_of, needed_after, traced
+from placedsl.algorithms.replicated_kernel import NEVER
 from placedsl.algorithms.stages import DeviceClasses, Stages
 from placedsl.algorithms.threshold import Asked, Found, Pipeline, Tables, descend, slices
 from placedsl.graph.contraction import Quotient
@@ -199,7 +199,11 @@ class _Table:
             goal = np.concatenate((goal, np.empty(wider - room, dtype=np.int32)))
             cost = np.concatenate((cost, np.empty((wider - room, loads, classes))))
             room = wider
-        found = Stretches(start, goal[: start[-1]].copy(), cost[: start[-1]].copy())
+        goal = goal[: start[-1]].copy()
+        which = np.argsort(goal, kind="stable").astype(np.int32)
+        until = np.searchsorted(goal[which], np.arange(len(start)))
+        base = np.repeat(np.arange(len(self.positions), dtype=np.int32), np.diff(start))[which]
+        found = Stretches(start, goal, cost[: start[-1]].copy(), until, base, which)
         self.listed = load, found
         return found
 
@@ -223,29 +227,59 @@ class _Outer:
         self.numbers = np.array(numbers)
         self.digits = np.array(list(product(*(range(n + 1) for n in numbers[::-1]))), dtype=np.int64)[:, ::-1]
         self.stride = np.concatenate(([1], np.cumprod(self.numbers + 1)[:-1])).astype(np.int64)
-        self.copying = [self._copying(kind) for kind in table.kinds]
+        self.devices = np.array([k.devices for k in table.kinds])
+        self.main = int(np.argmax(capacity.counts)) if capacity.paying is None else capacity.paying
+        self.all = copying_of(table.replication, capacity, capacity.counts, self.main, table.sync)
+        self.needed = needed_after(table.pairs.weight, table.pairs.rest, capacity, self.all)
+        self.copying = [
+            copying_of(table.replication, capacity, kind.devices, self.main, table.sync) for kind in table.kinds
+        ]
         ideals, states = len(table.positions), max(len(c.digits) for c in self.copying)
         edges = len(far.readers)
         self.free, self.room = (
             Room(
                 np.full((ideals, states), NEVER, dtype=np.int16), np.full((ideals, states, 3), -1, dtype=np.int32),
                 np.zeros(edges + 1, dtype=np.int32), np.zeros(edges + 1, dtype=np.int32),
+                np.zeros(ideals, dtype=np.int32), np.zeros(ideals, dtype=np.int64),
             )
             for _ in range(2)
         )  # fmt: skip
         self.seen = np.zeros(4, dtype=np.int64)
 
-    def _copying(self, kind: _Kind) -> Copying:
-        table = self.table
-        return copying_of(table.replication, self.capacity, kind.devices, int(np.argmax(kind.devices)), table.sync)
-
     def fits(self) -> Booleans:
-        """K x s: where the clusters used can have taken what is inside, and those that are left can take the rest."""
-        capacity, weight = self.capacity, self.table.pairs.weight
-        devices = np.array([k.devices for k in self.table.kinds])
-        used, left = (capacity.takes(d @ devices) for d in (self.digits, self.numbers - self.digits))
-        fits: Booleans = (weight[:, None] <= used) & (capacity.total - weight[:, None] <= left)
+        """K x s: where the clusters used can have taken what is inside, and those that are left can take the rest.
+
+        All edges that an ideal between two clusters cuts leave a cluster, on either side.
+        """
+        capacity, table = self.capacity, self.table
+        weight, paying, far = table.pairs.weight, capacity.paying, self.far
+        held, missing = (np.zeros(len(weight)) for _ in range(2))
+        if paying is not None:
+            timed = [q for q in capacity.timed if q < table.stages.loads]
+            ideal = np.repeat(np.arange(len(weight)), np.diff(far.cut_start))
+            made = (far.code[ideal, far.cut_edge] & 1).astype(bool)
+            read, make = (side[timed, paying].sum(axis=0)[far.cut_edge] for side in (far.read, far.make))
+            held = held + np.bincount(ideal, np.where(made, make, read), len(weight))
+            missing = missing + np.bincount(ideal, np.where(made, read, make), len(weight))
+            held += table.pairs.own[timed, paying].sum(axis=0)
+            missing += table.pairs.rest[timed, paying].sum(axis=0)
+        fits = np.ones((len(weight), len(self.digits)), dtype=bool)
+        for s, digits in enumerate(self.digits):
+            for number, moving, taken in (
+                (digits, held, weight), (self.numbers - digits, missing, capacity.total - weight)
+            ):  # fmt: skip
+                there = number @ self.devices
+                # Where a class that pays nothing takes part, it may be the one that has the edges.
+                alone = paying is not None and not np.delete(there, paying).any()
+                fits[:, s] &= taken <= capacity.takes(there, moving if alone else 0.0)
         return fits
+
+    def onward(self, number: int, states: Integers) -> Onward:
+        """What is left beside a cluster of one kind after some states of clusters, at the most."""
+        left = ((self.numbers - self.digits[states]) @ self.devices).max(axis=0)
+        digits = self.capacity.counts - left + self.copying[number].digits
+        digits[:, self.main] = 0
+        return Onward(self.needed, digits @ self.all.stride, int(left[self.main]))
 
     def run(self, limits: Limits, *, fewest: bool) -> Asked:
         """From nothing to everything."""
@@ -264,14 +298,14 @@ class _Outer:
                 if not len(more):
                     continue
                 ways = np.stack((more, more + self.stride[number]), axis=1)
-                given = (self.listed, self.table.pairs, self.far, copying, self.load)
-                begin(low, *given, self.free, self.seen)
+                given = (self.listed, self.table.pairs, self.far, copying, self.load, self.onward(number, more))
+                listed = inside(low, -1, *given, self.free, self.seen)
                 high = low + 1
                 while high < len(value) and complete:
                     high = int(
                         spread(
-                            low, high, ways, number, fewest, fits, value, came, *given, self.free, self.room, self.seen,
-                            _PATIENCE,
+                            low, high, listed, ways, number, fewest, fits, value, came, *given, self.free, self.room,
+                            self.seen, _PATIENCE,
                         )
                     )  # fmt: skip
                     complete = not limits.passed
@@ -307,7 +341,8 @@ class _Outer:
         for low, high, number in reversed(segments):
             copying, members = self.copying[number], table.kinds[number].members[taken[number]]
             taken[number] += 1
-            cluster(low, high, self.listed, table.pairs, self.far, copying, self.load, self.room, self.seen)
+            onward = self.onward(number, np.zeros(1, dtype=np.int64))
+            inside(low, high, self.listed, table.pairs, self.far, copying, self.load, onward, self.room, self.seen)
             state = int(np.argmin(self.room.reach[high][: len(copying.digits)] + copying.digits.sum(axis=1)))
             near = between(table.cover, table.positions, low, high)
             used = [0] * len(members)
