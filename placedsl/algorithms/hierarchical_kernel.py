@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from placedsl.algorithms.pair_costs import contained, edges_paid, marked
-from placedsl.algorithms.replicated_kernel import NEVER, after, copies_needed, inherit
+from placedsl.algorithms.replicated_kernel import NEVER, after, copies_needed
 from placedsl.graph.graph import Floats, Integers
 
 
@@ -222,6 +222,17 @@ def _goes_on(goal, state, used, onward):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def _pruned(ideal, copying, reach):  # type: ignore[no-untyped-def]
+    """Forget the states in which an ideal is reached as well with less."""
+    digits = copying.digits
+    for s in range(len(digits) - 1, 0, -1):
+        for t in range(s):
+            if reach[ideal, t] <= reach[ideal, s] and (digits[t] <= digits[s]).all():
+                reach[ideal, s] = NEVER
+                break
+
+
+@njit(cache=True, nogil=True)
 def _fewest(ideal, copying, reach):  # type: ignore[no-untyped-def]
     fewest = NEVER
     for s in range(len(copying.digits)):
@@ -252,7 +263,7 @@ def inside(low, high, stages, pairs, far, copying, bound, onward, room, seen):  
             continue
         room.listed[count] = base
         count += 1
-        inherit(base, copying, reach, origin)
+        _pruned(base, copying, reach)
         if base == top:
             break
         for p in range(stages.start[base], stages.start[base + 1]):
@@ -302,6 +313,7 @@ def _ended(  # type: ignore[no-untyped-def]
             there = room.reach[base] if room.mark[base] & 1 else free.reach[base]
             _step(base, goal, stages.which[j], there, count, stages, far, copying, bound, onward, room, room.reach,
                   room.origin, seen)  # fmt: skip
+        _pruned(goal, copying, room.reach)
     return _fewest(high, copying, room.reach)
 
 
