@@ -64,6 +64,14 @@ def _held(stages: Stages, units: Integers) -> Integers:
     return np.bincount(stages.touched[touching], weights=role, minlength=len(stages.readers)).astype(np.int64)
 
 
+def merged(quotient: Quotient, values: Floats) -> Floats:
+    """c x t: times of a quotient's tensors, from those of the graph's (c x tensors), as its transfers are."""
+    out = np.zeros((len(values), len(quotient.tensor_producer)))
+    some = np.flatnonzero(quotient.tensor_of >= 0)
+    np.add.at(out.T, quotient.tensor_of[some], values.T[some])
+    return out
+
+
 def in_clusters(
     schedule: Callable[[Quotient, DeviceClasses], Stages],
     quotient: Quotient,
@@ -71,7 +79,10 @@ def in_clusters(
     cluster: Integers,
     surcharge: Floats,
 ) -> tuple[Stages, Clusters]:
-    """The stages under a schedule, and clusters whose edges cost ``surcharge`` (c x t) more where they leave them."""
+    """The stages under a schedule, and clusters whose edges cost ``surcharge`` (c x t) more where they leave them.
+
+    t are the tensors of the quotient: :func:`merged` makes their surcharges from those of the graph's tensors.
+    """
     number = len(classes.counts)
     # Twice the classes, so that edges are kept that cost something in either way; transfers count where theirs do.
     twice = replace(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pipelines import SCHEDULES, Small, alone, by_recursion, check, small
 
-from placedsl.algorithms.hierarchical import Clusters, best_hierarchical, in_clusters
+from placedsl.algorithms.hierarchical import Clusters, best_hierarchical, in_clusters, merged
 from placedsl.algorithms.ideal_dp import Limits, best_pipeline
 from placedsl.algorithms.replicated import Replication, best_replicated, no_replication
 from placedsl.algorithms.stages import DeviceClasses, Stages, after_computation
@@ -98,6 +98,17 @@ def test_a_slow_link_between_clusters() -> None:
     stages, clusters = chain(40, 2.0)
     pairs = Replication(((1, 2),), np.zeros((1, 40)), True)
     assert best_hierarchical(stages, clusters, pairs).value == 11.0
+
+
+def test_surcharges_add_up_where_tensors_do() -> None:
+    """Two tensors with one maker and one reader are one, and what never leaves its unit costs nothing."""
+    quotient = contract(
+        memory=np.zeros(4), work=np.ones((1, 4)), groups=[np.array([0, 0, 1, 2])], before=np.array([0, 1, 2]),
+        after=np.array([2, 2, 3]), tensor_producer=np.array([0, 1, 2, 0]), read_tensor=np.array([0, 1, 2, 3]),
+        read_node=np.array([2, 2, 3, 1]), transfer=np.array([[1.0, 2.0, 4.0, 8.0]]),
+    )  # fmt: skip
+    assert sorted(quotient.transfer[0]) == [3.0, 4.0]
+    assert np.array_equal(merged(quotient, np.array([[10.0, 20.0, 40.0, 80.0]])), 10.0 * quotient.transfer)
 
 
 def test_limits() -> None:
