@@ -39,6 +39,8 @@ class NamedRule:
 class Formulation:
     """One program of a paper.
 
+    ``parallelism`` are the kinds of parallelism that it is for.
+
     ``tight`` holds, by variable, the rows that keep it from being larger than its meaning; they are
     added only where some other row or an objective would reward a larger value.  ``always`` are variables that a spec
     declares: they and their rows are there even where no quantity rests on them.
@@ -46,6 +48,7 @@ class Formulation:
 
     name: str
     schedules: tuple[str, ...]
+    parallelism: tuple[str, ...]
     variables: Mapping[str, Variable]
     provides: Mapping[str, Definition]
     rules: tuple[NamedRule, ...]
@@ -57,7 +60,7 @@ class Formulation:
 def choose(problem: Problem, formulations: Iterable[Formulation]) -> Formulation:
     """The formulation that provides every objective under the problem's schedule, and if possible all constraints."""
     wanted, asked = _asked(problem)
-    fitting = [f for f in formulations if problem.schedule in f.schedules]
+    fitting = [f for f in formulations if problem.schedule in f.schedules and f.parallelism == problem.parallelism]
     enough = [f for f in fitting if wanted <= f.provides.keys()]
     for formulation in enough:
         if asked <= formulation.provides.keys():
@@ -67,7 +70,8 @@ def choose(problem: Problem, formulations: Iterable[Formulation]) -> Formulation
     provided = sorted({n for f in fitting for n in f.provides} - {"on"})
     span = problem.objectives[0].span
     missing = ", ".join(sorted(wanted - {n for f in fitting for n in f.provides}))
-    message = f"no formulation provides {missing or 'this'} under schedule {problem.schedule}"
+    among = "".join(f" with parallelism {kind}" for kind in problem.parallelism)
+    message = f"no formulation provides {missing or 'this'} under schedule {problem.schedule}{among}"
     raise InputError([Diagnostic(message, span, "provided there: " + ", ".join(provided))])
 
 
@@ -82,6 +86,9 @@ def passed_over(problem: Problem, formulations: Iterable[Formulation], chosen: F
         missing = (wanted - formulation.provides.keys()) or (asked - formulation.provides.keys())
         if problem.schedule not in formulation.schedules:
             out.append(f"formulation '{formulation.name}' is not taken: it is not for schedule {problem.schedule}")
+        elif formulation.parallelism != problem.parallelism:
+            wanted_kinds = ", ".join(problem.parallelism) or "none"
+            out.append(f"formulation '{formulation.name}' is not taken: the parallelism asked for is {wanted_kinds}")
         elif missing:
             said = ", ".join(sorted(missing))
             out.append(f"formulation '{formulation.name}' is not taken: it does not provide {said}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import linecache
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,25 @@ class Model:
     def interconnect(self, name: str | None = None, **entries: Any) -> None:
         """``interconnect { bandwidth = …, latency = … }``."""
         self._add(f"interconnect{'' if name is None else ' ' + word(name)}{_block(entries)}")
+
+    @contextmanager
+    def cluster(self, name: str, count: Any = None) -> Iterator[Set]:
+        """``cluster name[count] { … }`` around what is added in its ``with`` block; gives the set of clusters."""
+        number = "" if count is None else f"[{term(count)}]"
+        self._add(f"cluster {word(name)}{number} {{")
+        start = len(self._statements)
+        yield Set(word(name))
+        self._statements[start:] = _indented(self._statements[start:])
+        self._add("}")
+
+    def parallelism(self, data: Any, weights: str | None = None) -> None:
+        """``parallelism { data = 1..4 }``: how many devices may share a stage, a text, a range or a collection of
+        numbers; ``weights`` is the attribute of nodes that holds the bytes to exchange."""
+        if isinstance(data, range) and len(data) and data.step == 1:
+            said = f"{data[0]}..{data[-1]}"
+        else:
+            said = data if isinstance(data, str) else "{" + ", ".join(map(str, data)) + "}"
+        self._add("parallelism" + _block({"data": named(said), "weights": weights}))
 
     # values and sets
 

@@ -168,7 +168,9 @@ class _Run:
             beyond.append(f"then {self.problem.objectives[1].name}")
         if found.complete and found.placement is None:
             return "infeasible", "no contiguous split satisfies the memory limits and what the devices support"
-        if found.complete and accepted and not any(b.startswith("then ") for b in beyond):
+        # With clusters a placement may cost more than the program, which does not look at them, says.
+        reached = accepted and self.best.value <= found.value + SAME * abs(found.value)
+        if found.complete and reached and not any(b.startswith("then ") for b in beyond):
             for k, value in enumerate(self.best.evaluation.objectives if self.best.evaluation else ()):
                 self.best.bound(value, k)
             if beyond:

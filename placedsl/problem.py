@@ -83,6 +83,19 @@ class Objective:
     span: Span
 
 
+@dataclass(frozen=True, eq=False)
+class Replication:
+    """Several devices may share the samples of one stage (data parallelism).
+
+    ``copies``  how many devices may hold a stage, ascending, 1 among them
+    ``synchronisation``  n x D: how long the weights of a node take over the link of a device
+    """
+
+    copies: tuple[int, ...]
+    synchronisation: Floats
+    span: Span
+
+
 class Labels:
     """How messages and files call the elements of a problem."""
 
@@ -99,6 +112,8 @@ class Labels:
             return self.problem.machine.devices[position].name
         if sort == "tensor":
             return str(graph.ids[int(graph.tensor_producer[position])])
+        if sort == "cluster":
+            return self.problem.machine.clusters[position].name
         if sort == "part":
             return ("forward", "backward")[position]
         return str(position)
@@ -107,7 +122,8 @@ class Labels:
         """The element that a word calls; None where there is none."""
         if sort not in self._known:
             sizes = {"node": self.problem.graph.nodes, "device": len(self.problem.machine.devices),
-                     "tensor": self.problem.graph.tensors, "part": 2}  # fmt: skip
+                     "tensor": self.problem.graph.tensors, "part": 2,
+                     "cluster": len(self.problem.machine.clusters)}  # fmt: skip
             group = self.problem.groups.get(sort.partition(":")[2])
             count = sizes.get(sort, 0 if group is None else int(group.max(initial=-1)) + 1)
             self._known[sort] = {self.of(sort, position): position for position in range(count)}
@@ -145,6 +161,10 @@ class Problem:
     ``soft``      constraints with a price; their costs are in the first objective
     ``notes``     what is worth knowing about the data, in sentences
     ``own_formulations``  the spec writes or extends formulations, whose rows may rule out placements
+    ``replication``  what ``parallelism`` allows: the spec then has the variable ``copies[d]``, how many devices hold
+                  what is on d (0: nothing); the others of the group, of its class, hold nothing of their own
+    ``leaving``   C x t: what a device pays on top of ``transfer`` for a tensor that it exchanges with the world outside
+                  of its cluster, for each of its clusters
     ``groups``    per attribute that is partitioned by: n labels from 0
     """
 
@@ -169,6 +189,13 @@ class Problem:
     soft: tuple[Soft, ...] = ()
     notes: tuple[str, ...] = ()
     own_formulations: bool = False
+    replication: Replication | None = None
+    leaving: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+
+    @property
+    def parallelism(self) -> tuple[str, ...]:
+        """The kinds of parallelism that a formulation must be for."""
+        return () if self.replication is None else ("data",)
 
     @property
     def accelerators(self) -> NDArray[np.bool_]:
@@ -188,14 +215,21 @@ class Problem:
         """One label array a ``colocated by`` of the spec."""
         return [self.groups[r.by] for r in self.rules if r.built_in == "colocated"]
 
-    def interchangeable(self) -> Integers:
-        """A class number a device: devices of one class have the same kind, memory, times and transfers.
+    def interchangeable(self, clustered: bool = True) -> Integers:
+        """A class number a device: devices of one class have the same kind, memory, times, transfers and clusters.
+
+        ``clustered`` is false for whoever does not look at clusters.
 
         Custom constraints may still tell them apart; whoever breaks symmetry must look at those.
         """
         keys: dict[tuple[object, ...], int] = {}
+        key: tuple[object, ...]
         out = np.empty(len(self.machine.devices), dtype=np.int64)
         for i, device in enumerate(self.machine.devices):
             key = (device.kind, device.memory, self.time[:, i].tobytes(), self.transfer[:, i].tobytes())
+            if clustered and self.machine.clusters:
+                key = (*key, self.machine.innermost(i))
+            if self.replication is not None:
+                key = (*key, self.replication.synchronisation[:, i].tobytes())
             out[i] = keys.setdefault(key, len(keys))
         return out

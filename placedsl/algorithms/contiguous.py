@@ -84,6 +84,8 @@ def structure(problem: Problem) -> list[str]:
         against.append(f"it minimises time_per_sample, not {problem.objectives[0].name}")
     if problem.schedule not in (*_STAGES, "gpipe"):
         against.append(f"it does not know schedule {problem.schedule}")
+    if problem.replication is not None:
+        against.append("it does not know parallelism")
     if problem.own_formulations:
         against.append("it does not look at formulations, and the spec has its own")
     if problem.rule("contiguous") is None:
@@ -96,6 +98,8 @@ def left_out(problem: Problem) -> list[str]:
     known = ("memory", "contiguous", "convex", "colocated")
     out = [r.name for r in problem.rules if r.built_in not in known]
     out += [f"variable {name}" for name in problem.variables]
+    if problem.machine.clusters:
+        out.append("clusters")
     for further in problem.objectives[1:2]:
         if not (isinstance(further.body, Provided) and further.body.name == "devices_used"):
             out.append(f"then {further.name}")
@@ -122,7 +126,7 @@ def pipeline_of(problem: Problem) -> tuple[Quotient, DeviceClasses]:
     """The contracted graph with contiguity required, and the classes of like devices."""
     limited = problem.rule("memory") is not None
     memory = problem.device_memory if limited else np.full(len(problem.machine.devices), np.inf)
-    classes = device_classes(problem.interchangeable(), memory)
+    classes = device_classes(problem.interchangeable(clustered=False), memory)
     sample = [members[0] for members in classes.devices]
     graph = problem.graph
     quotient = contract(

@@ -30,7 +30,8 @@ def fits(problem: Problem) -> bool:
     goal = problem.objectives[0].body
     timed = isinstance(goal, Provided) and goal.name == "time_per_sample" and problem.schedule == "pipedream"
     known = all(r.built_in in ("memory", "colocated") for r in problem.rules)
-    return timed and known and not (problem.soft or problem.variables or problem.own_formulations)
+    plain = not problem.machine.clusters
+    return timed and known and plain and not (problem.soft or problem.variables or problem.own_formulations)
 
 
 def improve(

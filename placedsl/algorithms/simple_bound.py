@@ -26,4 +26,6 @@ def simple_bound(problem: Problem) -> float:
     work = np.zeros((int(unit.max(initial=-1)) + 1, problem.time.shape[1]))
     np.add.at(work, unit, problem.time)
     least = work.min(axis=1)
-    return float(max(least.max(initial=0.0), least.sum() / max(1, problem.time.shape[1])))
+    # Copies of a stage share its samples; sending weights only adds.
+    most = 1 if problem.replication is None else problem.replication.copies[-1]
+    return float(max(least.max(initial=0.0) / most, least.sum() / max(1, problem.time.shape[1])))

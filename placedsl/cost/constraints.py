@@ -57,6 +57,29 @@ def unvalued(variable: Variable) -> Violation:
     return Violation(variable.name, message, variable.span, 0.0)
 
 
+def copies(facts: Facts, quantities: Quantities) -> Iterator[Violation]:
+    """Devices that share the samples of a stage: an allowed number, none for nothing, and no more than there are."""
+    replication = facts.problem.replication
+    if replication is None:
+        return
+    held: dict[float, list[int]] = {}
+    for device, kind in enumerate(facts.attributes["device", "class"]):
+        held.setdefault(kind, []).append(device)
+        number, name = quantities.copies[device], facts.device_names[device]
+        if not quantities.nodes[device] and number:
+            message = f"copies[{name}] is {number:g}, and nothing is on {name}"
+            yield Violation("copies", message, replication.span, number)
+        elif quantities.nodes[device] and number not in replication.copies:
+            message = f"copies[{name}] is {number:g}, allowed are {some([str(n) for n in replication.copies])}"
+            yield Violation("copies", message, replication.span, 1.0)
+    for devices in held.values():
+        taken = sum(quantities.copies[d] for d in devices)
+        if taken > len(devices):
+            names = some([facts.device_names[d] for d in devices])
+            message = f"{taken:g} copies on {_count(len(devices), 'device')} ({names})"
+            yield Violation("copies", message, replication.span, taken - len(devices))
+
+
 def out_of_bounds(
     problem: Problem, facts: Facts, values: Mapping[str, Mapping[tuple[int, ...], float]]
 ) -> Iterator[Violation]:
@@ -95,6 +118,14 @@ def contiguous(rule: Rule, facts: Facts, quantities: Quantities) -> Iterator[Vio
         names = [facts.device_names[number] for _, number in found.vertices]
         message = "the devices form no pipeline, there is a cycle: " + cycle(facts, names, found.steps)
         yield Violation(rule.name, message, rule.span, 0.0)
+    for level in facts.sets["cluster_levels"]:
+        clusters = [(i, c) for i, c in enumerate(facts.problem.machine.clusters) if c.level == level]
+        cluster_of = {d: i for i, cluster in clusters for d in cluster.devices}
+        found = cycle_of_sets({v: cluster_of[d] for v, d in set_of.items()}, facts.pairs)
+        if found is not None:
+            names = [facts.problem.machine.clusters[number].name for _, number in found.vertices]
+            message = "the clusters form no pipeline, there is a cycle: " + cycle(facts, names, found.steps)
+            yield Violation(rule.name, message, rule.span, 0.0)
 
 
 def convex(rule: Rule, facts: Facts, quantities: Quantities) -> Iterator[Violation]:

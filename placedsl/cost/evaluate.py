@@ -27,18 +27,25 @@ def evaluate(problem: Problem, placement: Sequence[int], values: OwnValues | Non
     if len(given) != facts.nodes:
         message = f"the placement has {len(given)} entries, the graph has {facts.nodes} nodes"
         raise InputError([Diagnostic(message)])
-    quantities = Quantities(facts, [d if 0 <= d < facts.devices else -1 for d in given])
+    values = values or {}
+    known = [d if 0 <= d < facts.devices else -1 for d in given]
+    quantities = Quantities(facts, known)
+    if problem.replication is not None:
+        # A placement that says nothing of copies has one of everything.
+        shared = {(d,): copies for d, copies in enumerate(quantities.copies)} | dict(values.get("copies", {}))
+        values = {**values, "copies": shared}
+        quantities = Quantities(facts, known, [shared[d,] for d in range(facts.devices)])
     violations = list(constraints.missing(facts, given))
     complete = not violations
     violations += constraints.unsupported(facts, quantities)
     objectives = [float("nan")] * len(problem.objectives)
-    values = values or {}
     soft: list[float] = []
     unknown = [name for name in problem.variables if name not in values]
     violations += [constraints.unvalued(problem.variables[name]) for name in unknown]
     if complete and not unknown:
         compiler = Compiler(facts, quantities, values)
         violations += constraints.out_of_bounds(problem, facts, values)
+        violations += constraints.copies(facts, quantities)
         soft = [float(compiler.number(one.cost)(compiler.environment())) for one in problem.soft]
         for i, objective in enumerate(problem.objectives):
             value = compiler.number(objective.body)

@@ -316,6 +316,10 @@ class Compiler:
             case core.Provided(name="on", arguments=(v, d)):
                 placement, at, device = self.quantities.placement, self.position(v), self.position(d)
                 return lambda env: placement[at(env)] == device(env)
+            case core.Provided(name="inside", arguments=(v, c)):
+                placement, at, cluster = self.quantities.placement, self.position(v), self.position(c)
+                members = self.facts.members["cluster"]
+                return lambda env: placement[at(env)] in members[cluster(env)]
             case core.Table():
                 return self.table(node)
             case core.Decision():

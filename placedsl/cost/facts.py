@@ -29,6 +29,10 @@ class Facts:
         self.memory: list[float] = graph.memory.tolist()
         self.time: list[list[float]] = problem.time.tolist()
         self.transfer: list[list[float]] = problem.transfer.tolist()
+        self.leaving: list[list[float]] = problem.leaving.T.tolist()
+        self.clusters_of: list[list[int]] = [[] for _ in devices]
+        for device, cluster in problem.machine.memberships():
+            self.clusters_of[device].append(cluster)
         self.size: list[float] = problem.size.tolist()
         self.producer: list[int] = graph.tensor_producer.tolist()
         self.edges: list[tuple[int, int]] = list(
@@ -47,11 +51,12 @@ class Facts:
         self.members: dict[str, list[list[int]]] = {
             "part": [list(self.sets["forward"]), list(self.sets["backward"])],
             "tensor": self.readers,
+            "cluster": [list(cluster.devices) for cluster in problem.machine.clusters],
         } | {f"group:{name}": members for name, members in self.group_members.items()}
         self.attributes: dict[tuple[str, str], list[Any]] = self._attributes()
 
     def _sets(self) -> dict[str, Sequence[Any]]:
-        everyone = range(self.devices)
+        everyone, clusters = range(self.devices), self.problem.machine.clusters
         sets: dict[str, Sequence[Any]] = {
             "nodes": range(self.nodes),
             "forward": [v for v in range(self.nodes) if not self.backward[v]],
@@ -62,7 +67,13 @@ class Facts:
             "tensors": range(self.tensors),
             "edges": self.edges,
             "reads": self.reads,
+            "clusters": range(len(clusters)),
+            "memberships": self.problem.machine.memberships(),
+            "cluster_levels": range(1, self.problem.machine.levels + 1),
         }
+        for c, cluster in enumerate(clusters):
+            if not cluster.alone:
+                sets[cluster.family] = [*sets.get(cluster.family, ()), c]
         families: dict[str, list[int]] = {}
         for d, device in enumerate(self.problem.machine.devices):
             families.setdefault(device.family, []).append(d)
@@ -81,12 +92,19 @@ class Facts:
             ("tensor", "producer"): self.producer,
             ("tensor", "size"): self.size,
             ("tensor", "transfer"): self.transfer,
+            ("tensor", "leaving"): self.leaving,
+            ("cluster", "name"): [c.name for c in self.problem.machine.clusters],
+            ("cluster", "level"): [float(c.level) for c in self.problem.machine.clusters],
             ("device", "name"): self.device_names,
             ("device", "family"): [d.family for d in devices],
             ("device", "kind"): [d.kind for d in devices],
             ("device", "number"): [float(self.sets[d.family].index(i) + 1) for i, d in enumerate(devices)],
             ("device", "memory"): self.device_memory,
+            ("device", "class"): [float(number) for number in self.problem.interchangeable().tolist()],
         }
+        replication = self.problem.replication
+        if replication is not None:
+            attributes["node", "synchronisation"] = replication.synchronisation.tolist()
         for name, values in graph.attributes.items():
             attributes.setdefault(("node", name), values.tolist())
         for name in {k for d in devices for k in d.attributes}:
@@ -103,6 +121,8 @@ class Facts:
             return self.device_names[position]
         if sort == "tensor":
             return f"tensor of {self.node_names[self.producer[position]]}"
+        if sort == "cluster":
+            return self.problem.machine.clusters[position].name
         if sort == "part":
             return ("forward", "backward")[position]
         if sort.startswith("group:"):

@@ -13,11 +13,15 @@ FORWARD, BACKWARD = range(PASSES)
 
 
 class Quantities:
-    """Loads, memory and traffic; ``placement`` has a device per node, -1 for none."""
+    """Loads, memory and traffic; ``placement`` has a device per node, -1 for none.
 
-    def __init__(self, facts: Facts, placement: Sequence[int]) -> None:
+    ``copies`` says how many devices share the samples of what is on each device (one, where nothing is said).
+    """
+
+    def __init__(self, facts: Facts, placement: Sequence[int], copies: Sequence[float] | None = None) -> None:
         self.facts = facts
         self.placement = list(placement)
+        self.copies = list(copies) if copies is not None else [float(bool(nodes)) for nodes in self.nodes]
 
     @cached_property
     def nodes(self) -> list[list[int]]:
@@ -40,7 +44,14 @@ class Quantities:
                 for device in touched:
                     if device >= 0 and facts.accelerator[device]:
                         out[device].append(facts.transfer[tensor][device])
+                        out[device] += self.outward(tensor, device, placement[producer], touched)
         return out
+
+    def outward(self, tensor: int, device: int, home: int, touched: set[int]) -> list[float]:
+        """What a device pays besides for a tensor that comes from outside of its clusters or goes there."""
+        facts, members = self.facts, self.facts.members["cluster"]
+        others = touched if device == home else {home}
+        return [facts.leaving[tensor][c] for c in facts.clusters_of[device] if not others.issubset(members[c])]
 
     def pass_loads(self) -> list[list[float]]:
         """Busy time of each device in the forward and in the backward pass, transfers counted in each.
@@ -66,7 +77,20 @@ class Quantities:
 
     @cached_property
     def loads(self) -> list[float]:
-        """Busy time of each device."""
+        """Busy time of each device; where several share the samples (Appendix C.2), that of each."""
+        if self.facts.problem.replication is None:
+            return self.whole_loads()
+        synchronisation = self.facts.attributes["node", "synchronisation"]
+        out = []
+        for device, (whole, copies) in enumerate(zip(self.whole_loads(), self.copies, strict=True)):
+            others = (copies - 1) / copies if copies >= 1 else 0.0
+            weights = total(synchronisation[v][device] for v in self.nodes[device]) * others
+            share = whole / max(1.0, copies)
+            out.append(share + weights if self.facts.problem.schedule == "pipedream" else max(share, weights))
+        return out
+
+    def whole_loads(self) -> list[float]:
+        """Busy time of each device if it had all samples to itself."""
         schedule, time = self.facts.problem.schedule, self.facts.time
         if schedule == "gpipe":
             return [total(parts) for parts in self.pass_loads()]
@@ -90,6 +114,7 @@ class Quantities:
                 for device in devices:
                     if device >= 0 and facts.accelerator[device]:
                         way[device].append(facts.transfer[tensor][device])
+                        way[device] += self.outward(tensor, device, home, away | {home})
         return read, written
 
     @cached_property
@@ -115,7 +140,7 @@ class Quantities:
                 return total(max(part, default=0.0) for part in zip(*self.pass_loads(), strict=True))
             return max(self.loads, default=0.0)
         if name == "devices_used":
-            return float(sum(1 for nodes in self.nodes if nodes))
+            return float(sum(self.copies))
         if name == "communication":
             return total(time for device in self.crossings for time in device)
         if name == "peak_memory":

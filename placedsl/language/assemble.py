@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from placedsl.diagnostics import Diagnostic, Source
 from placedsl.graph.contraction import backward_orientation
 from placedsl.graph.graph import Floats, Graph, Integers
+from placedsl.language import syntax
 from placedsl.machine.machine import Device, Link, Machine
 from placedsl.units import BANDWIDTH, show
 
@@ -91,6 +93,36 @@ def transfers(graph: Graph, machine: Machine, source: Source) -> tuple[Floats, F
     return out, size, missing
 
 
+def leaving(
+    graph: Graph, machine: Machine, declared: Sequence[syntax.DeviceFamily | syntax.Cluster]
+) -> tuple[Floats, list[Diagnostic]]:
+    """C x t: by how much longer a tensor takes over what is around a cluster than over its own interconnect.
+
+    Transfer times that the graph gives are those of the fastest interconnect, and grow as bandwidths fall.
+    """
+    out = np.zeros((len(machine.clusters), graph.tensors))
+    missing: list[Diagnostic] = []
+    links = [machine.interconnect, *(cluster.interconnect for cluster in machine.clusters)]
+    fastest = max((link.bandwidth for link in links if link is not None), default=0.0)
+    timed = np.isfinite(graph.tensor_time)
+    size = np.where(timed, graph.tensor_time * fastest, graph.tensor_bytes)
+    for i, cluster in enumerate(machine.clusters):
+        if cluster.alone or cluster.interconnect is None:
+            continue
+        outer = machine.around(cluster.parent)
+        if outer is None:
+            spans = {s.name.text: s.name.at.span for s in declared}
+            place = spans.get(cluster.family)
+            hint = "as in interconnect { bandwidth = 25 GB/s } beside the clusters"
+            message = f"nothing says how fast '{cluster.family}' exchanges data with others"
+            missing.append(Diagnostic(message, place, hint))
+            break
+        own = cluster.interconnect
+        longer = size / outer.bandwidth - size / own.bandwidth + np.where(timed, 0.0, outer.latency - own.latency)
+        out[i] = np.maximum(longer, 0.0)
+    return out, missing
+
+
 def link_to_host(machine: Machine, device: Device) -> tuple[Link | None, Diagnostic | None]:
     """The link over which an accelerator reaches RAM, or why there is none to be had."""
     names = (device.name, device.family)
@@ -108,7 +140,7 @@ def link_to_host(machine: Machine, device: Device) -> tuple[Link | None, Diagnos
                 break
     own = [link for link in found if device.name in (link.source, link.target)] or found
     if not own:
-        return machine.interconnect, None
+        return machine.around(machine.innermost(machine.position(device.name))), None
     if not any(link.both for link in own) and len({link.source for link in own}) == 1:
         hint = f"'{device.family}' reads and writes over it: write <->, or give the link the other way as well"
         return None, Diagnostic("this link goes one way only", own[-1].span, hint)

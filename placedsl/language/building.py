@@ -180,6 +180,10 @@ class TreeBuilder(Transformer[Token, Any]):
     def device(self, parts: list[Any]) -> syntax.DeviceFamily:
         return syntax.DeviceFamily(self._cover(parts[:4]), parts[1], parts[2], parts[3], parts[4] or ())
 
+    def cluster(self, parts: list[Any]) -> syntax.Cluster:
+        items = tuple(p for p in parts[3:] if p is not None)
+        return syntax.Cluster(self._cover(parts[:3]), parts[1], parts[2], items)
+
     def link(self, parts: list[Any]) -> syntax.LinkBetween:
         both = str(parts[2]) == "<->"
         return syntax.LinkBetween(self._cover(parts[:4]), parts[1], parts[3], both, parts[4] or ())
@@ -199,6 +203,12 @@ class TreeBuilder(Transformer[Token, Any]):
 
     def schedule(self, parts: list[Any]) -> syntax.Schedule:
         return syntax.Schedule(self._cover(parts), parts[1])
+
+    def parallelism(self, parts: list[Any]) -> syntax.Parallelism:
+        return syntax.Parallelism(self._cover(parts[:1]), parts[1])
+
+    def parallel(self, parts: list[Any]) -> syntax.Parallel:
+        return syntax.Parallel(self._cover(parts), self._word(parts[1]))
 
     def minimize(self, parts: list[Any]) -> syntax.Minimize:
         return syntax.Minimize(self._cover(parts), tuple(parts[1:]))

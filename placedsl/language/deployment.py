@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from placedsl import expressions as core
 from placedsl.diagnostics import nearest
@@ -10,10 +11,11 @@ from placedsl.language import syntax
 from placedsl.language.checking import Checker
 from placedsl.language.imports import first_at
 from placedsl.language.vocabulary import DEVICE_ATTRIBUTES
-from placedsl.machine.machine import Device, Kind, Link, Machine
+from placedsl.machine.machine import Cluster, Device, Kind, Link, Machine
 from placedsl.units import BANDWIDTH, TIME, Dimension
 
 _MOST_DEVICES = 10_000
+_LINK: dict[str, Dimension] = {"bandwidth": BANDWIDTH, "latency": TIME}
 
 
 def entry_values(
@@ -46,51 +48,114 @@ def entry_values(
     return out
 
 
-def devices(checker: Checker, statements: Iterable[syntax.DeviceFamily]) -> tuple[tuple[Device, ...], list[str]]:
-    """All devices in order of declaration, and the family names (empty families included)."""
-    out: list[Device] = []
-    families: dict[str, syntax.DeviceFamily] = {}
-    for statement in statements:
+class Park:
+    """All devices in order of declaration, the names of families (empty ones included), and clusters."""
+
+    def __init__(self, checker: Checker, statements: Iterable[syntax.DeviceFamily | syntax.Cluster]) -> None:
+        self.checker = checker
+        self.devices: list[Device] = []
+        self.families: dict[str, syntax.DeviceFamily | syntax.Cluster] = {}
+        self.clusters: list[Cluster] = []
+        for statement in statements:
+            self.add(statement, "", -1)
+        self.clusters += list(self._alone())
+
+    @property
+    def device_families(self) -> list[str]:
+        """The names of device families."""
+        return [name for name, statement in self.families.items() if isinstance(statement, syntax.DeviceFamily)]
+
+    def add(self, statement: syntax.DeviceFamily | syntax.Cluster, prefix: str, parent: int) -> None:
+        """A statement of the spec, or of the cluster ``parent``."""
         name = statement.name.text
-        if name in families:
-            hint = first_at(statement.at, families[name].at)
-            checker.error(statement.name, f"device '{name}' is declared twice", hint)
-            continue
-        families[name] = statement
+        if self.families.setdefault(name, statement) is not statement:
+            hint = first_at(statement.at, self.families[name].at)
+            what = "cluster" if isinstance(statement, syntax.Cluster) else "device"
+            self.checker.error(statement.name, f"{what} '{name}' is declared twice", hint)
+            return
         count = 1
         if statement.count is not None:
-            given = checker.integer(statement.count, 0, _MOST_DEVICES, "the number of devices")
+            given = self.checker.integer(
+                statement.count,
+                0,
+                _MOST_DEVICES,
+                "the number of clusters" if isinstance(statement, syntax.Cluster) else "the number of devices",
+            )
             if given is None:
-                continue
+                return
             count = given
-        values = {k: v for k, (v, _) in entry_values(checker, statement.block, DEVICE_ATTRIBUTES, "a device").items()}
+        labels = [f"{prefix}{name}" if statement.count is None else f"{prefix}{name}[{i + 1}]" for i in range(count)]
+        if isinstance(statement, syntax.Cluster):
+            for label in labels:
+                self._cluster(statement, label, parent)
+        else:
+            self._family(statement, labels)
+
+    def _cluster(self, statement: syntax.Cluster, label: str, parent: int) -> None:
+        link = interconnect(self.checker, [item for item in statement.items if isinstance(item, syntax.Interconnect)])
+        level = 1 if parent < 0 else self.clusters[parent].level + 1
+        position, first = len(self.clusters), len(self.devices)
+        self.clusters.append(Cluster(label, statement.name.text, level, (), link, parent))
+        for item in statement.items:
+            if not isinstance(item, syntax.Interconnect) and len(self.devices) <= _MOST_DEVICES:
+                self.add(item, f"{label}.", position)
+        if len(self.devices) > _MOST_DEVICES:
+            self.checker.error(statement.name, f"these are more than {_MOST_DEVICES:,} devices")
+        devices = tuple(range(first, len(self.devices)))
+        self.clusters[position] = replace(self.clusters[position], devices=devices)
+
+    def _family(self, statement: syntax.DeviceFamily, labels: list[str]) -> None:
+        name = statement.name.text
+        given = entry_values(self.checker, statement.block, DEVICE_ATTRIBUTES, "a device")
+        values = {k: v for k, (v, _) in given.items()}
         if statement.kind is None:
-            checker.error(statement.name, f"is '{name}' an accelerator or a host?",
-                          f"write device {name}: accelerator or device {name}: host")  # fmt: skip
-            continue
+            self.checker.error(statement.name, f"is '{name}' an accelerator or a host?",
+                               f"write device {name}: accelerator or device {name}: host")  # fmt: skip
+            return
         kind = statement.kind.text
         if kind not in ("accelerator", "host"):
-            checker.error(statement.kind, f"'{kind}' is no kind of device", nearest(kind, ["accelerator", "host"]))
-            continue
+            hint = nearest(kind, ["accelerator", "host"])
+            self.checker.error(statement.kind, f"'{kind}' is no kind of device", hint)
+            return
         memory = values.pop("memory", float("inf"))
         checked: Kind = "accelerator" if kind == "accelerator" else "host"
-        for i in range(count):
-            label = name if statement.count is None else f"{name}[{i + 1}]"
-            out.append(Device(label, name, checked, memory, values))
-    return tuple(out), list(families)
+        self.devices += [Device(label, name, checked, memory, values) for label in labels]
+
+    def _alone(self) -> Iterator[Cluster]:
+        """On each level the devices that are in no cluster of it."""
+        for level in range(1, max((c.level for c in self.clusters), default=0) + 1):
+            inside = {d for c in self.clusters if c.level == level for d in c.devices}
+            for d, device in enumerate(self.devices):
+                if d not in inside:
+                    yield Cluster(device.name, "", level, (d,), None, alone=True)
+
+
+def interconnect(checker: Checker, statements: list[syntax.Interconnect]) -> Link | None:
+    """The one interconnect of a machine or a cluster."""
+    for extra in statements[1:]:
+        checker.error(extra.name or syntax.Word(extra.at, ""), "there is a second interconnect", "one is enough")
+    for only in statements[:1]:
+        values = entry_values(checker, only.block, _LINK, "an interconnect")
+        if values.get("bandwidth", (0.0,))[0] > 0:
+            latency = values["latency"][0] if "latency" in values else 0.0
+            return Link("", "", True, values["bandwidth"][0], latency, only.at.span)
+        if "bandwidth" in values:
+            checker.error(values["bandwidth"][1].value, "a bandwidth of zero carries nothing")
+        elif all(e.name.text in _LINK and e.name.text != "bandwidth" for e in only.block):
+            place_word = only.name or syntax.Word(only.at, "interconnect")
+            checker.error(place_word, "this interconnect has no bandwidth", "as in { bandwidth = 25 GB/s }")
+    return None
 
 
 def machine(
     checker: Checker,
-    all_devices: tuple[Device, ...],
-    families: list[str],
+    park: Park,
     links: Iterable[syntax.LinkBetween],
     interconnects: list[syntax.Interconnect],
 ) -> Machine:
     """The machine with its links."""
-    known: dict[str, Dimension] = {"bandwidth": BANDWIDTH, "latency": TIME}
     out: list[Link] = []
-    counts = {f: sum(d.family == f for d in all_devices) for f in families}
+    counts = {f: sum(d.family == f for d in park.devices) for f in park.device_families}
     for statement in links:
         ends = []
         for end in (statement.source, statement.target):
@@ -102,10 +167,10 @@ def machine(
                 position = checker.integer(end.index, 1, counts[name], f"'{name}'")
                 name = f"{name}[{position}]"
             ends.append(name)
-        values = entry_values(checker, statement.block, known, "a link")
+        values = entry_values(checker, statement.block, _LINK, "a link")
         if "bandwidth" not in values:
             # A wrong entry was told already, and may be it misspelt.
-            if all(e.name.text in known and e.name.text != "bandwidth" for e in statement.block):
+            if all(e.name.text in _LINK and e.name.text != "bandwidth" for e in statement.block):
                 checker.error(statement.source.name, "this link has no bandwidth", "as in { bandwidth = 25 GB/s }")
         elif not values["bandwidth"][0]:
             checker.error(values["bandwidth"][1].value, "a bandwidth of zero carries nothing")
@@ -113,18 +178,4 @@ def machine(
             latency = values["latency"][0] if "latency" in values else 0.0
             span = statement.source.name.at.span
             out.append(Link(ends[0], ends[1], statement.both, values["bandwidth"][0], latency, span))
-    general = None
-    for extra in interconnects[1:]:
-        checker.error(extra.name or syntax.Word(extra.at, ""), "there is a second interconnect", "one is enough")
-    for only in interconnects[:1]:
-        values = entry_values(checker, only.block, known, "an interconnect")
-        if values.get("bandwidth", (0.0,))[0] > 0:
-            latency = values["latency"][0] if "latency" in values else 0.0
-            place = only.at.span
-            general = Link("", "", True, values["bandwidth"][0], latency, place)
-        elif "bandwidth" in values:
-            checker.error(values["bandwidth"][1].value, "a bandwidth of zero carries nothing")
-        elif all(e.name.text in known and e.name.text != "bandwidth" for e in only.block):
-            place_word = only.name or syntax.Word(only.at, "interconnect")
-            checker.error(place_word, "this interconnect has no bandwidth", "as in { bandwidth = 25 GB/s }")
-    return Machine(all_devices, tuple(out), general)
+    return Machine(tuple(park.devices), tuple(out), interconnect(checker, interconnects), tuple(park.clusters))

@@ -15,8 +15,8 @@ from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
 from placedsl.formulation import Formulation
 from placedsl.graph.graph import Graph
 from placedsl.graph.readers import read as read_graph
-from placedsl.language import deployment, library, parameters, rules, settings, syntax, tables
-from placedsl.language.assemble import graph_in_seconds, labels_of, oriented, times, transfers
+from placedsl.language import deployment, library, parallelism, parameters, rules, settings, syntax, tables
+from placedsl.language.assemble import graph_in_seconds, labels_of, leaving, oriented, times, transfers
 from placedsl.language.checking import Checker
 from placedsl.language.given import Given
 from placedsl.language.imports import first_at, imported
@@ -105,17 +105,20 @@ class _Elaboration:
     def run(self) -> Elaborated:
         self.constants = self.checker(no_words())
         parameters.read(self.constants, self.all(syntax.Param), self.given)
-        all_devices, families = deployment.devices(self.constants, self.all(syntax.DeviceFamily))
-        if not self.all(syntax.DeviceFamily):
+        declared = [s for s in self.texts.statements if isinstance(s, syntax.DeviceFamily | syntax.Cluster)]
+        park = deployment.Park(self.constants, declared)
+        families = park.device_families
+        if not families and not self.found:
             self.one(syntax.DeviceFamily, "device", "device gpu[2]: accelerator { memory = 16 GiB }")
-        elif not all_devices and not self.found:
-            self.error(self.all(syntax.DeviceFamily)[0].at, "there is no device: every count is zero")
-        machine = deployment.machine(
-            self.constants, all_devices, families, self.all(syntax.LinkBetween), self.all(syntax.Interconnect)
-        )
+        elif not park.devices and not self.found:
+            self.error(declared[0].at, "there is no device: every count is zero")
+        machine = deployment.machine(self.constants, park, self.all(syntax.LinkBetween), self.all(syntax.Interconnect))
         minimize = self.one(syntax.Minimize, "minimize", "minimize time_per_sample")
         graph = self.read_graph(families)
         schedule = settings.schedule(self.constants, self.all(syntax.Schedule), self.given.schedule)
+        if schedule == "gpipe" and machine.clusters:
+            first = next(s for s in declared if isinstance(s, syntax.Cluster))
+            self.error(first.name.at, "schedule gpipe does not know clusters", "pipedream, overlapped and duplex do")
         solve = settings.settings(self.constants, self.all(syntax.Solve))
         defined: list[Definition] = [
             s for s in self.texts.statements if isinstance(s, syntax.Define | syntax.ConstraintDefinition)
@@ -137,9 +140,14 @@ class _Elaboration:
             sets=dict(words.sets) | dict.fromkeys(families, ("device",)),
             families=dict(words.families) | {f: words.families.get(f, ()) for f in families},
         )
+        replication = parallelism.replication(self.constants, self.all(syntax.Parallelism), schedule, graph, machine)
+        if replication is not None:
+            words = parallelism.with_copies(words, replication)
         self.clashes(words)
         sets, table_values, words = self.read_sets(words)
         own, words = self.read_variables(words)
+        if replication is not None:
+            own["copies"], _ = parallelism.variable(replication)
         for definition in defined:
             if not (isinstance(definition, syntax.ConstraintDefinition) and definition.by):
                 self.checker(words).check_definition(definition)
@@ -149,9 +157,13 @@ class _Elaboration:
         checked = tuple(rule for rule in hard if rule is not None)
         if soft and objectives:
             objectives = (_with_costs(objectives[0], soft), *objectives[1:])
-        stated = library.stated(self.all(syntax.Formulation), words, self.parameters, self.definitions, self.found)
+        stated = library.stated(
+            self.all(syntax.Formulation), words, self.parameters, self.definitions, self.found, replication
+        )
         transfer, size, missing = transfers(graph, machine, self.source)
         self.found += [] if self.found else missing
+        further, apart = leaving(graph, machine, declared)
+        self.found += [] if self.found else apart
         self.fail()
         time = np.column_stack([times(graph, machine, i) for i in range(len(machine.devices))])
         self.unsupported(graph, time)
@@ -165,6 +177,7 @@ class _Elaboration:
             size=size, before=before, after=after, orientation=orientation, groups=groups,
             time_unit="s" if graph.time_in_seconds else "", variables=own, tables=table_values, soft=soft,
             notes=_unknown_kinds(graph, machine, families), own_formulations=bool(self.all(syntax.Formulation)),
+            replication=replication, leaving=further,
         )  # fmt: skip
         statements, folders = tuple(self.texts.statements), self.texts.folders
         return Elaborated(problem, self.module, statements, words, self.parameters, stated, folders)
@@ -199,7 +212,8 @@ class _Elaboration:
         named += [("variable", s.name) for s in self.all(syntax.Variable)]
         named += [("definition", s.name) for s in self.all(syntax.Define)]
         named += [("constraint", s.name) for s in self.all(syntax.ConstraintDefinition) if s.name.text not in BUILT_IN]
-        built_in = {"nodes", "forward", "backward", "devices", "accelerators", "hosts", "tensors", "edges", "reads"}
+        built_in = {"nodes", "forward", "backward", "devices", "accelerators", "hosts", "tensors", "edges", "reads",
+                    "clusters", "memberships", "cluster_levels"}  # fmt: skip
         inline = {item.name.text for graph in self.all(syntax.GraphInline) for item in graph.items
                   if isinstance(item, syntax.Node)}  # fmt: skip
         known: dict[str, tuple[str, syntax.Word]] = {}
@@ -208,6 +222,10 @@ class _Elaboration:
             first = known.setdefault(name, (kind, word))
             if name in built_in:
                 self.error(word.at, f"'{name}' is the name of a set already", "choose another name")
+            elif words.sets.get(name) == ("cluster",):
+                self.error(word.at, f"'{name}' is the name of a cluster already", "choose another name")
+            elif name in words.variables:
+                self.error(word.at, f"'{name}' is how many devices hold a stage", "choose another name")
             elif name in words.families:
                 self.error(word.at, f"'{name}' is the name of a device already", "choose another name")
             elif name in words.quantities or name == "abs":
@@ -331,7 +349,7 @@ class _Elaboration:
                 self.error(clause.name.at, f"variable '{name}' is declared twice")
                 continue
             out[name], families[name] = variable(self.checker(words), clause)
-        return out, replace(words, variables=families)
+        return out, replace(words, variables={**words.variables, **families})
 
     def read_objectives(self, statement: syntax.Minimize | None, words: Vocabulary) -> tuple[Objective, ...]:
         out = []

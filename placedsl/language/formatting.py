@@ -112,6 +112,10 @@ def statement(node: syntax.Statement) -> str:
         case syntax.DeviceFamily(name=name, count=count, kind=kind, block=entries):
             number = "" if count is None else f"[{expression(count)}]"
             return f"device {word(name.text)}{number}" + (f": {kind.text}" if kind else "") + block(entries)
+        case syntax.Cluster(name=name, count=count, items=parts):
+            number = "" if count is None else f"[{expression(count)}]"
+            inner = "\n".join(statement(part) for part in parts).replace("\n", "\n    ")
+            return f"cluster {word(name.text)}{number} {{\n    {inner}\n}}"
         case syntax.LinkBetween(source=source, target=target, both=both, block=entries):
             return f"link {_endpoint(source)} {'<->' if both else '->'} {_endpoint(target)}{block(entries)}"
         case syntax.Interconnect(name=label, block=entries):
@@ -129,6 +133,8 @@ def statement(node: syntax.Statement) -> str:
             return f"set {word(name.text)} = {expression(value)}"
         case syntax.Schedule(name=name):
             return f"schedule {word(name.text)}"
+        case syntax.Parallelism(block=entries):
+            return f"parallelism{block(entries) or ' {}'}"
         case syntax.Minimize(objectives=objectives):
             return "minimize " + " then ".join(expression(o) for o in objectives)
         case syntax.Subject(rules=rules):
@@ -153,6 +159,8 @@ def clause(node: syntax.Clause) -> str:
             return f"var {name.text}{_indices(items)}{': ' + kind.text if kind else ''}{bounds}"
         case syntax.Provides(pattern=pattern, value=value, replaces=replaces):
             return f"{'replace ' if replaces else ''}provides {expression(pattern)} = {expression(value)}"
+        case syntax.Parallel(name=name):
+            return f"parallelism {name.text}"
         case syntax.Tight(variable=name, rules=rules):
             return "\n".join([f"tight {name.text}", *(f"    {rule(r)}" for r in rules)])
         case _:

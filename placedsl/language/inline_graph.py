@@ -15,7 +15,7 @@ from placedsl.language.checking import Checker
 from placedsl.language.vocabulary import TEXT, TRUTH
 from placedsl.units import DATA, NUMBER, TIME, Dimension
 
-_KNOWN = ("time", "memory", "output", "transfer", "backward", "name")
+_KNOWN = ("time", "memory", "output", "transfer", "backward", "name", "parameters")
 
 
 class _Reader:
@@ -76,6 +76,8 @@ class _Reader:
                 output = self.value(value, DATA, key, "8 MiB")
             elif key == "transfer":
                 transfer = self.value(value, TIME, key, "2 ms")
+            elif key == "parameters":
+                self.attributes.setdefault(key, {})[position] = self.value(value, DATA, key, "8 MiB")
             elif key in ("backward", "name"):
                 out, kind = self.checker.check(value)
                 wanted = TRUTH if key == "backward" else TEXT

@@ -13,12 +13,13 @@ from placedsl.language import scope, syntax
 from placedsl.language.checking import Checker
 from placedsl.language.extending import extended
 from placedsl.language.imports import first_at
+from placedsl.language.parallelism import replicas
 from placedsl.language.parameters import bare_names
 from placedsl.language.parsing import parse, parse_file
 from placedsl.language.settings import SCHEDULES
 from placedsl.language.variables import variable
-from placedsl.language.vocabulary import Family, Value, Vocabulary
-from placedsl.problem import Variable
+from placedsl.language.vocabulary import Family, Value, Vocabulary, with_clusters
+from placedsl.problem import Replication, Variable
 from placedsl.resources import model_files
 
 
@@ -63,6 +64,7 @@ def stated(
     parameters: dict[str, Value],
     definitions: Mapping[str, scope.Definition],
     found: list[Diagnostic],
+    replication: Replication | None,
 ) -> Callable[[], list[Formulation]]:
     """What gives every formulation: those that a spec writes or extends (checked now), then the others of ``models/``.
 
@@ -89,17 +91,22 @@ def stated(
         "nodes", "forward", "backward", "devices", "accelerators", "hosts", "tensors", "edges", "reads",
         *vocabulary.families,
     }  # fmt: skip
-    words = replace(vocabulary, sets={n: vocabulary.sets[n] for n in plain}, variables={}, tables={})
-    checked = [check_formulation(s, words, parameters, definitions, found) for s in own.values()]
-    return lambda: checked + _others(own, words)
+    decided = {"copies": vocabulary.variables["copies"]} if replication is not None else {}
+    full = with_clusters(replace(vocabulary, sets={n: vocabulary.sets[n] for n in plain}))
+    words = replace(full, variables=decided, tables={})
+    checked = [check_formulation(s, words, parameters, definitions, found, replication) for s in own.values()]
+    return lambda: checked + _others(own, words, replication)
 
 
-def _others(own: Mapping[str, syntax.Formulation], words: Vocabulary) -> list[Formulation]:
+def _others(
+    own: Mapping[str, syntax.Formulation], words: Vocabulary, replication: Replication | None
+) -> list[Formulation]:
     out = []
     for name, statement in models().items():
-        if name not in own:
+        parallel = any(isinstance(clause, syntax.Parallel) for clause in statement.clauses)
+        if name not in own and parallel <= (replication is not None):
             found: list[Diagnostic] = []
-            out.append(check_formulation(statement, words, {}, {}, found))
+            out.append(check_formulation(statement, words, {}, {}, found, replication))
             if found:
                 raise InputError(found)
     return out
@@ -111,9 +118,22 @@ def check_formulation(
     parameters: dict[str, Value],
     definitions: Mapping[str, scope.Definition],
     found: list[Diagnostic],
+    replication: Replication | None = None,
 ) -> Formulation:
     """Resolve a formulation; what is wrong goes to ``found``."""
     name, span = statement.name, statement.at.span
+    kinds = [clause for clause in statement.clauses if isinstance(clause, syntax.Parallel)]
+    if kinds and replication is None:
+        hint = "it speaks of copies[d], which come with parallelism { data = 1..4 }"
+        found.append(Diagnostic("this formulation is for a spec with parallelism", kinds[0].at.span, hint))
+        return Formulation(name.text, (), (), {}, {}, (), {}, span)
+
+    def checking(words: Vocabulary) -> Checker:
+        checker = Checker(words, parameters, found, definitions)
+        if replication is not None:
+            checker.given["replicas"] = replicas(replication)
+        return checker
+
     variables: dict[str, Variable] = {}
     families: dict[str, Family] = {}
     before = len(found)
@@ -125,33 +145,38 @@ def check_formulation(
         if isinstance(clause, syntax.Variable):
             if clause.name.text in variables:
                 found.append(Diagnostic(f"variable '{clause.name.text}' is declared twice", clause.name.at.span))
-            made, family = variable(Checker(vocabulary, parameters, found, definitions), clause)
+            made, family = variable(checking(vocabulary), clause)
             variables[clause.name.text], families[clause.name.text] = made, family
     if len(found) > before:  # what uses the variables would be told wrong for it
-        return Formulation(name.text, (), variables, {}, (), {}, span)
-    words = replace(vocabulary, variables=families)
+        return Formulation(name.text, (), (), variables, {}, (), {}, span)
+    words = replace(vocabulary, variables={**vocabulary.variables, **families})
     provides: dict[str, Definition] = {}
     rules: list[NamedRule] = []
     tight: dict[str, tuple[NamedRule, ...]] = {}
     schedules: list[str] = []
+    parallelism: list[str] = []
     objectives = [c for c in statement.clauses if isinstance(c, syntax.Minimize)]
     for extra in objectives[1:]:
         hint = first_at(extra.at, objectives[0].at)
         found.append(Diagnostic("there is a second 'minimize' in this formulation", extra.at.span, hint))
     for clause in statement.clauses:
-        checker = Checker(words, parameters, found, definitions)
+        checker = checking(words)
         match clause:
             case syntax.Schedule(name=schedule):
                 if schedule.text not in SCHEDULES:
                     hint = nearest(schedule.text, SCHEDULES)
                     checker.error(schedule, f"there is no schedule '{schedule.text}'", hint)
                 schedules.append(schedule.text)
+            case syntax.Parallel(name=kind):
+                if kind.text != "data":
+                    checker.error(kind, f"there is no parallelism '{kind.text}'", nearest(kind.text, ["data"]))
+                parallelism.append(kind.text)
             case syntax.Provides():
                 definition = _definition(checker, clause)
                 if definition is not None:
                     provides[definition.name] = definition
             case syntax.Minimize(objectives=(objective,)):
-                _objective(Checker(vocabulary, parameters, found, definitions), objective, variables)
+                _objective(checking(vocabulary), objective, variables)
             case syntax.Subject():
                 rules += _rules(checker, clause.rules)
             case syntax.Tight(variable=word):
@@ -162,7 +187,15 @@ def check_formulation(
         hint = "as in provides v on d = x[v, d]"
         found.append(Diagnostic("this formulation does not provide where a node is", name.at.span, hint))
     return Formulation(
-        name.text, tuple(schedules) or SCHEDULES[:1], variables, provides, tuple(rules), tight, span, always
+        name.text,
+        tuple(schedules) or SCHEDULES[:1],
+        tuple(dict.fromkeys(parallelism)),
+        variables,
+        provides,
+        tuple(rules),
+        tight,
+        span,
+        always,
     )
 
 

@@ -98,17 +98,39 @@ class NameChecker(SetChecker):
         if sort.startswith("group:") and name == "first":
             return core.Attribute(name, sort, owner, None, span), element("node")
         known = self.vocabulary.attributes.get(sort, {})
+        if sort == "cluster" and device is not None and name not in known:
+            return self._within(node, owner, name, device)
         if name not in known:
             what = sort.partition(":")[0]
             return self.error(node, f"a {what} has no '{name}'", nearest(name, known))
         attribute = known[name]
         if attribute.per_device:
             if device is None:
-                return self.error(node, f"'{name}' depends on the device", f"write it as {name}[d]")
-            return core.Attribute(name, sort, owner, self._device(device), span), attribute.type
+                hint = f"write it as {name}[{attribute.per[0]}]"
+                return self.error(node, f"'{name}' depends on the {attribute.per}", hint)
+            index = self._device(device) if attribute.per == "device" else self.element(device, attribute.per)
+            return core.Attribute(name, sort, owner, index, span), attribute.type
         if device is not None:
             return self.error(node, f"'{name}' does not depend on a device", f"write it as {name}")
         return core.Attribute(name, sort, owner, None, span), attribute.type
+
+    def _within(self, node: syntax.Expression, owner: core.Expression, name: str, number: syntax.Expression) -> Checked:
+        """``pod[1].gpu[2]``: a device or a cluster of a cluster."""
+        machine = self.vocabulary.machine
+        if not isinstance(owner, core.Element):
+            return self.error(node, "which cluster this is depends on what is bound", "as in pod[1].gpu[2]")
+        outer = machine.clusters[owner.position]
+        devices = [d for d in outer.devices if machine.devices[d].family == name]
+        clusters = [i for i, c in enumerate(machine.clusters) if c.parent == owner.position and c.family == name]
+        if not devices and not clusters:
+            parts = {machine.devices[d].family for d in outer.devices}
+            parts |= {c.family for c in machine.clusters if c.parent == owner.position}
+            return self.error(node, f"{outer.name} holds no '{name}'", nearest(name, parts))
+        members, sort = (clusters, "cluster") if clusters else (devices, "device")
+        position = self.integer(number, 1, len(members), f"'{name}'")
+        if position is None:
+            return core.Constant(0.0, node.at.span), ERROR
+        return core.Element(sort, members[position - 1], node.at.span), element(sort)
 
     def _device(self, node: syntax.Expression) -> core.Expression:
         """A device, or a family standing for any of its devices (their times are the same)."""
@@ -185,11 +207,14 @@ class NameChecker(SetChecker):
         members = self.vocabulary.families.get(name) if of is not given else None
         if isinstance(out, core.Constant):
             high = None if members is None else len(members)
+            clusters = [i for i, c in enumerate(self.vocabulary.machine.clusters) if c.family == name]
+            if of is not given and sorts == ("cluster",) and clusters:
+                members, high = tuple(clusters), len(clusters)
             position = self.integer(node.arguments[0], 1, high, f"'{name}'")
             if position is None:
                 return core.Constant(0.0, span), ERROR
             if members is not None:
-                return core.Element("device", members[position - 1], span), element("device")
+                return core.Element(sorts[0], members[position - 1], span), element(sorts[0])
         if core.free_slots(of):
             return self.error(base, "a set that depends on what is bound has no numbers", "name the set: set name = …")
         return core.Pick(of, out, sorts[0], span), type_of_element(sorts[0])

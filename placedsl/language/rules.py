@@ -107,7 +107,8 @@ def rule(checker: Checker, written: syntax.Rule, definition: syntax.ConstraintDe
         checker = Checker(
             replace(words, keys={definition.by.text: by}), checker.parameters, checker.found, checker.definitions
         )
-    body, _ = checker.unfold(_word(written), name, written.arguments)
+    nested = f"{name}_in_clusters" if name == "contiguous" and words.machine.clusters else name
+    body, _ = checker.unfold(syntax.Name(written.name.at, nested), nested, written.arguments)
     built_in = name if name in BUILT_IN else ""
     shown = f"{name} by {by}" if by else name
     if written.arguments:

@@ -72,6 +72,10 @@ class SetChecker(Scope):
         if name is not None:
             return self._named(node, name)
         match node:
+            case syntax.Index(base=syntax.Name(name=family)) | syntax.Index(base=syntax.Attribute(name=family)) if (
+                words.sets.get(family) == ("cluster",)
+            ):
+                return core.Members(self.element(node, "cluster"), "cluster", ("device",), span)
             case syntax.Call(name="readers", arguments=(argument,)):
                 return core.Members(self.element(argument, "tensor"), "tensor", ("node",), span)
             case syntax.Call(name="partition", arguments=(of, syntax.Name(name=key))):
@@ -115,6 +119,8 @@ class SetChecker(Scope):
     def _members(self, node: syntax.Expression, owner: core.Expression, sort: Sort) -> core.SetExpression | None:
         if sort == "part" or sort.startswith("group:"):
             return core.Members(owner, sort, ("node",), node.at.span)
+        if sort == "cluster":
+            return core.Members(owner, sort, ("device",), node.at.span)
         self.error(node, f"a {sort} is no set", "a group of partition(nodes, …) or a part is one")
         return None
 

@@ -28,10 +28,11 @@ from placedsl.language.terms import (
 )  # fmt: skip
 
 __all__ = (
-    "Aggregate", "At", "Attribute", "Binary", "Block", "Braces", "Call", "Chain", "Clause", "Compare",
+    "Aggregate", "At", "Attribute", "Binary", "Block", "Braces", "Call", "Chain", "Clause", "Cluster", "Compare",
     "Conditional", "ConstraintDefinition", "Define", "DeviceFamily", "Endpoint", "Entry", "Expression", "Forall",
     "Formulation", "GraphFile", "GraphInline", "Import", "Index", "Interconnect", "LinkBetween", "Match",
-    "Minimize", "Module", "Name", "Node", "Number", "Param", "Parameter", "Provides", "Range", "Rule", "Schedule",
+    "Minimize", "Module", "Name", "Node", "Number", "Parallel", "Parallelism", "Param", "Parameter",
+    "Provides", "Range", "Rule", "Schedule",
     "SetOf", "Solve", "Statement", "Subject", "Text", "Tight", "TupleOf", "Unary", "Variable", "Where", "Word",
 )  # fmt: skip
 
@@ -103,6 +104,16 @@ class DeviceFamily:
 
 
 @dataclass(frozen=True, slots=True)
+class Cluster:
+    """``cluster name[count] { … }``: devices, clusters and an interconnect of their own."""
+
+    at: At
+    name: Word
+    count: Expression | None
+    items: tuple[DeviceFamily | Cluster | Interconnect, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoint:
     """One end of a link: a family, or one device of it."""
 
@@ -162,6 +173,22 @@ class SetOf:
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """``schedule name``."""
+
+    at: At
+    name: Word
+
+
+@dataclass(frozen=True, slots=True)
+class Parallelism:
+    """``parallelism { data = 1..4 }``."""
+
+    at: At
+    block: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Parallel:
+    """``parallelism data`` in a formulation: the kind of parallelism that it is for."""
 
     at: At
     name: Word
@@ -272,7 +299,7 @@ class Provides:
     replaces: bool = False
 
 
-Clause = Variable | Provides | Minimize | Schedule | Subject | Tight
+Clause = Variable | Provides | Minimize | Schedule | Parallel | Subject | Tight
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +314,8 @@ class Formulation:
 
 Statement = (
     GraphFile | GraphInline | DeviceFamily | LinkBetween | Interconnect | Param | SetOf | Schedule
-    | Minimize | Subject | Solve | ConstraintDefinition | Define | Formulation | Variable | Import
+    | Cluster | Parallelism | Minimize | Subject | Solve | ConstraintDefinition | Define | Formulation | Variable
+    | Import
 )  # fmt: skip
 
 

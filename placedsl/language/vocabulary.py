@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -60,10 +60,15 @@ def element(sort: Sort) -> Type:
 
 @dataclass(frozen=True, slots=True)
 class AttributeType:
-    """The type of ``element.name``; ``per_device``: it is written with a device in brackets."""
+    """The type of ``element.name``; ``per``: what stands in brackets after it (nothing, a device or a cluster)."""
 
     type: Type
-    per_device: bool = False
+    per: Sort = ""
+
+    @property
+    def per_device(self) -> bool:
+        """It is written with brackets."""
+        return bool(self.per)
 
 
 @dataclass(frozen=True)
@@ -151,28 +156,46 @@ def vocabulary(graph: Graph, machine: Machine, device_dimensions: Mapping[str, D
         "id": AttributeType(TEXT),
         "memory": AttributeType(number(DATA)),
         "backward": AttributeType(TRUTH),
-        "time": AttributeType(number(time), per_device=True),
-        "supported": AttributeType(TRUTH, per_device=True),
+        "time": AttributeType(number(time), "device"),
+        "supported": AttributeType(TRUTH, "device"),
     }
     for name, values in graph.attributes.items():
         if name not in node:
-            node[name] = AttributeType(PLAIN if values.dtype.kind == "f" else TEXT)
+            plain = number(DATA) if name == "parameters" else PLAIN
+            node[name] = AttributeType(plain if values.dtype.kind == "f" else TEXT)
     device: dict[str, AttributeType] = {
         "name": AttributeType(TEXT),
         "family": AttributeType(TEXT),
         "kind": AttributeType(TEXT),
         "number": AttributeType(PLAIN),
+        "class": AttributeType(PLAIN),
         "memory": AttributeType(number(DATA)),
     }
     device |= {name: AttributeType(number(d)) for name, d in device_dimensions.items() if name not in device}
     tensor = {
         "producer": AttributeType(element("node")),
         "size": AttributeType(number(size)),
-        "transfer": AttributeType(number(time), per_device=True),
+        "transfer": AttributeType(number(time), "device"),
     }
     ids = {str(i): position for position, i in enumerate(graph.ids)}
     attributes = {"node": node, "device": device, "tensor": tensor}
-    return Vocabulary(sets, families, attributes, quantities(time, size), graph, machine, ids, types(time))
+    words = Vocabulary(sets, families, attributes, quantities(time, size), graph, machine, ids, types(time))
+    return with_clusters(words) if machine.clusters else words
+
+
+def with_clusters(words: Vocabulary) -> Vocabulary:
+    """The vocabulary with what can be said of clusters; formulations speak of them on every machine."""
+    sets: dict[str, tuple[Sort, ...]] = {
+        **words.sets, "clusters": ("cluster",), "memberships": ("device", "cluster"), "cluster_levels": ("integer",),
+    }  # fmt: skip
+    sets |= dict.fromkeys((c.family for c in words.machine.clusters if not c.alone), ("cluster",))
+    tensor = {**words.attributes["tensor"], "leaving": replace(words.attributes["tensor"]["transfer"], per="cluster")}
+    cluster = {"name": AttributeType(TEXT), "level": AttributeType(PLAIN)}
+    inside = Quantity(("node", "cluster"), TRUTH, "the node is on a device of the cluster")
+    return replace(
+        words, sets=sets, attributes={**words.attributes, "tensor": tensor, "cluster": cluster},
+        quantities={**words.quantities, "inside": inside},
+    )  # fmt: skip
 
 
 #: Device attributes with a meaning of their own and the dimension they must have.

@@ -43,12 +43,54 @@ class Link:
 
 
 @dataclass(frozen=True)
+class Cluster:
+    """Devices with an interconnect of their own (None: that of what is around them).
+
+    ``name`` is ``pod[2]``, ``family`` the declared name; ``level`` 1 is outermost; ``devices`` are positions, those of
+    clusters within included; ``parent`` the position of the cluster around it (-1: none).  A device that is in no
+    cluster of a level is there a cluster of its own, ``alone``.
+    """
+
+    name: str
+    family: str
+    level: int
+    devices: tuple[int, ...]
+    interconnect: Link | None
+    parent: int = -1
+    alone: bool = False
+
+
+@dataclass(frozen=True)
 class Machine:
-    """All devices in order of declaration, their links, and the interconnect for all other pairs."""
+    """All devices in order of declaration, their links, clusters, and the interconnect for all other pairs."""
 
     devices: tuple[Device, ...]
     links: tuple[Link, ...] = ()
     interconnect: Link | None = None
+    clusters: tuple[Cluster, ...] = ()
+
+    @property
+    def levels(self) -> int:
+        """How deep clusters lie within one another."""
+        return max((cluster.level for cluster in self.clusters), default=0)
+
+    def around(self, cluster: int) -> Link | None:
+        """The interconnect that a cluster's devices reach others by: its own, or that of the nearest around it (-1: of
+        the whole machine)."""
+        while cluster >= 0:
+            if self.clusters[cluster].interconnect is not None:
+                return self.clusters[cluster].interconnect
+            cluster = self.clusters[cluster].parent
+        return self.interconnect
+
+    def innermost(self, device: int) -> int:
+        """The position of the innermost cluster of a device (-1: none)."""
+        inside = [(c.level, i) for i, c in enumerate(self.clusters) if not c.alone and device in c.devices]
+        return max(inside)[1] if inside else -1
+
+    def memberships(self) -> list[tuple[int, int]]:
+        """Pairs of a device and a cluster that it is in."""
+        return [(d, i) for i, c in enumerate(self.clusters) if not c.alone for d in c.devices]
 
     def position(self, name: str) -> int:
         """The index of the device with this name; KeyError when there is none."""

@@ -81,6 +81,8 @@ class Recorder:
                 held += arrays[before.column_blocks : after.column_blocks]
             columns, blocks = range(before.columns, after.columns), tuple(position[i] for i in own if filled[i])
             constraints = range(before.constraints, after.constraints)
+            if kind in ("variable", "row family") and not (columns or blocks or constraints):
+                continue  # such as those that speak of clusters, on a machine that has none
             out.append(Part(kind, name, span, columns, blocks, constraints, held_bytes(held), seconds))
         return tuple(out)
 

@@ -108,6 +108,9 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
         with recorder.part("variable", name, variable.span):
             slots = _declare(outer, variable)
         own[name] = outer.variables[name], slots
+    if problem.replication is not None:  # the one decision that spec and formulation share
+        inner.variables["copies"] = outer.variables["copies"]
+        inner.variable_sorts["copies"] = outer.variable_sorts["copies"]
 
     goals = []
     for goal in problem.objectives:
@@ -198,7 +201,12 @@ def _tells_nodes_apart(formulation: Formulation) -> bool:
         match part:
             case core.NamedSet(name="forward" | "backward") | core.Element(sort="node"):
                 return True
-            case core.Attribute(sort="node", name=name) if name not in ("memory", "time", "supported"):
+            case core.Attribute(sort="node", name=name) if name not in (
+                "memory",
+                "time",
+                "supported",
+                "synchronisation",
+            ):
                 return True
     return False
 
@@ -212,7 +220,7 @@ def _tells_devices_apart(problem: Problem, formulation: Formulation) -> bool:
                 return True
             case core.NamedSet(name=name, sorts=("device",)) if name not in ("devices", "accelerators", "hosts"):
                 return True
-            case core.Attribute(sort="device", name=name) if name not in ("memory", "kind"):
+            case core.Attribute(sort="device", name=name) if name not in ("memory", "kind", "class"):
                 return True
     return False
 
@@ -230,6 +238,8 @@ def _needed(problem: Problem, formulation: Formulation) -> set[str]:
     """
     asked = [*(o.body for o in problem.objectives), *(r.body for r in problem.rules)]
     found: set[str] = set(formulation.always)
+    shared = {"load", "used"} if problem.replication is not None else set()
+    found |= {"copies"} if shared else set()
     seen: set[str] = set()
 
     def rest(names: set[str]) -> None:
@@ -243,7 +253,7 @@ def _needed(problem: Problem, formulation: Formulation) -> set[str]:
                 waiting += core.provided_names(body)
 
     # The decisions that the spec's bodies mention themselves are its own.
-    rest({"on"}.union(*map(core.provided_names, asked)))
+    rest({"on"}.union(shared, *map(core.provided_names, asked)))
     before = -1
     while before < len(found):
         before = len(found)

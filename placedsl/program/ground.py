@@ -192,6 +192,10 @@ class Grounder(Numbers):
 
     def _set_property(self, node: core.SetProperty, frame: Frame) -> None:
         """``convex`` and ``pipeline``: sets by a 0/1 column a node."""
+        if node.property == "pipeline" and frame.size > 1:
+            for row in range(frame.size):
+                self._set_property(node, frame.take(np.array([row])))
+            return
         outer, _ = self.expand(frame, node.outer)
         inner, parent = self.expand(outer, (node.inner,))
         column = membership_columns(self.indicator(node.membership, inner))

@@ -138,7 +138,8 @@ class Numbers(Relations):
         assert self.formulation is not None
         if node.name not in self.formulation.provides:
             word = "v on d" if node.name == "on" else node.name
-            provided = ", ".join(n for n in self.formulation.provides if n != "on")
+            hidden = ("on",) if self.universe.sizes["cluster"] else ("on", "inside")
+            provided = ", ".join(n for n in self.formulation.provides if n not in hidden)
             message = f"'{word}' is not provided under this objective and schedule"
             raise InputError(
                 [Diagnostic(message, node.span, f"formulation '{self.formulation.name}' provides {provided}")]

@@ -69,6 +69,13 @@ def quotient_of(problem: Problem, contracted: bool) -> Quotient:
     )
 
 
+def _members(problem: Problem) -> Relation:
+    """The devices of each cluster."""
+    clusters = problem.machine.clusters
+    pairs = np.array([(i, d) for i, c in enumerate(clusters) for d in c.devices], dtype=np.int64).reshape(-1, 2)
+    return relation(pairs[:, 0], pairs[:, 1], len(clusters))
+
+
 def _machine(problem: Problem) -> tuple[dict[str, tuple[Integers, ...]], dict[tuple[Sort, str], Column]]:
     devices = problem.machine.devices
     everyone = np.arange(len(devices))
@@ -85,6 +92,17 @@ def _machine(problem: Problem) -> tuple[dict[str, tuple[Integers, ...]], dict[tu
     for i, device in enumerate(devices):
         count[device.family] += 1
         number[i] = count[device.family]
+    clusters = problem.machine.clusters
+    pairs = np.array(problem.machine.memberships(), dtype=np.int64).reshape(-1, 2)
+    sets |= {
+        "clusters": (np.arange(len(clusters)),), "memberships": (pairs[:, 0], pairs[:, 1]),
+        "cluster_levels": (np.arange(1, problem.machine.levels + 1),),
+    }  # fmt: skip
+    for family in {c.family for c in clusters if not c.alone}:
+        sets[family] = (np.array([i for i, c in enumerate(clusters) if c.family == family]),)
+    attributes["cluster", "name"] = np.array([c.name for c in clusters], dtype=object)
+    attributes["cluster", "level"] = np.array([c.level for c in clusters], dtype=float)
+    attributes["device", "class"] = problem.interchangeable().astype(float)
     attributes["device", "number"] = np.array(number, dtype=float)
     for name in ("name", "family", "kind"):
         attributes["device", name] = np.array([getattr(d, name) for d in devices], dtype=object)
@@ -110,21 +128,25 @@ def original(problem: Problem) -> Universe:
         ("node", "memory"): graph.memory, ("node", "backward"): graph.backward,
         ("node", "time"): problem.time, ("node", "supported"): np.isfinite(problem.time),
         ("tensor", "producer"): graph.tensor_producer, ("tensor", "size"): problem.size,
-        ("tensor", "transfer"): problem.transfer,
+        ("tensor", "transfer"): problem.transfer, ("tensor", "leaving"): problem.leaving.T,
     }  # fmt: skip
+    if problem.replication is not None:
+        attributes["node", "synchronisation"] = problem.replication.synchronisation
     for name, values in graph.attributes.items():
         attributes.setdefault(("node", name), values)
     part = graph.backward.astype(np.int64)
     relations = {
         "part": relation(part, nodes, 2),
         "tensor": relation(graph.edge_tensor, graph.edge_target, t),
+        "cluster": _members(problem),
     }
     devices = problem.machine.devices
-    sizes: dict[Sort, int] = {"node": n, "tensor": t, "device": len(devices), "part": 2}
+    sizes: dict[Sort, int] = {"node": n, "tensor": t, "device": len(devices), "part": 2,
+                              "cluster": len(problem.machine.clusters)}  # fmt: skip
     producers = tuple(graph.names[p] for p in graph.tensor_producer)
     labels: dict[Sort, tuple[str, ...]] = {
         "node": graph.names, "tensor": producers, "device": tuple(d.name for d in devices),
-        "part": ("forward", "backward"),
+        "part": ("forward", "backward"), "cluster": tuple(c.name for c in problem.machine.clusters),
     }  # fmt: skip
     for name, group in problem.groups.items():
         sort = f"group:{name}"
@@ -154,6 +176,8 @@ def of_quotient(problem: Problem, quotient: Quotient) -> Universe:
     size = np.zeros(t)
     kept = quotient.tensor_of >= 0
     np.add.at(size, quotient.tensor_of[kept], problem.size[kept])
+    further = np.zeros((t, len(problem.machine.clusters)))
+    np.add.at(further, quotient.tensor_of[kept], problem.leaving.T[kept])
     everyone = np.arange(units)
     sets |= {
         "nodes": (everyone,), "forward": (everyone[~backward],), "backward": (everyone[backward],),
@@ -164,8 +188,12 @@ def of_quotient(problem: Problem, quotient: Quotient) -> Universe:
         ("node", "memory"): quotient.memory, ("node", "backward"): backward,
         ("node", "time"): quotient.work.T, ("node", "supported"): np.isfinite(quotient.work.T),
         ("tensor", "producer"): quotient.tensor_producer, ("tensor", "size"): size,
-        ("tensor", "transfer"): quotient.transfer.T,
+        ("tensor", "transfer"): quotient.transfer.T, ("tensor", "leaving"): further,
     }  # fmt: skip
+    if problem.replication is not None:
+        whole = np.zeros((units, len(problem.machine.devices)))
+        np.add.at(whole, quotient.unit_of_node, problem.replication.synchronisation)
+        attributes["node", "synchronisation"] = whole
     first = np.full(units, graph.nodes)
     np.minimum.at(first, quotient.unit_of_node, np.arange(graph.nodes))
     members = np.bincount(quotient.unit_of_node, minlength=units)
@@ -176,11 +204,13 @@ def of_quotient(problem: Problem, quotient: Quotient) -> Universe:
             attributes.setdefault(("node", name), values[first])
     devices = problem.machine.devices
     return Universe(
-        {"node": units, "tensor": t, "device": len(devices), "part": 2},
+        {"node": units, "tensor": t, "device": len(devices), "part": 2, "cluster": len(problem.machine.clusters)},
         {"node": names, "tensor": tuple(names[p] for p in quotient.tensor_producer),
-         "device": tuple(d.name for d in devices), "part": ("forward", "backward")},
+         "device": tuple(d.name for d in devices), "part": ("forward", "backward"),
+         "cluster": tuple(c.name for c in problem.machine.clusters)},
         sets,
-        {"part": relation(backward.astype(np.int64), everyone, 2), "tensor": relation(read_tensor, read_unit, t)},
+        {"part": relation(backward.astype(np.int64), everyone, 2), "tensor": relation(read_tensor, read_unit, t),
+         "cluster": _members(problem)},
         attributes,
     )  # fmt: skip
 

@@ -9,6 +9,7 @@ from placedsl.answer import Answer, gap
 from placedsl.conflicts.conflict import Conflict
 from placedsl.cost.evaluate import Evaluation
 from placedsl.problem import Labels, Problem
+from placedsl.report.groups import leaders
 from placedsl.sensitivity.why import Why
 from placedsl.units import CANONICAL
 
@@ -93,12 +94,15 @@ def finite(value: float) -> float | None:
 
 
 def device_list(problem: Problem, evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Load, memory and nodes of every device."""
-    out = []
+    """Load, memory and nodes of every device; ``with``: the device whose stage it shares."""
+    out: list[dict[str, Any]] = []
+    leader = leaders(problem, evaluation)
     for i, device in enumerate(problem.machine.devices):
         ids = [problem.graph.ids[v] for v in evaluation.nodes[i]]
         load, memory = evaluation.loads[i], evaluation.memory[i]
         out.append({"name": device.name, "kind": device.kind, "load": finite(load), "memory": memory, "nodes": ids})
+        if i in leader:
+            out[-1]["with"] = problem.machine.devices[leader[i]].name
     return out
 
 

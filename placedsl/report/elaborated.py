@@ -16,9 +16,10 @@ from placedsl.language.library import constraint_definitions
 from placedsl.report.values import scalar, values_written_out
 
 _ORDER = (
-    syntax.GraphFile, syntax.GraphInline, syntax.Param, syntax.DeviceFamily, syntax.LinkBetween, syntax.Interconnect,
+    syntax.GraphFile, syntax.GraphInline, syntax.Param, syntax.DeviceFamily, syntax.Cluster,
+    syntax.LinkBetween, syntax.Interconnect,
     syntax.SetOf, syntax.Define, syntax.Variable, syntax.ConstraintDefinition, syntax.Formulation, syntax.Schedule,
-    syntax.Minimize, syntax.Subject, syntax.Solve,
+    syntax.Parallelism, syntax.Minimize, syntax.Subject, syntax.Solve,
 )  # fmt: skip
 _WIDTH = 120
 #: A text in quotes, blanks, or a word, each with the blanks that follow it.

@@ -11,6 +11,7 @@ from rich.table import Table
 from placedsl.answer import Answer
 from placedsl.cost.evaluate import Evaluation
 from placedsl.problem import Labels, Problem
+from placedsl.report.groups import leaders
 from placedsl.units import DATA, NUMBER, TIME, Dimension, show
 
 #: So many values of one variable are shown.
@@ -88,12 +89,16 @@ def print_devices(problem: Problem, evaluation: Evaluation, console: Console) ->
     for heading in ("device", "load", "memory", "nodes", "", ""):
         table.add_column(heading, justify="left" if heading in ("device", "") else "right")
     most = max(evaluation.loads, default=0.0) or 1.0
+    leader = leaders(problem, evaluation)
     for i, device in enumerate(problem.machine.devices):
-        load, memory = evaluation.loads[i], evaluation.memory[i]
+        first = leader.get(i, i)  # a copy does as much, and holds the same
+        load, memory = evaluation.loads[first], evaluation.memory[first]
         limit = "" if math.isinf(device.memory) else f" of {show(device.memory, DATA)}"
         bar = "█" * round(24 * load / most)
-        count = str(len(evaluation.nodes[i]))
-        names = ", ".join(str(problem.graph.ids[v]) for v in evaluation.nodes[i]) if named else ""
+        count = str(len(evaluation.nodes[first]))
+        names = ", ".join(str(problem.graph.ids[v]) for v in evaluation.nodes[first]) if named else ""
+        if first != i:
+            names = f"with {problem.machine.devices[first].name}"
         table.add_row(device.name, amount(load, time), show(memory, DATA) + limit, count, bar, escape(names))
     console.print(table, highlight=False)
 

@@ -40,10 +40,15 @@ ENTRIES: Mapping[str, Mapping[str, EntryKind]] = {
         "transfer": EntryKind("time to move its tensor between a device and RAM", TIME),
         "backward": EntryKind("true where the node belongs to the backward part", None),
         "name": EntryKind("readable name, a text", None),
+        "parameters": EntryKind("size of the weights that copies of the node exchange", DATA),
     },
     "graph": {
         "time_unit": EntryKind("the unit of the file's times, as in 1 ms", TIME),
         "format": EntryKind("format of the file: " + ", ".join(READERS), None),
+    },
+    "parallelism": {
+        "data": EntryKind("how many devices may share the samples of a stage, as in 1..4", NUMBER),
+        "weights": EntryKind("attribute of nodes that holds the bytes to exchange, or 0", None),
     },
     "solve": {
         "time_limit": EntryKind("when to stop", TIME),
@@ -57,7 +62,7 @@ ENTRIES: Mapping[str, Mapping[str, EntryKind]] = {
 #: The names of the syntax nodes that have such blocks.
 HOLDERS = {
     "DeviceFamily": "device", "LinkBetween": "link", "Interconnect": "interconnect", "Node": "node", "Chain": "node",
-    "GraphFile": "graph", "Solve": "solve",
+    "GraphFile": "graph", "Solve": "solve", "Parallelism": "parallelism",
 }  # fmt: skip
 
 KINDS = {"accelerator": "has a memory of its own; moving tensors in and out takes time", "host": "shares RAM"}

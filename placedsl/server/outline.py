@@ -24,7 +24,7 @@ class Entry:
 _KINDS = {
     "Param": "parameter", "SetOf": "set", "DeviceFamily": "device", "Node": "node",
     "ConstraintDefinition": "constraint", "Formulation": "formulation", "Variable": "variable", "Rule": "rule",
-    "Define": "definition",
+    "Define": "definition", "Cluster": "device",
 }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ Names are resolved in the order of checking.  Syntax that is not known here is w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -31,8 +31,18 @@ def names(reading: Reading, words: Words) -> Names:
 #: What the statements declare, by their syntax.
 _DECLARED = {
     "Param": "parameter", "SetOf": "set", "DeviceFamily": "device", "Node": "node", "Variable": "decision",
-    "ConstraintDefinition": "constraint", "Formulation": "formulation", "Define": "definition",
+    "ConstraintDefinition": "constraint", "Formulation": "formulation", "Define": "definition", "Cluster": "device",
 }  # fmt: skip
+
+
+def _clustered(cluster: syntax.Cluster) -> Iterator[Any]:
+    """A cluster with all that lies in it."""
+    yield cluster
+    for item in cluster.items:
+        if isinstance(item, syntax.Cluster):
+            yield from _clustered(item)
+        else:
+            yield item
 
 
 class _Walk:
@@ -49,6 +59,8 @@ class _Walk:
         """Collect what the text declares; the order of statements means nothing."""
         for statement in self.reading.module.statements:
             parts: Iterable[Any] = statement.items if isinstance(statement, syntax.GraphInline) else (statement,)
+            if isinstance(statement, syntax.Cluster):
+                parts = _clustered(statement)
             for part in parts:
                 kind = _DECLARED.get(type(part).__name__)
                 if kind is not None:
@@ -85,6 +97,12 @@ class _Walk:
                     self.known("node", word)
             case syntax.GraphFile(path=path):
                 self.mark(path, "file")
+            case syntax.Cluster(count=count, items=inside):
+                self.expressions((count,), scope)
+                for part in inside:
+                    self.statement(part, scope)
+            case syntax.Parallel(name=word):
+                self.mark(word, "word")
             case syntax.DeviceFamily(count=count, kind=word):
                 self.expressions((count,), scope)
                 if word is not None:

@@ -159,8 +159,8 @@ def test_edge_cluster(samples: Path) -> None:
 
 def test_dgx_pod(samples: Path) -> None:
     assert told(samples / "dgx-pod.place") == [
-        (4, "no statement begins with 'cluster'"),
-        (10, "no statement begins with 'parallelism'"),
+        (12, "unexpected 'within'"),
+        (15, "no statement begins with 'batch'"),
     ]
 
 

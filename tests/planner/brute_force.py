@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 
@@ -71,6 +72,31 @@ def time_per_sample(problem: Problem, every: np.ndarray) -> np.ndarray:
     forward = passes(problem, every, ~problem.graph.backward)
     backward = passes(problem, every, problem.graph.backward)
     return forward.max(axis=1) + backward.max(axis=1)
+
+
+def shared_out(problem: Problem, every: np.ndarray, whole: np.ndarray) -> float:
+    """The least largest load over all ways to share out the devices of a class; ``whole``: loads without copies."""
+    replication = problem.replication
+    assert replication is not None
+    weights = np.zeros_like(whole)
+    for d in range(whole.shape[1]):
+        weights[:, d] = (every == d) @ replication.synchronisation[:, d]
+    kinds = problem.interchangeable()
+    best = math.inf
+    for row, placed in enumerate(every):
+        used = sorted(set(placed.tolist()))
+        for copies in itertools.product(replication.copies, repeat=len(used)):
+            taken: dict[int, int] = {}
+            for d, r in zip(used, copies, strict=True):
+                taken[kinds[d]] = taken.get(kinds[d], 0) + r
+            if any(number > np.count_nonzero(kinds == kind) for kind, number in taken.items()):
+                continue
+            value = 0.0
+            for d, r in zip(used, copies, strict=True):
+                share, sent = whole[row, d] / r, weights[row, d] * (r - 1) / r
+                value = max(value, share + sent if problem.schedule == "pipedream" else max(share, sent))
+            best = min(best, value)
+    return best
 
 
 def allowed(problem: Problem, every: np.ndarray) -> np.ndarray:

@@ -53,6 +53,34 @@ def test_it_is_the_spec_that_the_text_is() -> None:
     assert str(model) == model.text()
 
 
+def test_clusters_and_parallelism() -> None:
+    model = Model()
+    model.node("a", time="4 ms", output="8 MiB", parameters="1 MiB")
+    model.node("b", time="4 ms", output="8 MiB")
+    model.edge("a", "b")
+    with model.cluster("rack", 2) as rack:
+        with model.cluster("pod", 2):
+            gpu = model.device("gpu", "accelerator", 2)
+            model.interconnect(bandwidth="160 GB/s")
+        model.interconnect(bandwidth=40e9)
+    model.interconnect("network", bandwidth=16e9)
+    model.parallelism(range(1, 3))
+    model.minimize(time_per_sample)
+    model.subject_to("first", "a on rack[2].pod[1].gpu[1]")
+    model.subject_to("apart", forall(count(v.on(d) for v in nodes) <= 1 for d in gpu))
+    assert model.text().startswith("graph {\n")
+    assert "cluster rack[2] {\n    cluster pod[2] {\n        device gpu[2]: accelerator\n" in model.text()
+    assert str(rack) == "rack"
+    answer = model.solve()
+    assert answer.termination == "optimal"
+    assert answer.device_of()["a"] == "rack[2].pod[1].gpu[1]"
+    wrong = Model()
+    wrong.add("graph { node a { time = 1 ms } }\ndevice gpu: accelerator\nminimize time_per_sample")
+    wrong.parallelism((2, 3), "0")
+    with pytest.raises(InputError, match="1 must be among the numbers of devices"):
+        wrong.check()
+
+
 def test_every_statement() -> None:
     model, gpu, cpu = inline()
     most = model.param("most", 2, "int")

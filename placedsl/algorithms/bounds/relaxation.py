@@ -45,9 +45,10 @@ class Relaxation:
 
 
 def fits(problem: Problem) -> bool:
-    """Whether the first objective is the largest load of a device over forward and backward pass together."""
+    """Whether the first objective is the largest load of devices that run every sample, forward and backward."""
     goal = problem.objectives[0].body
-    return isinstance(goal, Provided) and goal.name == "time_per_sample" and problem.schedule == "pipedream"
+    timed = isinstance(goal, Provided) and goal.name == "time_per_sample" and problem.schedule == "pipedream"
+    return timed and problem.replication is None
 
 
 def relaxation(problem: Problem) -> Relaxation:
@@ -58,7 +59,7 @@ def relaxation(problem: Problem) -> Relaxation:
         tensor_producer=graph.tensor_producer, read_tensor=graph.edge_tensor, read_node=graph.edge_target,
         transfer=problem.transfer.T,
     )  # fmt: skip
-    kind = problem.interchangeable()
+    kind = problem.interchangeable(clustered=False)
     limited = problem.rule("memory") is not None
     classes = []
     for number in range(int(kind.max(initial=-1)) + 1):

@@ -80,6 +80,8 @@ def read(source: Source) -> Graph:
     host = [0.0 if name in inputs else np.inf for name in names] + [np.inf] * len(with_backward)
     spans = [span for *_, span in layers] + [span for *_, span in with_backward]
     memory = [v["activation_size"] + v["parameter_size"] for _, _, v, _ in [*layers, *with_backward]]
+    # Sent once a sample, when the gradients are known.
+    parameters = np.array([0.0] * len(names) + [values["parameter_size"] for _, _, values, _ in with_backward])
     pairs, sizes, places = list(edges), [activation.get(u, 0.0) for u, _ in edges], list(edge_spans)
     readers = {u for u, _ in edges}
     for (u, v), span in zip(edges, edge_spans, strict=True):
@@ -104,6 +106,6 @@ def read(source: Source) -> Graph:
     return build(
         source=source, ids=ids, names=ids, time={"accelerator": np.array(time) * 1e-3, "host": np.array(host)},
         memory=np.array(memory), backward=backward,
-        attributes={"layer": layer, "operator": np.array(texts_of, dtype=object)}, edges=pairs,
-        edge_time=None, edge_bytes=np.array(sizes, dtype=float), time_in_seconds=True, locate=locate,
+        attributes={"layer": layer, "operator": np.array(texts_of, dtype=object), "parameters": parameters},
+        edges=pairs, edge_time=None, edge_bytes=np.array(sizes, dtype=float), time_in_seconds=True, locate=locate,
     )  # fmt: skip

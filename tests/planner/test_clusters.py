@@ -1,0 +1,208 @@
+"""Devices in clusters (Appendix C.3), by program, against enumeration."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+from brute_force import _ordered, allowed, beside, loads, placements, shared_out
+
+import placedsl
+from placedsl.cost.evaluate import evaluate
+from placedsl.diagnostics import InputError
+from placedsl.planner import solve
+from placedsl.problem import Problem
+from placedsl.request import Request
+
+CHAIN = """
+graph {
+    node a { time = {accelerator: 4 ms}, memory = 2 GiB, output = 8 MiB }
+    node b { time = {accelerator: 4 ms}, memory = 3 GiB, output = 80 MiB }
+    node c { time = {accelerator: 4 ms}, memory = 3 GiB, output = 8 MiB }
+    a -> b -> c
+}
+cluster pod[2] {
+    device gpu[2]: accelerator { memory = 6 GiB }
+    interconnect nvlink { bandwidth = 160 GiB/s }
+}
+interconnect { bandwidth = 16 GiB/s }
+minimize time_per_sample
+"""
+MIB = 2.0**20
+
+
+def value(text: str, placement: list[int]) -> float:
+    return evaluate(placedsl.loads(text).problem, placement).objectives[0]
+
+
+def test_a_tensor_costs_what_the_link_costs_that_it_goes_over() -> None:
+    near, far = 2**20 / (160 * 2**30), 2**20 / (16 * 2**30)
+    assert value(CHAIN, [0, 1, 1]) == pytest.approx(8e-3 + 8 * near), "within a pod"
+    assert value(CHAIN, [0, 2, 2]) == pytest.approx(8e-3 + 8 * far), "from pod to pod"
+    assert value(CHAIN, [0, 1, 2]) == pytest.approx(4e-3 + 8 * near + 80 * far), "both: b reads near and writes far"
+
+
+def test_nested_clusters_pay_for_each_level() -> None:
+    text = CHAIN.replace(
+        "cluster pod[2] {", "cluster rack[2] {\ninterconnect { bandwidth = 40 GiB/s }\ncluster pod[2] {"
+    )
+    text = text.replace("GiB/s }\n}\ninter", "GiB/s }\n}\n}\ninter")
+    problem = placedsl.loads(text).problem
+    assert [d.name for d in problem.machine.devices][:3] == [
+        f"rack[1].pod[{p}].gpu[{g}]" for p, g in ((1, 1), (1, 2), (2, 1))
+    ]
+    for other, bandwidth in ((1, 160), (2, 40), (4, 16)):
+        assert value(text, [0, other, other]) == pytest.approx(8e-3 + 8 * MIB / (bandwidth * 2**30))
+
+
+def test_contiguous_holds_for_clusters_too() -> None:
+    problem = placedsl.loads(CHAIN + "subject to\n    contiguous\n").problem
+    assert evaluate(problem, [0, 1, 2]).violations == ()
+    (found,) = evaluate(problem, [0, 2, 1]).violations
+    assert (
+        found.message
+        == "the clusters form no pipeline, there is a cycle: pod[1] -> pod[2] (a -> b), pod[2] -> pod[1] (b -> c)"
+    )
+
+
+def test_clusters_and_their_devices_are_spoken_of() -> None:
+    rules = """subject to
+    first: a on pod[1].gpu[2]
+    away: not inside(b, pod[1])
+    few: forall p in pod: count(v in nodes: inside(v, p)) <= 2
+    there: count(d in pod[2]: used(d)) == 1
+    last: c on gpu[4]
+"""
+    spec = placedsl.loads(CHAIN + rules)
+    found = solve(spec.problem, spec.elaborated.checked_formulations)
+    assert found.device_of() == {"a": "pod[1].gpu[2]", "b": "pod[2].gpu[2]", "c": "pod[2].gpu[2]"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("interconnect { bandwidth = 16 GiB/s }\n", ""), "nothing says how fast 'pod' exchanges data with others"),
+        (("minimize", "schedule gpipe\nminimize"), "schedule gpipe does not know clusters"),
+        (("minimize", "set pod = nodes\nminimize"), "'pod' is the name of a cluster already"),
+        (("device gpu[2]", "device pod[2]"), "device 'pod' is declared twice"),
+        (("time_per_sample", "load(pod[3].gpu[1])"), "3 is out of range"),
+        (("time_per_sample", "load(pod[1].gpus[1])"), "pod[1] holds no 'gpus'"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_told(change: tuple[str, str], message: str) -> None:
+    with pytest.raises(InputError) as raised:
+        placedsl.loads(CHAIN.replace(*change))
+    assert message in [d.message for d in raised.value.diagnostics]
+
+
+def random_clusters(seed: int) -> str:
+    """A small graph on a few clusters, some within one another, and devices outside of them."""
+    rng = random.Random(seed)
+    form = rng.choice(["pairs", "pairs", "nested", "mixed"])
+    training = rng.random() < 0.3
+    nodes = rng.randint(2, 3) if training else rng.randint(3, 5)
+    lines = ["graph {"]
+    for v in range(nodes):
+        extra = f", color = {v}" if training else ""
+        time = f"{{accelerator: {rng.choice([1, 2, 3, 5])} ms, host: {rng.choice([4, 9])} ms}}"
+        extra += f", parameters = {rng.choice([1, 5])} MiB"
+        amount = f"memory = {rng.choice([0, 1, 2])} MiB, output = {rng.choice([0, 1, 4, 9])} MiB"
+        lines.append(f"    node n{v} {{ time = {time}, {amount}{extra} }}")
+        if training:
+            lines.append(f"    node b{v} {{ time = {time}, {amount}{extra}, backward = true }}")
+    edges = [(u, v) for u in range(nodes) for v in range(u + 1, nodes) if v == u + 1 or rng.random() < 0.3]
+    for u, v in edges:
+        lines.append(f"    n{u} -> n{v}")
+        if training:
+            lines.append(f"    b{v} -> b{u}")
+    if training:
+        lines.append(f"    n{nodes - 1} -> b{nodes - 1}")
+    lines.append("}")
+    gpu = f"device gpu[{{}}]: accelerator {{{{ memory = {rng.choice([3, 5, 9])} MiB }}}}"
+    near = f"interconnect {{ bandwidth = {rng.choice([4, 8])} GiB/s }}"
+    if form == "pairs":
+        lines += ["cluster pod[2] {", gpu.format(2), near, "}"]
+    elif form == "nested":
+        lines += [
+            "cluster rack[2] {",
+            "interconnect { bandwidth = 2 GiB/s }",
+            "cluster pod[2] {",
+            gpu.format(1),
+            near,
+            "}",
+            "}",
+        ]
+    else:
+        lines += ["cluster pod {", gpu.format(2), near, "}", "device tpu: accelerator", "device cpu: host"]
+    lines.append("interconnect { bandwidth = 1 GiB/s }")
+    lines.append(f"schedule {rng.choice(['pipedream', 'pipedream', 'overlapped', 'duplex'])}")
+    lines += [f"parallelism {{ data = 1..{rng.choice([2, 3])} }}"] if rng.random() < 0.4 else []
+    lines += ["minimize time_per_sample", "subject to", "    memory"]
+    lines += ["    contiguous"] if rng.random() < 0.7 else []
+    lines += ["    colocated by color"] if training else []
+    return "\n".join(lines) + "\n"
+
+
+def surcharges(problem: Problem, every: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What each device pays besides for reading from, and for writing to, the world outside its clusters."""
+    graph, machine = problem.graph, problem.machine
+    read, written = np.zeros((len(every), len(machine.devices))), np.zeros((len(every), len(machine.devices)))
+    for i, cluster in enumerate(machine.clusters):
+        if cluster.alone:
+            continue
+        inner, outer = cluster.interconnect, machine.around(cluster.parent)
+        assert inner is not None
+        assert outer is not None
+        inside = np.isin(every, cluster.devices)
+        for t in range(graph.tensors):
+            readers = graph.edge_target[graph.edge_tensor == t]
+            extra = graph.tensor_bytes[t] * (1 / outer.bandwidth - 1 / inner.bandwidth)
+            assert problem.leaving[i, t] == pytest.approx(extra)
+            for d in cluster.devices:
+                if machine.devices[d].kind != "accelerator":
+                    continue
+                home = every[:, graph.tensor_producer[t]]
+                comes = (every[:, readers] == d).any(axis=1) & ~inside[:, graph.tensor_producer[t]]
+                goes = (home == d) & ~inside[:, readers].all(axis=1)
+                read[:, d] += extra * comes
+                written[:, d] += extra * goes
+    return read, written
+
+
+def least(problem: Problem) -> float:
+    every = placements(problem)
+    every = every[allowed(problem, every)]
+    if problem.rule("contiguous") is not None:
+        for level in range(1, problem.machine.levels + 1):
+            number = np.zeros(len(problem.machine.devices), dtype=np.int64)
+            for i, cluster in enumerate(problem.machine.clusters):
+                if cluster.level == level:
+                    number[list(cluster.devices)] = i
+            every = every[_ordered(number[every], problem.before, problem.after, len(problem.machine.clusters))]
+    if not len(every):
+        return math.inf
+    further_in, further_out = surcharges(problem, every)
+    if problem.schedule == "pipedream":
+        whole = loads(problem, every) + further_in + further_out
+        return float(whole.max(axis=1).min()) if problem.replication is None else shared_out(problem, every, whole)
+    computing, read, written = beside(problem, every)
+    read, written = read + further_in, written + further_out
+    moving = read + written if problem.schedule == "overlapped" else np.maximum(read, written)
+    whole = np.maximum(computing, moving)
+    return float(whole.max(axis=1).min()) if problem.replication is None else shared_out(problem, every, whole)
+
+
+@pytest.mark.parametrize("solver", ["cp-sat", "highs"])
+@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(4)) for n in range(0, 400, 20)])
+def test_random_problems(first: int, solver: str) -> None:
+    for seed in range(first, first + 20):
+        spec = placedsl.loads(random_clusters(seed))
+        expected = least(spec.problem)
+        found = solve(spec.problem, spec.elaborated.checked_formulations, Request(solver=solver, method="program"))
+        if expected == math.inf:
+            assert found.termination == "infeasible", seed
+            continue
+        assert found.termination == "optimal", seed
+        assert found.value == pytest.approx(expected, rel=1e-6), seed

@@ -1,0 +1,118 @@
+"""Stages that several devices share (Appendix C.2), by program, against enumeration.
+
+The reference takes placements and loads from plain enumeration, and every way to share out the devices of a class.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+
+import numpy as np
+import pytest
+from brute_force import allowed, beside, loads, placements, shared_out
+from random_specs import random_spec
+
+import placedsl
+from placedsl.cost.evaluate import evaluate
+from placedsl.planner import solve
+from placedsl.problem import Problem
+from placedsl.request import Request
+
+BY_HAND = """
+graph {
+    node a { time = {accelerator: 2 ms}, memory = 2 GiB, output = 16 MiB }
+    node b { time = {accelerator: 9 ms}, memory = 3 GiB, output = 16 MiB, parameters = 48 MiB }
+    a -> b
+}
+device gpu[4]: accelerator { memory = 4 GiB }
+interconnect { bandwidth = 16000 MiB/s }
+parallelism { data = 1..3 }
+minimize time_per_sample then devices_used
+subject to
+    memory
+"""
+
+
+def replicated(seed: int) -> str:
+    """A random spec with parallelism, and weights to exchange on some nodes."""
+    rng = random.Random(f"replication {seed}")
+    lines = [line for line in random_spec(seed).splitlines() if "custom" not in line and "gpipe" not in line]
+    for i, line in enumerate(lines):
+        if line.startswith("    node ") and rng.random() < 0.7:
+            lines[i] = line.removesuffix(" }") + f", parameters = {rng.choice([1, 4, 20])} MiB }}"
+    data = rng.choice(["1..2", "1..3", "{1, 2}", "{1, 3}"])
+    weights = rng.choice(["", "", ", weights = memory", ", weights = 0"])
+    lines.insert(lines.index("minimize time_per_sample"), f"parallelism {{ data = {data}{weights} }}")
+    if lines[-1] == "subject to":
+        lines.pop()
+    return "\n".join(lines) + "\n"
+
+
+def small(seed: int) -> bool:
+    text = random_spec(seed)
+    devices = sum(int(number) for number in re.findall(r"^device \w+\[(\d+)\]", text, re.MULTILINE))
+    return devices >= 2 and devices ** len(re.findall(r"^    node ", text, re.MULTILINE)) <= 3000
+
+
+def least(problem: Problem) -> float:
+    """The least time per sample over placements and copies; inf where nothing is allowed."""
+    every = placements(problem)
+    every = every[allowed(problem, every)]
+    if not len(every):
+        return math.inf
+    if problem.schedule == "pipedream":
+        whole = loads(problem, every)
+    else:
+        computing, read, written = beside(problem, every)
+        moving = read + written if problem.schedule == "overlapped" else np.maximum(read, written)
+        whole = np.maximum(computing, moving)
+    return shared_out(problem, every, whole)
+
+
+def test_by_hand() -> None:
+    """b by three: a third of 9 ms and of 1 ms for its transfer, and two thirds of 3 ms for its weights."""
+    spec = placedsl.loads(BY_HAND)
+    found = solve(spec.problem, spec.elaborated.checked_formulations)
+    assert found.termination == "optimal"
+    assert found.value == pytest.approx((9 + 1) / 3 * 1e-3 + 2 / 3 * 3e-3)
+    assert found.evaluation is not None
+    assert sorted(found.evaluation.values["copies"].values()) == [0, 0, 1, 3]
+    assert found.evaluation.objectives[1] == 4
+
+
+def test_the_evaluator_counts_devices() -> None:
+    problem = placedsl.loads(BY_HAND).problem
+    one = evaluate(problem, [0, 1])
+    assert one.objectives == (pytest.approx(10e-3), 2.0)
+    assert not one.violations
+
+    def told(*copies: float) -> list[str]:
+        values = {"copies": {(d,): number for d, number in enumerate(copies)}}
+        return [violation.message for violation in evaluate(problem, [0, 1], values).violations]
+
+    assert told(1, 3, 0, 0) == []
+    assert told(2, 3, 0, 0) == ["5 copies on 4 devices (gpu[1], gpu[2], gpu[3], gpu[4])"]
+    assert told(1, 2, 1, 0) == ["copies[gpu[3]] is 1, and nothing is on gpu[3]"]
+    assert told(0, 3, 0, 0) == ["copies[gpu[1]] is 0, allowed are 1, 2, 3"]
+
+
+@pytest.mark.parametrize("solver", ["cp-sat", "highs"])
+@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(4)) for n in range(0, 400, 25)])
+def test_random_problems(first: int, solver: str) -> None:
+    compared = shared = 0
+    for seed in filter(small, range(first, first + 25)):
+        spec = placedsl.loads(replicated(seed))
+        expected = least(spec.problem)
+        found = solve(spec.problem, spec.elaborated.checked_formulations, Request(solver=solver, method="program"))
+        compared += 1
+        if expected == math.inf:
+            assert found.termination == "infeasible", seed
+            continue
+        assert found.termination == "optimal", seed
+        assert found.value == pytest.approx(expected, rel=1e-6), seed
+        assert found.evaluation is not None
+        shared += max(found.evaluation.values["copies"].values()) > 1
+    assert compared >= 2
+    assert shared >= 1
