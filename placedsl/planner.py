@@ -158,7 +158,7 @@ class _Run:
             self.problem, deadline=None if limit is None else self.began + limit, stop=self._closed,
             progress=lambda placement, _, bound: self._heard(placement, bound),
         )  # fmt: skip
-        accepted = found.placement is not None and self.best.offer(found.placement)
+        accepted = found.placement is not None and self.best.offer(found.placement, found.values)
         self.best.bound(found.bound if found.bound < np.inf else -np.inf)
         self.relaxed = found.placement
         beyond, goal = contiguous.left_out(self.problem), self.problem.objectives[0]
@@ -166,7 +166,7 @@ class _Run:
             beyond.append(f"then {self.problem.objectives[1].name}")
         if found.complete and found.placement is None:
             return "infeasible", "no contiguous split satisfies the memory limits and what the devices support"
-        # With clusters a placement may cost more than the program, which does not look at them, says.
+        # With clusters within clusters a placement may cost more than the program, which sees none, says.
         reached = accepted and self.best.value <= found.value + SAME * abs(found.value)
         if found.complete and reached and not any(b.startswith("then ") for b in beyond):
             for k, value in enumerate(self.best.evaluation.objectives if self.best.evaluation else ()):
@@ -236,7 +236,7 @@ class _Run:
         found = contiguous.solve(self.problem, deadline=time.monotonic() + seconds, most=100_000)
         if found.placement is None:
             return
-        accepted = self.best.offer(found.placement)
+        accepted = self.best.offer(found.placement, found.values)
         if accepted and local_search.fits(self.problem):
             local_search.improve(
                 self.problem, found.placement, seed=self.request.seed or 0, deadline=time.monotonic() + seconds,
