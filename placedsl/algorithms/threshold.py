@@ -22,8 +22,12 @@ from placedsl.graph.graph import Integers
 
 #: Placements that differ by less than this share are equally good.
 _SAME = 1e-9
-#: Once the two sides are this share apart, it is also asked at once whether the best is the best.
-_CLOSE = 1e-3
+#: Too many ideals from some load on: it is closed in on until the two sides are this share apart.
+_CLOSE = 2.5e-4
+#: With fewer ideals than this, or from this share between the two sides on, every other question is whether there is
+#: anything below the best.
+_FEW = 20_000
+_NEARLY = 1e-2
 #: Slices of an order are improved on until the two sides are this share apart.
 _SLICED = 5e-3
 #: A table serves for loads down to this share below the one that it was made for.
@@ -142,11 +146,10 @@ def descend(tables: Tables, start: Pipeline | None, bound: float, *, fewest: boo
     while best.value > best.bound * (1.0 + _SAME):
         top = min(best.value, crowded)
         gap = top - best.bound
-        if crowded <= best.value and gap <= _CLOSE * best.bound / 4.0:
+        if crowded <= best.value and gap <= _CLOSE * best.bound:
             return replace(best, too_many=True)
-        last = np.isfinite(best.value) and best.value < crowded and (
-            best.bound <= 0.0 or (not last and gap <= _CLOSE * best.value)
-        )  # fmt: skip
+        ready = gap <= _NEARLY * top or 0 < best.stored <= _FEW
+        last = np.isfinite(best.value) and best.value < crowded and (best.bound <= 0.0 or (ready and not last))
         if last:
             load = best.value * (1.0 - _SAME)
         elif np.isfinite(top):
