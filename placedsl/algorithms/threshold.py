@@ -182,30 +182,37 @@ def _fewest(tables: Tables, best: Found) -> Found:
     return replace(best, fewest=asked.complete)
 
 
-def slices(stages: Stages, table_of: TableOf, limits: Limits, low: float) -> Pipeline | None:
+def slices(
+    stages: Stages, table_of: TableOf, limits: Limits, low: float, best: Pipeline | None = None
+) -> Pipeline | None:
     """The best pipeline, nearly, whose stages are slices of a few topological orders; it proves nothing.
 
-    ``low``: a load that none is below.
+    ``low``: a load that none is below;  ``best``: what is known already.
     """
-    best: Pipeline | None = None
     for order in orders(stages):
         line = Chains.of_order(order)
-        table = table_of(line, line.prefixes(order))
-        if table is None or limits.passed:
+        table = None if limits.passed else table_of(line, line.prefixes(order))
+        if table is None:
             return best
-        high, under = np.inf if best is None else best.value * (1.0 - _SLICED), low
-        load = high
-        while under < load and not limits.passed:
-            plan = table.within(load, limits, fewest=False).plan
-            if plan is not None:
-                best, high = plan, plan.value
-            elif load == high:
-                break  # nothing better on this order
-            else:
-                under = load
-            if high - under <= _SLICED * high:
-                break
-            load = (under + high) / 2.0 if under <= 0.0 or high < 4.0 * under else float(np.sqrt(under * high))
+        best = improved(table, limits, low, best)
+    return best
+
+
+def improved(table: Table, limits: Limits, low: float, best: Pipeline | None) -> Pipeline | None:
+    """The best pipeline over the ideals of a table, nearly, if it is clearly better than one that is known."""
+    high, under = np.inf if best is None else best.value * (1.0 - _SLICED), low
+    load = high
+    while under < load and not limits.passed:
+        plan = table.within(load, limits, fewest=False).plan
+        if plan is not None:
+            best, high = plan, plan.value
+        elif load == high:
+            break
+        else:
+            under = load
+        if high - under <= _SLICED * high:
+            break
+        load = (under + high) / 2.0 if under <= 0.0 or high < 4.0 * under else float(np.sqrt(under * high))
     return best
 
 
