@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import functools
 import json
 import sys
 import tempfile
@@ -63,7 +64,7 @@ def cell(answer: Answer) -> str:
 
 def table1(only: list[str], methods: list[str], seed: int) -> None:
     """One row a workload: the optimum of contiguous splits, then each baseline with the published value behind it."""
-    methods = [m for m in methods if m != "scotch" or _scotch()]
+    methods = [m for m in methods if m != "scotch" or scotch_is_there()]
     print("| workload | dp | " + " | ".join(methods) + " | expert |")
     print("| --- | ---: | " + " | ".join("---:" for _ in methods) + " | ---: |")
     for row in published():
@@ -91,7 +92,8 @@ def said(value: str | None) -> str:
     return f" ({value})" if value not in (None, "", "-") else ""
 
 
-def _scotch() -> bool:
+@functools.cache
+def scotch_is_there() -> bool:
     """Whether Scotch is there; said once when it is not."""
     from placedsl.algorithms.scotch import program
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 from pathlib import Path
@@ -83,6 +84,8 @@ def _fault(problem: Exception) -> None:
 
 def run() -> None:
     """The entry point."""
+    # Most objects of a run live to its end; looking for garbage among them takes a tenth of a short one.
+    gc.set_threshold(200_000, 20, 20)
     code = main()
     if code in (_EXIT_LIMIT, _EXIT_NOTHING):
         # After an interrupt within an import CPython ends itself by the signal, though it was handled.

@@ -78,6 +78,8 @@ class _Run:
         self.notes = list(problem.notes)
         self.method, self.solver, self.prover = "none", "", ""
         self.used_versions = versions()
+        #: What searches for the first objective beside dynamic programming, and then beside a solver.
+        self.beside: Portfolio | None = None
 
     @property
     def left(self) -> float | None:
@@ -91,6 +93,9 @@ class _Run:
             termination, message = self.walk()
         except KeyboardInterrupt:
             termination, message = "interrupted", "stopped by the user"
+        finally:
+            if self.beside is not None:
+                self.beside.stop()
         best = self.best
         if best.refuted():
             termination = "error"
@@ -104,15 +109,9 @@ class _Run:
                 )
             bounds = [min(b, v) for b, v in zip(bounds, best.evaluation.objectives, strict=True)]
         total = self.read_seconds + time.monotonic() - self.began
-        verify = best.verifying
-        solving = max(0.0, total - self.read_seconds - self.build_seconds - verify)
-        seconds = {
-            "read": self.read_seconds,
-            "build": self.build_seconds,
-            "solve": solving,
-            "verify": verify,
-            "total": total,
-        }
+        read, build, verify = self.read_seconds, self.build_seconds, best.verifying
+        solving = max(0.0, total - read - build - verify)
+        seconds = {"read": read, "build": build, "solve": solving, "verify": verify, "total": total}
         placement = None if best.placement is None else tuple(int(d) for d in best.placement)
         return Answer(
             self.problem, termination, message, placement, best.evaluation, tuple(bounds), self.method, self.solver,
@@ -136,7 +135,7 @@ class _Run:
             ended = self.by_dp()
             if ended is not None:
                 return ended
-        elif self.request.start and (not against or self.pipeline_helps()):
+        elif self.request.start and not (against and (self.problem.variables or self.problem.own_formulations)):
             self.start_by_slicing()
         if method == "auto":
             settled_by_plugin = run_fitting(self.problem, self.request, self.best, self.left, self.notes)
@@ -154,13 +153,12 @@ class _Run:
     def by_dp(self) -> tuple[str, str] | None:
         """Run it; None when a program has to go on."""
         self.method = "dp"
-        limit = self.left
+        limit = self.request.time_limit
         found = contiguous.solve(
-            self.problem,
-            deadline=None if limit is None else time.monotonic() + limit,
+            self.problem, deadline=None if limit is None else self.began + limit, stop=self._closed,
             progress=lambda placement, _, bound: self._heard(placement, bound),
-        )
-        accepted = found.placement is not None and self.best.offer(found.placement)
+        )  # fmt: skip
+        accepted = found.placement is not None and self.best.offer(found.placement, found.values)
         self.best.bound(found.bound if found.bound < np.inf else -np.inf)
         self.relaxed = found.placement
         beyond, goal = contiguous.left_out(self.problem), self.problem.objectives[0]
@@ -168,15 +166,14 @@ class _Run:
             beyond.append(f"then {self.problem.objectives[1].name}")
         if found.complete and found.placement is None:
             return "infeasible", "no contiguous split satisfies the memory limits and what the devices support"
-        # With clusters a placement may cost more than the program, which does not look at them, says.
+        # With clusters within clusters a placement may cost more than the program, which sees none, says.
         reached = accepted and self.best.value <= found.value + SAME * abs(found.value)
         if found.complete and reached and not any(b.startswith("then ") for b in beyond):
             for k, value in enumerate(self.best.evaluation.objectives if self.best.evaluation else ()):
                 self.best.bound(value, k)
             if beyond:
-                self.notes.append(
-                    f"dynamic programming does not look at {', '.join(beyond)}; what it found satisfies them"
-                )
+                unseen = ", ".join(beyond)
+                self.notes.append(f"dynamic programming does not look at {unseen}; what it found satisfies them")
             return "optimal", "proven by dynamic programming over ideals"
         if found.complete and beyond:
             self.notes.append(
@@ -188,22 +185,49 @@ class _Run:
             raise PlacedslError(f"internal error: the evaluator refuses what dynamic programming found: {violated}")
         if found.message:
             self.notes.append(f"dynamic programming was not used: {found.message}")
-        if not found.complete and not found.message:
-            return "time_limit", "the time limit was reached during dynamic programming"
+        elif not found.complete:
+            return self._near(self._gap()) or (
+                "time_limit",
+                "the time limit was reached during dynamic programming",
+            )
         if self.request.method == "dp":
             if found.complete:
                 return "error", "method dp cannot take " + ", ".join(beyond) + "; use --method program, or auto"
             return "error", found.message + "; use --method program, or auto"
+        if found.message:
+            self._accompany()  # while a program is made ready
+        return None
+
+    def _closed(self) -> bool:
+        """Asked during dynamic programming: whether what searches beside it has settled the problem."""
+        if self.request.method == "dp" or time.monotonic() - self.began < _SOON:
+            return False
+        self._accompany()
+        return self._near(self._gap()) is not None
+
+    def _accompany(self) -> None:
+        """Hear what searches beside, and start it the first time."""
+        if self.beside is None:
+            self.beside = self._members(0, 0.0)
+        self.beside.tell(self.best.value)
+        self._listen(self.beside)
+
+    def _gap(self) -> float:
+        """The gap, where that is all there is to settle: inf without a placement, or with further objectives."""
+        alone = self.best.evaluation is not None and len(self.problem.objectives) == 1
+        return gap(self.best.value, self.best.bounds[0]) if alone else np.inf
+
+    def _near(self, distance: float) -> tuple[str, str] | None:
+        """Termination and message where the best value is as near to its bound as is asked for."""
+        if distance <= SAME:
+            return "optimal", f"proven by {self.prover or self.solver or 'the simple bound'}"
+        if distance <= (self.request.gap or SAME):
+            return "gap_reached", f"within the gap that was asked for, {self.request.gap:.3g}"
         return None
 
     def _heard(self, placement: Integers, bound: float) -> None:
         self.best.bound(bound)
         self.best.offer(placement)
-
-    def pipeline_helps(self) -> bool:
-        """A contiguous placement is worth having as a start."""
-        problem = self.problem
-        return not problem.variables and not problem.own_formulations
 
     def start_by_slicing(self) -> None:
         """A first placement from the best contiguous split (contiguity is only more than is asked for)."""
@@ -212,7 +236,7 @@ class _Run:
         found = contiguous.solve(self.problem, deadline=time.monotonic() + seconds, most=100_000)
         if found.placement is None:
             return
-        accepted = self.best.offer(found.placement)
+        accepted = self.best.offer(found.placement, found.values)
         if accepted and local_search.fits(self.problem):
             local_search.improve(
                 self.problem, found.placement, seed=self.request.seed or 0, deadline=time.monotonic() + seconds,
@@ -294,7 +318,7 @@ class _Run:
         return False
 
     def _run(self, name: str, grounded: Grounded, program: LinearProgram, budget: Budget, position: int) -> Outcome:
-        beside = self._members(position)
+        beside = self.beside if self.beside is not None and not position else self._members(position)
 
         def heard(point: Floats | None, _value: float, bound: float) -> bool:
             self._listen(beside)
@@ -304,14 +328,13 @@ class _Run:
                 self.best.bound(bound, position, claimed=True)
                 self.prover = name
             beside.tell(self.best.value)
-            done = self.best.evaluation
-            if done is None:
+            if (done := self.best.evaluation) is None:
                 return False
             return position == 0 and gap(done.objectives[0], self.best.bounds[0]) <= budget.gap
 
         if self.isolated:
             with beside:
-                if beside.members:
+                if beside.members or beside.running:
                     cores = self.request.workers or os.cpu_count() or 1
                     budget = replace(budget, workers=max(1, cores - searchers(cores)))
                 outcome = run_isolated(name, program, budget, heard)
@@ -319,12 +342,12 @@ class _Run:
             return outcome
         return get(name).run(program, budget, heard)
 
-    def _members(self, position: int) -> Portfolio:
+    def _members(self, position: int, delay: float = _SOON) -> Portfolio:
         """What searches beside the solver, for the first objective."""
         if position or not self.isolated or not self.request.start:
             return Portfolio(())
         workers, seed = self.request.workers or 0, self.request.seed or 0
-        return Portfolio(members_for(self.problem, self.best.placement, workers, seed), _SOON)
+        return Portfolio(members_for(self.problem, self.best.placement, workers, seed), delay)
 
     def _listen(self, beside: Portfolio) -> None:
         """Take what the others have found."""
@@ -359,10 +382,8 @@ class _Run:
         distance = gap(value, self.best.bounds[position])
         if outcome.termination == "infeasible":
             return "error", f"{self.solver} calls infeasible what a verified placement satisfies; try another solver"
-        if distance <= SAME:
-            return "optimal", f"proven by {self.prover or self.solver}"
-        if distance <= (self.request.gap or SAME):
-            return "gap_reached", f"within the gap that was asked for, {self.request.gap:.3g}"
+        if (near := self._near(distance)) is not None:
+            return near
         if outcome.termination in ("optimal", "gap_reached"):
             return "error", (
                 f"{self.solver} reports {outcome.termination}, but the verified value is {distance:.2g} from the bound"

@@ -1,7 +1,8 @@
 """Units and dimensions: `16 GiB`, `25 GB/s`, `3.5 ms`, `312 TFLOP/s`, `2.5 USD/h`, `10%`.
 
 Parsing of unit texts is pint's, over a registry that holds the field's units and no others
-(so that a typing error is an error, and nothing but this file says which units exist).
+(so that a typing error is an error, and nothing but this file says which units exist).  One unit, or one over another
+without a prefix, is read here: pint takes longer to import than most specs to check.
 Everything is normalised to seconds, bytes, US dollars and operations.
 """
 
@@ -110,6 +111,8 @@ UNIT_PATTERN = (
     r"(?:%|(?:[numkMGTP]|[KMGT]i)?(?:s|B|bit|FLOP|USD)|min|h)"
     r"(?:/(?:(?:[numkMGTP]|[KMGT]i)?(?:s|B|bit|FLOP|USD)|min|h))?"
 )
+#: Most units are of this kind and are read without a library, to the same bits.
+_PLAIN = re.compile(r"(?:([numkMGTP]|[KMGT]i)??(s|B|bit|FLOP|USD|min|h))(?:/(s|min|h|B|bit|FLOP|USD))?")
 _QUANTITY = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S.*)?\s*$")
 
 
@@ -126,6 +129,12 @@ class Quantity:
         if parts and abs(parts - round(parts)) <= 1e-12 * parts:
             return number / round(parts)
         return number * self.value
+
+
+_SIZES = {
+    "s": Quantity(1.0, TIME), "min": Quantity(60.0, TIME), "h": Quantity(3600.0, TIME), "B": Quantity(1.0, DATA),
+    "bit": Quantity(0.125, DATA), "USD": Quantity(1.0, MONEY), "FLOP": Quantity(1.0, OPERATIONS),
+}  # fmt: skip
 
 
 @lru_cache(maxsize=1)
@@ -151,6 +160,11 @@ def parse_unit(text: str) -> Quantity:
     """The size in SI and the dimension of a unit (``GB/s``); UnitError when there is none such."""
     if text == "%":
         return Quantity(0.01, NUMBER)
+    plain = _PLAIN.fullmatch(text)
+    if plain is not None and not (plain[1] and plain[2] in ("min", "h")):
+        size = _PREFIXES.get(plain[1], 1.0) * _SIZES[plain[2]].value
+        over = _SIZES[plain[3]] if plain[3] else Quantity(1.0, NUMBER)
+        return Quantity(size * over.value**-1, _SIZES[plain[2]].dimension / over.dimension)
     import pint
 
     registry = _registry()

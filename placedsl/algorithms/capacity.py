@@ -12,18 +12,23 @@ rest.  Weights are the least times of units; a class of devices takes most weigh
 
 from __future__ import annotations
 
+import copy
 from functools import cached_property
 
 import numpy as np
 
 from placedsl.algorithms.chains import Chains
 from placedsl.algorithms.ideal_kernel import States, cut_costs
+from placedsl.algorithms.ideals import Gate
 from placedsl.algorithms.stages import Stages
 from placedsl.graph.graph import Booleans, Floats, Integers
 
 #: Weights are whole numbers of this many parts of the sum of least times, so that order by weight is exact.
 _PARTS = 2**44
 _ROUNDS = 6
+_BLOCK = 1 << 14
+#: What boundaries add has grown worth another look where that is more than this share of the bound.
+_WORTH = 1e-3
 
 
 def weights(stages: Stages) -> Integers:
@@ -39,9 +44,8 @@ class Capacity:
     ``boundaries``: what boundaries are known to add, where that has been found for this bound or a larger one.
     """
 
-    def __init__(self, stages: Stages, bound: float, boundaries: Floats | None = None) -> None:
+    def __init__(self, stages: Stages, bound: float) -> None:
         self.stages = stages
-        self.time = bound + stages.beyond
         classes = stages.classes
         self.counts = np.array(classes.counts, dtype=np.int64)
         self.stride = np.concatenate((np.ones(1, dtype=np.int64), np.cumprod(self.counts + 1)[:-1]))
@@ -50,16 +54,23 @@ class Capacity:
         self.weight = weights(stages)
         self.total = int(self.weight.sum())
         self.knapsacks = [_knapsack(stages, c) for c in range(len(self.counts))]
-        self.paying = self._paying()
-        self.boundaries = np.zeros(self._payers + 1) if boundaries is None else boundaries
+        # The meters that computation counts in, and the classes that pay for edges in these.
+        self.timed = [q for q in range(len(stages.limit) - 1) if stages.unit_meter[q].any()]
+        self.payers = np.flatnonzero(np.any((stages.read_meter + stages.make_meter)[self.timed] > 0.0, axis=(0, 2)))
+        self._within(bound, None)
 
-    def _paying(self) -> int | None:
-        """The only class that pays for edges, in meters that its computation counts in as well."""
-        stages = self.stages
-        timed = [q for q in range(len(stages.limit) - 1) if stages.unit_meter[q].any()]
-        pays: Booleans = np.any((stages.read_meter + stages.make_meter)[timed] > 0.0, axis=(0, 2))
-        self.timed = timed
-        return int(np.flatnonzero(pays)[0]) if pays.sum() == 1 and np.isfinite(self.time) else None
+    def within(self, bound: float, boundaries: Floats | None = None) -> Capacity:
+        """The same for another bound."""
+        other = copy.copy(self)
+        other._within(bound, boundaries)
+        return other
+
+    def _within(self, bound: float, boundaries: Floats | None) -> None:
+        self.time = bound + self.stages.beyond
+        self.paying = int(self.payers[0]) if len(self.payers) == 1 and np.isfinite(self.time) else None
+        self.boundaries = np.zeros(self._payers + 1) if boundaries is None else boundaries
+        for name in ("inner", "shares"):
+            self.__dict__.pop(name, None)
 
     def takes(self, numbers: Integers, moving: Floats | float = 0.0) -> Integers:
         """The weight that so many devices of each class (an entry a class, or s x c) can take at most.
@@ -104,7 +115,9 @@ class Capacity:
         room = (self.left * rooms).sum(axis=1) * (1.0 + 1e-9) + 1e-9 * whole
         one = np.eye(len(self.counts), dtype=np.int64)[self.counts > 0]
         widest = int(self.takes(one).max(initial=0))
-        return States(self.digits, self.stride, self.counts, self.takes(self.left, self._moving[1]), room, widest)
+        turn = np.argsort(self.digits.sum(axis=1), kind="stable")
+        takes = self.takes(self.left, self._moving[1])
+        return States(self.digits, self.stride, self.counts, takes, room, widest, self.shares, turn, self.total)
 
     @property
     def fewest_devices(self) -> int:
@@ -112,11 +125,17 @@ class Capacity:
         used, number = self.takes(self.digits), self.digits.sum(axis=1)
         return int(number[used >= self.total].min(initial=int(self.counts.sum())))
 
+    @property
+    def _ranges(self) -> tuple[Integers, Integers]:
+        """s: the least and the largest weight that an ideal can have there."""
+        before, after = self._moving
+        low: Integers = np.maximum(0, self.total - self.takes(self.left, after))
+        high: Integers = np.minimum(self.total, self.takes(self.digits, before))
+        return low, high
+
     def windows(self) -> list[tuple[int, int]]:
         """The weights that an ideal can have on the way of some state, as ascending disjoint ranges."""
-        before, after = self._moving
-        low = np.maximum(0, self.total - self.takes(self.left, after))
-        high = np.minimum(self.total, self.takes(self.digits, before))
+        low, high = self._ranges
         out: list[tuple[int, int]] = []
         for first, last in sorted(zip(low[low <= high].tolist(), high[low <= high].tolist(), strict=True)):
             if out and first <= out[-1][1] + 1:
@@ -125,48 +144,113 @@ class Capacity:
                 out.append((first, last))
         return out
 
-    def sieve(
-        self, cover: Chains, weight: Integers, cut_start: Integers, cut_edge: np.ndarray, cut_code: np.ndarray
-    ) -> Booleans:
-        """Which of K ideals still matter when transfers count; what boundaries add is kept for ``states``."""
-        kept = np.ones(len(weight), dtype=bool)
-        if self.paying is None or not len(weight):
-            return kept
+    def gate(self, cover: Chains) -> Gate | None:
+        """What ideals can be asked during the walk; None where transfers are not one class's alone."""
+        if self.paying is None or self.stages.least.sum() <= 0.0:
+            return None
         stages, a = self.stages, self.paying
-        read = stages.read_meter[self.timed][:, a : a + 1].sum(axis=0, keepdims=True)
-        make = stages.make_meter[self.timed][:, a : a + 1].sum(axis=0, keepdims=True)
-        own, rest = (side[0, 0] for side in cut_costs(cut_start, cut_edge, cut_code, read, make))
-        short = self._short(cover)
-        sides = [side[0, 0] for side in cut_costs(cut_start, cut_edge, cut_code, read * short, make * short)]
-        others: list[Booleans] = [np.any(np.delete(side, a, axis=1), axis=1) for side in (self.digits, self.left)]
-        for _ in range(_ROUNDS):
-            before, after = self.inner
-            some = np.zeros(len(weight), dtype=bool)
-            least = np.full((2, self._payers + 1), np.inf)
-            for s, digit in enumerate(self.digits[:, a].tolist()):
-                # Where another class takes part on a side, it may be the one that has the edges of the ideal.
-                inside = before[digit] + (0.0 if others[0][s] else own)
-                outside = after[digit] + (0.0 if others[1][s] else rest)
-                fits = kept & (weight <= self.takes(self.digits[s], inside))
-                fits &= self.total - weight <= self.takes(self.left[s], outside)
-                # The two sides apart: a device of another class may stand between them.
-                least[:, digit] = np.minimum(least[:, digit], [np.min(x, where=fits, initial=np.inf) for x in sides])
-                some |= fits
-            boundaries = least.sum(axis=0)
-            boundaries[[0, -1]] = 0.0
-            unchanged = bool(some.sum() == kept.sum())
-            kept = some
-            self.boundaries = np.maximum(self.boundaries, np.where(np.isfinite(boundaries), boundaries, 0.0))
-            del self.inner
-            if unchanged:
-                break
-        return kept
+        parts = _PARTS / float(stages.least.sum())
+        read, make = (np.floor(meter * parts).astype(np.int64) for meter in self._transfers)
+        short = self.short(cover, self.paying)
+        cost = np.array([[read, make], [make, read], [read * short, make * short], [make * short, read * short]])
+        apart = np.delete(np.arange(len(self.counts)), a)
+        sides = (self.digits, self.left)
+        without = [np.where(np.arange(len(self.counts)) == a, 0, side) for side in sides]
+        slack = [np.where(side[:, a] > 0, 2 * len(self.weight) + 2, 0) for side in sides]
+        time = [np.minimum(np.ceil(side[:, a] * self.time * parts * (1.0 + 1e-9)), 2.0**61) for side in sides]
+        before, after = self._moving
+        low, high = self._ranges
+        spent, taken = self.knapsacks[a]
+        straight = bool(np.allclose(spent * parts, taken, rtol=1e-12, atol=0.0))
+        nothing = np.zeros(0, dtype=np.int64)
+        return Gate(
+            touch_start=stages.touch_start, touched=stages.touched, role=stages.role, full=2 * stages.readers + 1,
+            cost=np.ascontiguousarray(cost.T), inside=np.zeros(len(stages.readers), dtype=np.int32),
+            paid=np.zeros(4, dtype=np.int64),
+            low=low, high=high, total=np.array([self.total]),
+            others=np.array([self.takes(n) + extra for n, extra in zip(without, slack, strict=True)]),
+            time=np.array([time[0] - np.floor(before * parts), time[1] - np.floor(after * parts)]).astype(np.int64),
+            counts=np.array([~np.any(side[:, apart], axis=1) for side in sides]),
+            spent=nothing if straight else np.floor(spent * parts).astype(np.int64),
+            taken=nothing if straight else np.ceil(taken).astype(np.int64),
+            digit=self.digits[:, a].copy(), least=np.full((2, self._payers + 1), 2**62),
+        )  # fmt: skip
 
-    def _short(self, cover: Chains) -> Booleans:
-        """The edges that only one boundary between paying devices can cut."""
-        stages, a = self.stages, self.paying
-        fewer = self.counts - np.eye(len(self.counts), dtype=np.int64)[a]
-        share = self.total - int(self.takes(fewer))
+    def learn(self, gate: Gate) -> bool:
+        """Keep what a gate has seen that boundaries add; whether that is worth another look."""
+        parts = _PARTS / float(self.stages.least.sum())
+        least = np.where(gate.least < 2**62, gate.least / parts, np.inf)
+        return self._add(least) > _WORTH * self.time
+
+    def _add(self, least: Floats) -> float:
+        """Keep the least cost on either side of each boundary; by how much all of them grew."""
+        known, found = self.boundaries, least.sum(axis=0)
+        found[[0, -1]] = 0.0
+        self.boundaries = np.maximum(known, np.where(np.isfinite(found), found, 0.0))
+        self.__dict__.pop("inner", None)
+        return float((self.boundaries - known).sum())
+
+    @property
+    def _transfers(self) -> tuple[Floats, Floats]:
+        """e: what the paying class spends where it reads an edge, and where it makes one."""
+        a, stages = self.paying, self.stages
+        return stages.read_meter[self.timed][:, a].sum(axis=0), stages.make_meter[self.timed][:, a].sum(axis=0)
+
+    def sieve(
+        self,
+        cover: Chains,
+        weight: Integers,
+        cut_start: Integers,
+        cut_edge: np.ndarray,
+        cut_code: np.ndarray,
+        *,
+        transfers: bool,
+    ) -> Booleans:
+        """K x s: where each of K ideals still matters; where ``transfers`` count, what boundaries add is kept."""
+        low, high = self._ranges
+        fits: Booleans = (weight[:, None] >= low) & (weight[:, None] <= high)
+        if not transfers or self.paying is None or not len(weight):
+            return fits
+        a = self.paying
+        read, make = (meter[None, None] for meter in self._transfers)
+        own, rest = (side[0, 0] for side in cut_costs(cut_start, cut_edge, cut_code, read, make))
+        short = self.short(cover, self.paying)
+        sides = [side[0, 0] for side in cut_costs(cut_start, cut_edge, cut_code, read * short, make * short)]
+        # Where another class takes part on a side, it may be the one that has the edges of the ideal.
+        alone = [np.delete(side, a, axis=1).sum(axis=1) == 0 for side in (self.digits, self.left)]
+        block = max(1, _BLOCK // len(weight))
+        for _ in range(_ROUNDS):
+            moving = self._moving
+            least = np.full((2, self._payers + 1), np.inf)
+            kept = np.count_nonzero(fits)
+            for first in range(0, len(self.digits), block):
+                s = slice(first, first + block)
+                here = np.flatnonzero(fits[:, s].any(axis=1))
+                inside = moving[0][s] + np.where(alone[0][s], own[here, None], 0.0)
+                outside = moving[1][s] + np.where(alone[1][s], rest[here, None], 0.0)
+                still = fits[here, s]
+                still &= weight[here, None] <= self.takes(self.digits[s], inside)
+                still &= self.total - weight[here, None] <= self.takes(self.left[s], outside)
+                fits[here, s] = still
+                # The two sides apart: a device of another class may stand between them.
+                for side, paid in enumerate(sides):
+                    found = np.where(still, paid[here, None], np.inf).min(axis=0, initial=np.inf)
+                    np.minimum.at(least[side], self.digits[s, a], found)
+            self._add(least)
+            if np.count_nonzero(fits) == kept:
+                break
+        return fits
+
+    @cached_property
+    def shares(self) -> Integers:
+        """c: the weight that a device of a class takes at least, as all others cannot take more."""
+        return self.total - self.takes(self.counts - np.eye(len(self.counts), dtype=np.int64))
+
+    def short(self, cover: Chains, c: int) -> Booleans:
+        """The edges that are cut only by ideals that are closer to one another than a device's share."""
+        if self.shares[c] <= 0:
+            return np.zeros(len(self.stages.readers), dtype=bool)
+        stages, share = self.stages, self.shares[c]
         sums = cover.prefix_sums(self.weight)
         rows = cover.row_start[cover.chain] + cover.position
         lightest = sums[cover.row_start[:-1] + cover.need[rows + 1]].sum(axis=1)

@@ -19,7 +19,7 @@ import numpy as np
 
 from placedsl.algorithms.capacity import Capacity
 from placedsl.algorithms.chains import Chains, chains
-from placedsl.algorithms.ideal_kernel import Costs, Lattice, cut_costs, cut_lists, extend, previous
+from placedsl.algorithms.ideal_kernel import Costs, Lattice, cut_costs, cut_lists, join, previous
 from placedsl.algorithms.ideals import ideals
 from placedsl.algorithms.orders import orders
 from placedsl.algorithms.stages import Stages
@@ -35,6 +35,12 @@ _LONG = 1_000
 #: With more ideals than this, the best load is closed in on first, until the two sides are this share apart.
 _FEW = 15_000
 _CLOSE = 2e-3
+#: Pairs between two looks at the clock.
+_PATIENCE = 10_000_000
+#: With more ideals than this, a lower load is tried first.
+_MANY = 50_000
+#: So many walks may be given up before the search is.
+_TRIES = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +115,11 @@ def sliced(stages: Stages, limits: Limits | None = None, at_most: float = np.inf
     value, device = at_most, None
     if not np.isfinite(stages.least).all() or stages.classes.states * (stages.units + 1) > MOST_ENTRIES:
         return Found(value, device, False)
+    capacity = Capacity(stages, np.inf)
     for order in orders(stages):
         line = Chains.of_order(order)
         for bound in _ladder(stages, value):
-            table = _Table(stages, line, line.prefixes(order), Capacity(stages, bound), wide=False)
+            table = _Table(stages, line, line.prefixes(order), capacity.within(bound), wide=False)
             found = table.search(bound * (1.0 - _SAME), limits, exact=True)
             if found.device is not None:
                 value, device = found.value, found.device
@@ -138,19 +145,20 @@ class _Search:
         self, stages: Stages, cover: Chains, limits: Limits, best: Found, at_least: float, at_most: float
     ) -> None:
         self.stages, self.cover, self.limits = stages, cover, limits
+        self.capacity = Capacity(stages, np.inf)
         self.value, self.device = min(best.value, at_most), best.device
         # No device can be quicker than its share of the work.
         share = float(stages.least.sum()) / stages.classes.total - stages.beyond
         self.bound = max(at_least, share if np.isfinite(share) else 0.0, 0.0)
         self.complete = self.least_devices = self.too_many = False
-        self.met = self.stored = 0
+        self.met = self.stored = self.given_up = 0
         self.pairs = (0, 0, 0)
         #: What boundaries add, by the largest load that it holds for.
         self.boundaries: dict[float, Floats] = {}
 
     def run(self, fewest: bool) -> None:
         """Is there anything better?  Then how good is the best?  And with how few devices?"""
-        table = self.table(self.value)
+        table = self.table(self.value, _MANY)
         if table is None or table.count > _FEW:
             table = self.narrowed()
         before = self.value
@@ -168,14 +176,17 @@ class _Search:
     def narrowed(self) -> _Table | None:
         """The ideals for the best load, after closing in on it from both sides with loads that leave fewer ideals."""
         ceiling = np.inf  # loads from which there are too many
+        stages = self.stages
+        edges = (stages.read_meter + stages.make_meter)[: stages.loads].max(axis=1).sum()
+        largest = float(stages.unit_meter[: stages.loads].max(axis=1).sum() + edges)  # no stage costs more
         while self.value - self.bound > _CLOSE * self.bound or self.value > ceiling:
             top = min(self.value, ceiling)
             middle = (self.bound + top) / 2.0 if np.isfinite(top) else 2.0 * self.bound
-            if not self.bound < middle < top or top - self.bound < _CLOSE * self.bound / 4.0:
+            if self.bound > largest or not self.bound < middle < top or top - self.bound < _CLOSE * self.bound / 4.0:
                 break
-            table = self.table(middle)
+            table = self.table(middle, _MANY)
             if table is None:
-                if self.limits.passed:
+                if self.limits.passed or self.given_up > _TRIES:
                     return None
                 ceiling = middle
             elif not self.tried(table, middle, exact=False):
@@ -184,22 +195,34 @@ class _Search:
                 self.bound = middle
         return self.table(self.value)
 
-    def table(self, bound: float) -> _Table | None:
+    def table(self, bound: float, most: int | None = None) -> _Table | None:
         """The ideals that matter below a load; None when there are too many, or no time."""
-        capacity = Capacity(self.stages, bound)
         limits = self.limits
-        walked = ideals(
-            self.cover,
-            capacity.weight,
-            capacity.windows(),
-            most=limits.most,
-            deadline=limits.deadline,
-            stop=limits.stop,
-        )
-        self.met, self.stored = walked.met, len(walked.positions)
-        self.too_many = walked.too_many
-        if not walked.complete:
-            return None
+        most = limits.most if most is None else min(most, limits.most)
+        known = [adds for load, adds in self.boundaries.items() if bound <= load < np.inf]
+        capacity = self.capacity.within(bound, np.max(known, axis=0) if known else None)
+        room, before = min(most, _MANY), np.inf
+        while True:
+            gate = capacity.gate(self.cover)
+            walked = ideals(
+                self.cover, capacity.weight, capacity.windows(), most=most if gate is None else room, gate=gate,
+                deadline=limits.deadline, stop=limits.stop,
+            )  # fmt: skip
+            self.met, self.stored, self.too_many = walked.met, len(walked.positions), walked.too_many
+            if walked.complete:
+                break
+            if gate is None:
+                return None
+            if walked.fit is None:
+                self.given_up += 1
+                return None
+            # Walked over again, as what boundaries add is known better now; stored when that helps no more.
+            if not capacity.learn(gate) or walked.fit > 0.9 * before:
+                if walked.fit > most:
+                    self.boundaries[bound] = capacity.boundaries
+                    return None
+                room = walked.fit
+            before = walked.fit
         table = _Table(self.stages, self.cover, walked.positions, capacity, wide=True)
         self.boundaries[bound] = capacity.boundaries
         return table
@@ -216,7 +239,7 @@ class _Search:
 
     def fewest(self, table: _Table, value: float, device: Integers) -> bool:
         """Replace the best by one that is as good and uses fewer devices, if there is one."""
-        if len(np.unique(device)) <= Capacity(self.stages, value).fewest_devices:
+        if len(np.unique(device)) <= self.capacity.within(value).fewest_devices:
             return True
         done = self.tried(table, value * (1.0 + 1e-12), exact=False)
         if self.device is None or len(np.unique(self.device)) >= len(np.unique(device)):
@@ -242,11 +265,11 @@ class _Table:
             positions, cover.start, cover.unit, stages.touch_start, stages.touched, stages.role, stages.readers
         )
         weight = _sums(cover, positions, capacity.weight)
-        kept = np.arange(len(weight))
-        if wide:
-            kept = np.flatnonzero(capacity.sieve(cover, weight, start, edge, code))
+        fits = capacity.sieve(cover, weight, start, edge, code, transfers=wide)
+        kept = np.flatnonzero(fits.any(axis=1))
         self.states = capacity.states
         chosen = kept[np.lexsort((positions[kept].sum(axis=1, dtype=np.int64), weight[kept]))]
+        self.fits = fits[chosen]
         if len(chosen) < len(weight) or not (chosen[1:] > chosen[:-1]).all():
             lengths = np.diff(start)[chosen]
             moved = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(lengths)))
@@ -258,7 +281,13 @@ class _Table:
         own, rest = cut_costs(start, edge, code, stages.read_meter, stages.make_meter)
         units, blocked = _sums(cover, positions, stages.unit_meter), _sums(cover, positions, (~stages.supported) * 1)
         memory = _sums(cover, positions, stages.memory)
-        self.lattice = Lattice(weight, words, top, units, blocked, memory, start, edge, code, own, rest)
+        # Edges that a stage cannot cut on both sides are paid in full on each.
+        short = np.stack([capacity.short(cover, c) for c in range(len(self.states.share))])
+        ahead, behind = cut_costs(start, edge, code, stages.read_meter[:1] * short, stages.make_meter[:1] * short)
+        self.lattice = Lattice(
+            weight, words, top, units, blocked, memory, start, edge, code, own, rest, units[0] + ahead[0],
+            units[0] - behind[0],
+        )  # fmt: skip
         costs = stages.read_meter + stages.make_meter
         meter, kind = np.nonzero((costs > 0.0).any(axis=2))
         even = (stages.read_meter == stages.make_meter).all(axis=2)
@@ -275,22 +304,17 @@ class _Table:
     def search(self, limit: float, limits: Limits, *, exact: bool) -> Found:
         """The best chain within a load, or any (with the fewest devices) where not ``exact``."""
         count = self.count
-        if not count or self.positions[0].any():
+        if not count or self.positions[0].any() or self.lattice.weight[-1] < self.states.whole:
             return Found(np.inf, None, True)  # not even nothing can be gone on from
-        value = np.full((count, len(self.states.takes)), np.inf)
+        value = np.where(self.fits, np.inf, np.nan)
         value[0, 0] = -np.inf if exact else 0.0
         within = np.array([limit])
-        seen = np.zeros(4, dtype=np.int64)
-        done, batch, complete = 0, 16, True
-        while done < count and complete:
-            end, began = min(count, done + batch), time.monotonic()
-            extend(done, end, exact, self.lattice, self.costs, self.states, value, within, seen)
-            took = time.monotonic() - began
-            batch = batch * 2 if took < 0.05 else max(1, batch // 2) if took > 0.3 else batch
-            done = end
-            complete = done == count or not limits.passed
-        pairs = (int(seen[1]), int(seen[2]), int(seen[3]))
-        final = value[count - 1]
+        seen, cursor = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64)
+        complete = False
+        while not (complete or limits.passed):
+            complete = join(exact, self.lattice, self.costs, self.states, value, within, cursor, seen, _PATIENCE)
+        pairs = (int(seen[0]), int(seen[1]), int(seen[2]))
+        final = np.where(np.isnan(value[count - 1]), np.inf, value[count - 1])
         if not np.isfinite(final.min()):
             return Found(np.inf, None, complete, pairs=pairs)
         good = np.flatnonzero(final <= final.min() * (1.0 + 1e-12))

@@ -25,6 +25,7 @@ class Lattice(NamedTuple):
     ``cut_start``, ``cut_edge``, ``cut_code``   the edges that ideal i cuts, and how much of each is inside:
                     1 for what makes it + 2 for each reader
     ``from_none``   m x c x K what the ideal itself pays for edges;  ``to_all``  the same for what is left without it
+    ``key``, ``near``   c x K: the first load of a stage J \\ I is at least ``key[J] - near[I]``
     """
 
     weight: Integers
@@ -38,6 +39,8 @@ class Lattice(NamedTuple):
     cut_code: np.ndarray
     from_none: Floats
     to_all: Floats
+    key: Floats
+    near: Floats
 
 
 class Costs(NamedTuple):
@@ -62,7 +65,8 @@ class States(NamedTuple):
 
     ``digits``  s x c;  ``stride``  c: one more device of class c is ``state + stride[c]``;  ``total``  c
     ``takes``   s: the weight that the devices that are left can take;  ``room``  s: their memory
-    ``widest``  the weight that one device can take at most
+    ``widest``  the weight that one device can take at most;  ``share``  c: the weight that it takes at least
+    ``turn``    the states by the number of devices used;  ``whole``  the weight of everything
     """
 
     digits: Integers
@@ -71,6 +75,9 @@ class States(NamedTuple):
     takes: Integers
     room: Floats
     widest: int
+    share: Integers
+    turn: Integers
+    whole: int
 
 
 @njit(cache=True)
@@ -155,25 +162,26 @@ def _contained(small, large, words, top):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _edges_paid(  # type: ignore[no-untyped-def]
-    small, large, mark, cut_start, cut_edge, cut_code, from_none, to_all, meter, kind, read_meter, make_meter, paid
-):
-    """What the stage pays for edges on the pairs of meter and class where there is something to pay: ``paid[m, c]``."""
-    pairs = len(meter)
-    for k in range(pairs):
+def _edges_paid(small, large, mark, lattice, costs, paid):  # type: ignore[no-untyped-def]
+    """What the stage pays for edges on the pairs of meter and class where there is something to pay: ``paid[m, c]``.
+
+    ``mark``: how much the large ideal has inside of each edge that it cuts, 0 for the others.
+    """
+    meter, kind = costs.paid_meter, costs.paid_class
+    for k in range(len(meter)):
         q, c = meter[k], kind[k]
-        paid[q, c] = from_none[q, c, large] + to_all[q, c, small]
-    for j in range(cut_start[large], cut_start[large + 1]):
-        e = cut_edge[j]
-        before = mark[e]
-        if before == 0:
+        paid[q, c] = lattice.from_none[q, c, large] + lattice.to_all[q, c, small]
+    for j in range(lattice.cut_start[small], lattice.cut_start[small + 1]):
+        e = lattice.cut_edge[j]
+        after = mark[e]
+        if after == 0:
             continue
-        after = cut_code[j]
+        before = lattice.cut_code[j]
         made = (after & 1) != 0 and (before & 1) == 0
         some = after != before
-        for k in range(pairs):
+        for k in range(len(meter)):
             q, c = meter[k], kind[k]
-            read, make = read_meter[q, c, e], make_meter[q, c, e]
+            read, make = costs.read_meter[q, c, e], costs.make_meter[q, c, e]
             change = -(make if after & 1 else read) - (read if before & 1 else make)
             if some:
                 change += make if made else read
@@ -181,146 +189,161 @@ def _edges_paid(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _load(small, large, c, unit_sum, limit, loads, paid, bound):  # type: ignore[no-untyped-def]
+def _marked(ideal, mark, lattice, on):  # type: ignore[no-untyped-def]
+    """Put down what the ideal has of each edge that it cuts, or wipe it out."""
+    for j in range(lattice.cut_start[ideal], lattice.cut_start[ideal + 1]):
+        mark[lattice.cut_edge[j]] = lattice.cut_code[j] if on else 0
+
+
+@njit(cache=True)
+def _load(small, large, c, lattice, costs, paid, bound):  # type: ignore[no-untyped-def]
     """The largest load of the stage on a device of class c; inf where it is not allowed or above ``bound``."""
     largest = 0.0
-    for q in range(limit.shape[0]):
-        reading = unit_sum[q, c, large] - unit_sum[q, c, small] + paid[q, c]
-        if reading > limit[q, c] or (q < loads and reading > bound):
+    for q in range(costs.limit.shape[0]):
+        reading = lattice.unit_sum[q, c, large] - lattice.unit_sum[q, c, small] + paid[q, c]
+        if reading > costs.limit[q, c] or (q < costs.loads and reading > bound):
             return np.inf
-        if q < loads:
+        if q < costs.loads:
             largest = max(largest, reading)
     return largest
 
 
 @njit(cache=True)
-def _at_least(small, large, c, unit_sum, from_none, even, limit, loads, bound):  # type: ignore[no-untyped-def]
+def _at_least(small, large, c, lattice, costs, bound):  # type: ignore[no-untyped-def]
     """A load that the stage exceeds, from its units and the cuts by themselves; inf where it is not allowed."""
     largest = 0.0
-    for q in range(limit.shape[0]):
-        reading = unit_sum[q, c, large] - unit_sum[q, c, small]
-        if even[q, c]:
-            reading += abs(from_none[q, c, large] - from_none[q, c, small])
+    for q in range(costs.limit.shape[0]):
+        reading = lattice.unit_sum[q, c, large] - lattice.unit_sum[q, c, small]
+        if costs.even[q, c]:
+            reading += abs(lattice.from_none[q, c, large] - lattice.from_none[q, c, small])
         reading *= 1.0 - 1e-9
-        if reading > limit[q, c] or (q < loads and reading > bound):
+        if reading > costs.limit[q, c] or (q < costs.loads and reading > bound):
             return np.inf
-        if q < loads:
+        if q < costs.loads:
             largest = max(largest, reading)
     return largest
 
 
 @njit(cache=True)
-def extend(first, last, exact, lattice, costs, states, value, limit, seen):  # type: ignore[no-untyped-def]
-    """Extend ideals ``first`` to ``last - 1`` by every stage that one device can take.
+def join(exact, lattice, costs, states, value, limit, cursor, seen, patience):  # type: ignore[no-untyped-def]
+    """State after state, for every ideal a stage that ends there: the best, or where not ``exact`` any.
 
-    ``value[i, s]``: the least largest load of a chain from nothing to ideal i by the devices of state s; where not
-    ``exact``, 0 for whatever stays within the limit.  ``limit[0]``: the largest load of interest; falls where exact.
-    ``seen``: ideals that were extended, pairs looked at, pairs of subsets, pairs evaluated.
+    ``value[i, s]``: the least largest load of a chain from nothing to ideal i by the devices of state s, nan where that
+    is of no interest; where not ``exact``, 0 for whatever stays within the limit.  The stages that end at an ideal are
+    looked at by rising bounds of their loads, so that the first ones do and the rest can be left.
+    ``limit[0]``: the largest load of interest; falls where exact.  ``cursor``: turn, class and ideal to go on from,
+    after so many pairs as ``patience`` says; True when done.  ``seen``: pairs looked at, of subsets, evaluated.
     """
-    weight, words, top, unit_sum, blocked, memory, cut_start, cut_edge, cut_code, from_none, to_all = lattice
-    meter, kind, even, read_meter, make_meter, limits, loads = costs
-    digits, stride, count, takes, room, widest = states
+    weight, words, top, key, near = lattice.weight, lattice.words, lattice.top, lattice.key, lattice.near
+    digits, stride, turn, memory = states.digits, states.stride, states.turn, lattice.memory
     everything = len(weight) - 1
-    total, whole = weight[everything], memory[everything]
-    classes = len(stride)
-    paid = np.zeros((limits.shape[0], classes))
-    mark = np.zeros(read_meter.shape[2], dtype=np.int32)
-    # A way on from an ideal: the state it has, the class of the next device, and the state with that device.
-    most = len(takes) * classes
-    way_value, way_class, way_into = np.zeros(most), np.zeros(most, dtype=np.int64), np.zeros(most, dtype=np.int64)
-    way_weight = np.zeros(most, dtype=np.int64)
-    words_here = np.zeros(words.shape[0], dtype=np.uint64)
-    for base in range(first, last):
-        if base == everything:
+    whole = memory[everything]
+    classes, lanes = len(stride), words.shape[0]
+    paid = np.zeros((costs.limit.shape[0], classes))
+    mark = np.zeros(costs.read_meter.shape[2], dtype=np.int32)
+    bases = np.empty(len(weight), dtype=np.int64)
+    left = patience
+    while cursor[0] < len(turn):
+        s = turn[cursor[0]]
+        c = cursor[1]
+        if c == classes:
+            if not exact and value[everything, s] == 0.0:
+                return True
+            cursor[0] += 1
+            cursor[1] = 0
             continue
-        ways = 0
-        lightest = np.int64(2**62)
-        for s in range(len(takes)):
-            here = value[base, s]
-            if here == np.inf or here > limit[0]:
-                continue
-            if total - weight[base] > takes[s] or whole - memory[base] > room[s]:
-                continue
-            useful = True
-            for c in range(classes):
-                if digits[s, c] and value[base, s - stride[c]] <= here:
-                    useful = False  # as good with a device less
-                    break
-            if not useful:
-                continue
-            for c in range(classes):
-                if digits[s, c] < count[c]:
-                    way_value[ways], way_class[ways], way_into[ways] = here, c, s + stride[c]
-                    way_weight[ways] = total - takes[s + stride[c]]
-                    lightest = min(lightest, way_weight[ways])
-                    ways += 1
-        if ways == 0:
-            continue
-        seen[0] += 1
-        begin, end = base + 1, everything + 1
-        while begin < end:
-            middle = (begin + end) >> 1
-            if weight[middle] < lightest:
-                begin = middle + 1
-            else:
-                end = middle
-        for j in range(cut_start[base], cut_start[base + 1]):
-            mark[cut_edge[j]] = cut_code[j]
-        for w in range(len(words_here)):
-            words_here[w] = words[w, base]
-        reach = weight[base] + widest
-        for goal in range(begin, everything + 1):
-            if weight[goal] > reach:
-                break
-            seen[1] += 1
-            better = False
-            for i in range(ways):
-                if way_value[i] < value[goal, way_into[i]] and weight[goal] >= way_weight[i]:
-                    better = True
-                    break
-            if not better:
-                continue
-            inside = True
-            for w in range(len(words_here)):
-                if ((words[w, goal] | top) - words_here[w]) & top != top:
-                    inside = False
-                    break
-            if not inside:
-                continue
-            seen[2] += 1
-            ready = False
-            for c in range(classes):
-                if blocked[c, goal] != blocked[c, base]:
+        count = 0
+        if digits[s, c] > 0:
+            p = s - stride[c]
+            for i in range(everything):
+                if not value[i, p] <= limit[0] or value[i, p] == np.inf or whole - memory[i] > states.room[p]:
                     continue
-                least = _at_least(base, goal, c, unit_sum, from_none, even, limits, loads, limit[0])
-                if least == np.inf:
-                    continue
-                better = False
-                for i in range(ways):
-                    if way_class[i] != c or weight[goal] < way_weight[i]:
-                        continue
-                    if (max(way_value[i], least) if exact else 0.0) < value[goal, way_into[i]]:
-                        better = True
+                useful = True
+                for d in range(classes):
+                    if digits[p, d] and value[i, p - stride[d]] <= value[i, p]:
+                        useful = False  # as good with a device less
                         break
-                if not better:
+                if useful:
+                    bases[count] = i
+                    count += 1
+        if count == 0:
+            cursor[1] += 1
+            cursor[2] = 0
+            continue
+        chosen = bases[:count]
+        chosen = chosen[np.argsort(-near[c][chosen])]
+        here = near[c][chosen]
+        before = value[:, s - stride[c]][chosen]
+        packed = np.empty((count, lanes), dtype=np.uint64)
+        for w in range(lanes):
+            packed[:, w] = words[w][chosen]
+        lightest = weight[chosen].min() + states.share[c]
+        hint = 0
+        for goal in range(cursor[2], everything + 1):
+            best = value[goal, s]
+            if np.isnan(best) or weight[goal] < lightest or whole - memory[goal] > states.room[s]:
+                continue
+            for d in range(classes):
+                if digits[s, d] and value[goal, s - stride[d]] < best:
+                    best = value[goal, s - stride[d]]
+            if not exact and best == 0.0:
+                continue
+            if left <= 0:
+                cursor[2] = goal
+                return False
+            highest = min(best, limit[0]) * (1.0 + 1e-9)
+            ready = False
+            for turned in range(-1, count):
+                # First the one that was best for the goal before.
+                k = hint if turned < 0 else turned
+                if key[c, goal] - here[k] > highest:
+                    if turned < 0:
+                        continue
+                    break
+                left -= 1
+                seen[0] += 1
+                if before[k] >= best:
                     continue
+                base = chosen[k]
+                stage = weight[goal] - weight[base]
+                if stage < states.share[c] or stage > states.widest:
+                    continue
+                inside = True
+                for w in range(lanes):
+                    if ((words[w, goal] | top) - packed[k, w]) & top != top:
+                        inside = False
+                        break
+                if not inside or base >= goal:
+                    continue
+                seen[1] += 1
+                if lattice.blocked[c, goal] != lattice.blocked[c, base]:
+                    continue
+                least = _at_least(base, goal, c, lattice, costs, limit[0])
+                if not (max(before[k], least) if exact else least) < best:
+                    continue
+                left -= 8
+                seen[2] += 1
                 if not ready:
-                    seen[3] += 1
                     ready = True
-                    _edges_paid(base, goal, mark, cut_start, cut_edge, cut_code, from_none, to_all, meter, kind,
-                                read_meter, make_meter, paid)  # fmt: skip
-                load = _load(base, goal, c, unit_sum, limits, loads, paid, limit[0])
-                if load == np.inf:
+                    _marked(goal, mark, lattice, True)
+                _edges_paid(base, goal, mark, lattice, costs, paid)
+                load = _load(base, goal, c, lattice, costs, paid, limit[0])
+                reached = max(before[k], load) if exact else 0.0
+                if load == np.inf or not reached < best:
                     continue
-                for i in range(ways):
-                    if way_class[i] == c and weight[goal] >= way_weight[i]:
-                        reached = max(way_value[i], load) if exact else 0.0
-                        if reached < value[goal, way_into[i]]:
-                            value[goal, way_into[i]] = reached
-                            if goal == everything and exact and reached < limit[0]:
-                                limit[0] = reached
-        for j in range(cut_start[base], cut_start[base + 1]):
-            mark[cut_edge[j]] = 0
+                best = reached
+                hint = k
+                value[goal, s] = reached
+                if not exact:
+                    break
+                if goal == everything:
+                    limit[0] = min(limit[0], reached)
+                highest = min(best, limit[0]) * (1.0 + 1e-9)
+            if ready:
+                _marked(goal, mark, lattice, False)
+        cursor[1] += 1
+        cursor[2] = 0
+    return True
 
 
 @njit(cache=True)
@@ -329,26 +352,22 @@ def previous(goal, state, exact, lattice, costs, states, value, limit):  # type:
 
     (-1, -1) where there is none.
     """
-    weight, words, top, unit_sum, blocked, _, cut_start, cut_edge, cut_code, from_none, to_all = lattice
-    meter, kind, _, read_meter, make_meter, limits, loads = costs
-    digits, stride, _, _, _, widest = states
+    weight, digits, stride = lattice.weight, states.digits, states.stride
     bound = value[goal, state] if exact else limit
-    paid = np.zeros((limits.shape[0], len(stride)))
-    mark = np.zeros(read_meter.shape[2], dtype=np.int32)
+    paid = np.zeros((costs.limit.shape[0], len(stride)))
+    mark = np.zeros(costs.read_meter.shape[2], dtype=np.int32)
+    _marked(goal, mark, lattice, True)
     for base in range(goal - 1, -1, -1):
-        if weight[goal] - weight[base] > widest:
+        if weight[goal] - weight[base] > states.widest:
             break
         for c in range(len(stride)):
-            if digits[state, c] == 0 or value[base, state - stride[c]] > value[goal, state]:
+            if digits[state, c] == 0 or not value[base, state - stride[c]] <= value[goal, state]:
                 continue
-            if blocked[c, goal] != blocked[c, base] or not _contained(base, goal, words, top):
+            if lattice.blocked[c, goal] != lattice.blocked[c, base]:
                 continue
-            for j in range(cut_start[base], cut_start[base + 1]):
-                mark[cut_edge[j]] = cut_code[j]
-            _edges_paid(base, goal, mark, cut_start, cut_edge, cut_code, from_none, to_all, meter, kind, read_meter,
-                        make_meter, paid)  # fmt: skip
-            for j in range(cut_start[base], cut_start[base + 1]):
-                mark[cut_edge[j]] = 0
-            if _load(base, goal, c, unit_sum, limits, loads, paid, bound) < np.inf:
+            if not _contained(base, goal, lattice.words, lattice.top):
+                continue
+            _edges_paid(base, goal, mark, lattice, costs, paid)
+            if _load(base, goal, c, lattice, costs, paid, bound) < np.inf:
                 return base, c
     return -1, -1

@@ -16,11 +16,12 @@ import numpy as np
 
 from placedsl.algorithms import contiguous
 from placedsl.algorithms.baseline import beyond_throughput
+from placedsl.algorithms.holding import held_together
 from placedsl.algorithms.interface import Budget, NothingFoundError, Progress
 from placedsl.graph.contraction import Quotient
 from placedsl.graph.graph import Integers
 from placedsl.graph.order import renumbered, topological
-from placedsl.problem import Problem, Rule
+from placedsl.problem import Problem
 
 #: The name of the rule that holds branchings together; no attribute of a graph is called so.
 _BRANCHING = "branching of the graph"
@@ -33,6 +34,9 @@ def fits(problem: Problem) -> Sequence[str]:
 
 def solve(problem: Problem, budget: Budget, progress: Progress) -> tuple[Sequence[int] | None, float]:
     """The best cut of the path; no bound, for the graph may have better splits."""
+    problem = replace(
+        problem, replication=None, variables={n: v for n, v in problem.variables.items() if n != "copies"}
+    )
     deadline = None if budget.time_limit is None else time.monotonic() + budget.time_limit
     found = contiguous.solve(as_path(problem), deadline=deadline, stop=lambda: progress(None, -np.inf))
     if found.placement is None and found.complete:
@@ -46,8 +50,7 @@ def as_path(problem: Problem) -> Problem:
     """The same problem with branchings held together, and the rest in one order."""
     quotient, _ = contiguous.pipeline_of(problem)
     labels = branchings(quotient)[quotient.unit_of_node]
-    rule = Rule(_BRANCHING, "colocated", _BRANCHING, problem.objectives[0].body, problem.objectives[0].span)
-    held = replace(problem, groups={**problem.groups, _BRANCHING: labels}, rules=(*problem.rules, rule))
+    held = held_together(problem, labels, _BRANCHING)
     path, _ = contiguous.pipeline_of(held)
     order = topological(path.units, path.before, path.after)
     assert order is not None  # cycles are contracted

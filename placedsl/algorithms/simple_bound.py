@@ -8,21 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from placedsl.graph.order import components
+from placedsl.graph.order import together
 from placedsl.problem import Problem
 
 
 def simple_bound(problem: Problem) -> float:
     """A value that time_per_sample cannot undercut (inf: some node runs nowhere; transfers are left out)."""
     graph = problem.graph
-    none = np.zeros(0, dtype=np.int64)
-    source, target = [none], [none]
-    for labels in problem.colocation_groups():
-        order = np.argsort(labels, kind="stable")
-        same = labels[order][1:] == labels[order][:-1]
-        source += [order[:-1][same], order[1:][same]]
-        target += [order[1:][same], order[:-1][same]]
-    unit = components(graph.nodes, np.concatenate(source), np.concatenate(target))
+    unit = together(graph.nodes, problem.colocation_groups())
     work = np.zeros((int(unit.max(initial=-1)) + 1, problem.time.shape[1]))
     np.add.at(work, unit, problem.time)
     least = work.min(axis=1)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placedsl.graph.graph import Booleans, Floats, Integers
-from placedsl.graph.order import components, renumbered
+from placedsl.graph.order import components, renumbered, together, topological
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,14 +47,12 @@ def joined(nodes: int, groups: Sequence[Integers], before: Integers, after: Inte
     """A unit number a node: nodes of one group, in any of the partitions, and nodes on a cycle are one."""
     if not groups and (before < after).all():
         return np.arange(nodes)  # no cycle: what most small graphs are, without a library for it
-    source, target = [before], [after]
-    for labels in groups:
-        order = np.argsort(labels, kind="stable")
-        same = labels[order][1:] == labels[order][:-1]
-        a, b = order[:-1][same], order[1:][same]
-        source += [a, b]
-        target += [b, a]
-    return components(nodes, np.concatenate(source), np.concatenate(target))
+    unit = together(nodes, groups)
+    first, second = unit[before], unit[after]
+    apart = first != second
+    if topological(int(unit.max(initial=-1)) + 1, first[apart], second[apart]) is not None:
+        return unit
+    return renumbered(components(nodes, first[apart], second[apart])[unit])
 
 
 def backward_orientation(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from placedsl.graph.graph import Integers
@@ -11,15 +13,15 @@ def topological(nodes: int, source: Integers, target: Integers) -> Integers | No
     """A topological order (node positions), or None when there is a cycle.  Ties by position."""
     if (source < target).all():
         return np.arange(nodes)  # the order that they have, as in most files; nothing need be imported
-    import networkx as nx
-
-    graph = nx.DiGraph()
-    graph.add_nodes_from(range(nodes))
-    graph.add_edges_from(zip(source.tolist(), target.tolist(), strict=True))
-    try:
-        return np.array(list(nx.topological_sort(graph)), dtype=np.int64)
-    except nx.NetworkXUnfeasible:
-        return None
+    start, later = _successors(nodes, source, target)
+    waiting = np.bincount(target, minlength=nodes).tolist()
+    ready = [u for u in range(nodes) if waiting[u] == 0]
+    for u in ready:  # grows on the way
+        for v in later[start[u] : start[u + 1]]:
+            waiting[v] -= 1
+            if waiting[v] == 0:
+                ready.append(v)
+    return np.array(ready, dtype=np.int64) if len(ready) == nodes else None
 
 
 def cycle(nodes: int, source: Integers, target: Integers) -> list[int]:
@@ -33,15 +35,54 @@ def cycle(nodes: int, source: Integers, target: Integers) -> list[int]:
 
 
 def components(nodes: int, source: Integers, target: Integers) -> Integers:
-    """The strongly connected component of each node, numbered by first member."""
-    if not len(source):
-        return np.arange(nodes)
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
+    """The strongly connected component of each node, numbered by first member.   Tarjan 1972."""
+    start, later = _successors(nodes, source, target)
+    label, met, low = [-1] * nodes, [-1] * nodes, [0] * nodes
+    at = start[:-1]
+    waiting: list[int] = []
+    count = 0
+    for root in range(nodes):
+        path = [root] if met[root] < 0 else []
+        while path:
+            u = path[-1]
+            if met[u] < 0:
+                met[u] = low[u] = count
+                count += 1
+                waiting.append(u)
+            if at[u] < start[u + 1]:
+                v = later[at[u]]
+                at[u] += 1
+                if met[v] < 0:
+                    path.append(v)
+                elif label[v] < 0:
+                    low[u] = min(low[u], met[v])
+                continue
+            path.pop()
+            if path:
+                low[path[-1]] = min(low[path[-1]], low[u])
+            if low[u] == met[u]:
+                while label[u] < 0:
+                    label[waiting.pop()] = u
+    return renumbered(np.array(label, dtype=np.int64))
 
-    matrix = coo_array((np.ones(len(source), dtype=np.int8), (source, target)), shape=(nodes, nodes)).tocsr()
-    _, labels = connected_components(matrix, directed=True, connection="strong")
-    return renumbered(labels)
+
+def _successors(nodes: int, source: Integers, target: Integers) -> tuple[list[int], list[int]]:
+    """Where the successors of each node begin, and the successors."""
+    order = np.argsort(source, kind="stable")
+    return np.searchsorted(source[order], np.arange(nodes + 1)).tolist(), target[order].tolist()
+
+
+def together(nodes: int, partitions: Sequence[Integers]) -> Integers:
+    """Nodes that have a label in common in any of the partitions are one; numbered by first member."""
+    part, numbered = np.arange(nodes), [np.unique(labels, return_inverse=True)[1] for labels in partitions]
+    while True:
+        known = part
+        for labels in numbered:
+            first = np.full(int(labels.max(initial=-1)) + 1, nodes, dtype=np.int64)
+            np.minimum.at(first, labels, part)
+            part = first[labels]
+        if len(partitions) < 2 or (part == known).all():
+            return renumbered(part)
 
 
 def renumbered(labels: np.ndarray) -> Integers:

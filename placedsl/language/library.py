@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 
 from placedsl import plugins
 from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
@@ -15,7 +16,7 @@ from placedsl.language.extending import extended
 from placedsl.language.imports import first_at
 from placedsl.language.parallelism import replicas
 from placedsl.language.parameters import bare_names
-from placedsl.language.parsing import parse, parse_file
+from placedsl.language.parsing import parse, parse_file, read_source
 from placedsl.language.settings import SCHEDULES
 from placedsl.language.variables import variable
 from placedsl.language.vocabulary import Family, Value, Vocabulary, with_clusters
@@ -23,16 +24,22 @@ from placedsl.problem import Replication, Variable
 from placedsl.resources import model_files
 
 
-@lru_cache(maxsize=1)
 def modules() -> tuple[syntax.Module, ...]:
     """The parsed files of ``models/``."""
-    return tuple(parse_file(path) for path in model_files())
+    return tuple(_module(path) for path in model_files())
 
 
-def constraint_definitions() -> dict[str, syntax.ConstraintDefinition]:
-    """Built-in constraints by name."""
+@lru_cache(maxsize=64)
+def _module(path: Path) -> syntax.Module:
+    return parse_file(path)
+
+
+@lru_cache(maxsize=1)
+def constraint_definitions() -> Mapping[str, syntax.ConstraintDefinition]:
+    """Built-in constraints by name.  Files that have none, which are most of the text, are not parsed for them."""
+    own = [path for path in model_files() if "\nconstraint " in "\n" + read_source(path).text]
     return {
-        s.name.text: s for module in modules() for s in module.statements if isinstance(s, syntax.ConstraintDefinition)
+        s.name.text: s for path in own for s in _module(path).statements if isinstance(s, syntax.ConstraintDefinition)
     }
 
 

@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 
-from placedsl.algorithms import local_search
+from placedsl.algorithms import local_search, pipeline_search
 from placedsl.algorithms.split import Units, units_of
 from placedsl.graph.graph import Integers
 from placedsl.portfolio.portfolio import Link, Member
@@ -28,6 +28,18 @@ def search_splits(link: Link, units: Units, start: Integers | None, seed: int) -
             link.say(units.placement(search.best), -np.inf)
 
 
+def search_pipelines(link: Link, problem: Problem, start: Integers | None, seed: int) -> None:
+    """Search for contiguous pipelines, and say each better one; its value as a bound once it is proven the best."""
+    from placedsl.algorithms.pipeline_search import begin, run
+
+    search = begin(problem, start, seed)
+    for better in run(search):
+        if better and search.best is not None:
+            link.say(search.best.placement, -np.inf)
+    if search.proven and search.best is not None:
+        link.say(search.best.placement, search.best.value)
+
+
 def prove_bounds(link: Link, problem: Problem) -> None:
     """Say ever better lower bounds, until the best placement is proven or there is no more to be had."""
     from placedsl.algorithms.bounds import proven_bounds
@@ -46,6 +58,8 @@ def members_for(problem: Problem, start: Integers | None, workers: int, seed: in
     from placedsl.algorithms.bounds.relaxation import fits  # brings compiled kernels: not for every run
 
     members = []
+    if pipeline_search.fits(problem):
+        members.append(Member("the search for pipelines", search_pipelines, (problem, start, seed)))
     if local_search.fits(problem):
         units = units_of(problem)
         device = None if start is None else units.device_of(start)

@@ -9,7 +9,10 @@ import math
 import numpy as np
 import pytest
 
+from placedsl.algorithms.capacity import Capacity
+from placedsl.algorithms.chains import chains
 from placedsl.algorithms.ideal_dp import Found, Limits, best_pipeline, sliced
+from placedsl.algorithms.ideals import ideals
 from placedsl.algorithms.stages import DeviceClasses, Stages, after_computation
 from placedsl.graph.contraction import Quotient, contract
 
@@ -124,6 +127,74 @@ def test_random_problems(seed: int) -> None:
             assert start.value >= value * (1 - 1e-9)
             if start.device is not None:
                 check(stages, quotient, classes, start)
+
+
+@pytest.mark.parametrize("seed", range(40, 50))
+def test_nothing_hangs_on_room_and_patience(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hardly any ideals fit at once, so that loads are closed in on, and the join pauses after every pair."""
+    for name, number in (("_FEW", 1), ("_MANY", 2), ("_PATIENCE", 1), ("_CLOSE", 1e-6)):
+        monkeypatch.setattr(f"placedsl.algorithms.ideal_dp.{name}", number)
+    for case in range(50):
+        quotient, classes = problem(1000 * seed + case)
+        value, devices = by_recursion(quotient, classes)
+        found = best_pipeline(after_computation(quotient, classes))
+        assert found.complete
+        assert found.value == pytest.approx(value)
+        if math.isfinite(value):
+            check(after_computation(quotient, classes), quotient, classes, found)
+            assert found.device is not None
+            assert len(set(found.device.tolist())) == devices
+
+
+@pytest.mark.parametrize("seed", range(50, 60))
+def test_the_gate_keeps_what_can_be_paid(seed: int) -> None:
+    """What the walk stores are the ideals that are paid for on both sides, and what it learns are their least cuts."""
+    for case in range(30):
+        quotient, classes = problem(1000 * seed + case)
+        stages = after_computation(quotient, classes)
+        best = best_pipeline(stages).value
+        cover = chains(stages.units, stages.before, stages.after)
+        if cover is None or math.isinf(best):
+            continue
+        capacity = Capacity(stages, best)
+        gate = capacity.gate(cover)
+        if gate is None:
+            continue
+        a = capacity.paying
+        assert a is not None
+        short = capacity.short(cover, a)
+        everything = ideals(cover, capacity.weight, most=1000)
+        expected, least = set(), np.full((2, classes.counts[a] + 1), np.inf)
+        for row in everything.positions:
+            inside = np.concatenate([cover.unit[b : b + n] for b, n in zip(cover.start, row.tolist(), strict=False)])
+            own = edges(stages, inside.astype(np.int64), a)
+            rest = edges(stages, np.setdiff1d(np.arange(stages.units), inside), a)
+            weight = int(capacity.weight[inside.astype(np.int64)].sum())
+            for used, left in zip(capacity.digits, capacity.left, strict=True):
+                alone = [used.sum() == used[a], left.sum() == left[a]]
+                takes = capacity.takes(used, own.sum() * alone[0]), capacity.takes(left, rest.sum() * alone[1])
+                if weight <= takes[0] and capacity.total - weight <= takes[1]:
+                    expected.add(tuple(row.tolist()))
+                    least[:, used[a]] = np.minimum(least[:, used[a]], [own[short].sum(), rest[short].sum()])
+        found = ideals(cover, capacity.weight, capacity.windows(), most=1000, gate=gate)
+        assert found.complete
+        assert {tuple(row) for row in found.positions.tolist()} == expected
+        assert found.fit == len(expected) == len(found.positions)
+        parts = capacity.total / stages.least.sum()
+        known = gate.least < 2**62
+        assert (known == np.isfinite(least)).all()
+        assert np.allclose(gate.least[known] / parts, least[known])
+        few = ideals(cover, capacity.weight, capacity.windows(), most=1, gate=capacity.gate(cover))
+        assert (few.fit, few.complete) == (found.fit, len(expected) <= 1)
+
+
+def edges(stages: Stages, own: np.ndarray, kind: int) -> np.ndarray:
+    """What a set of units pays for each edge."""
+    chosen = np.isin(np.arange(stages.units), own)
+    touching = np.repeat(chosen, np.diff(stages.touch_start))
+    code = np.bincount(stages.touched[touching], stages.role[touching], len(stages.readers)).astype(np.int64)
+    cut = (code > 0) & (code <= 2 * stages.readers)
+    return np.where(cut, np.where(code & 1, stages.make_meter[0, kind], stages.read_meter[0, kind]), 0.0)
 
 
 def test_a_proven_bound_ends_the_search_where_ideals_are_too_many() -> None:

@@ -10,6 +10,7 @@ import pytest
 from brute_force import _ordered, allowed, beside, loads, placements, shared_out
 
 import placedsl
+from placedsl.algorithms import contiguous
 from placedsl.cost.evaluate import evaluate
 from placedsl.diagnostics import InputError
 from placedsl.planner import solve
@@ -206,3 +207,24 @@ def test_random_problems(first: int, solver: str) -> None:
             continue
         assert found.termination == "optimal", seed
         assert found.value == pytest.approx(expected, rel=1e-6), seed
+
+
+@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(4)) for n in range(0, 400, 20)])
+def test_random_pipelines_by_dynamic_programming(first: int) -> None:
+    compared = 0
+    for seed in range(first, first + 20):
+        problem = placedsl.loads(random_clusters(seed)).problem
+        if contiguous.structure(problem) or contiguous.left_out(problem):
+            continue
+        compared += 1
+        expected, found = least(problem), contiguous.solve(problem)
+        assert found.complete, seed
+        if expected == math.inf:
+            assert found.placement is None, seed
+            continue
+        assert found.placement is not None, seed
+        evaluation = evaluate(problem, found.placement.tolist(), found.values)
+        assert evaluation.violations == (), seed
+        assert found.value == pytest.approx(expected, rel=1e-9), seed
+        assert evaluation.objectives[0] == pytest.approx(expected, rel=1e-9), seed
+    assert compared >= 2

@@ -129,8 +129,11 @@ def names(text: str, workers: int = 2) -> list[str]:
 
 def test_searches_run_where_they_know_all_rules_and_bounds_where_they_hold() -> None:
     assert names(FREE) == ["search 1", "the partition bound"]
-    for further in ("    few: forall d in gpu: count(v in nodes: v on d) <= 3\n", "    convex\n", "    contiguous\n"):
+    assert names(FREE + "    contiguous\n") == ["the search for pipelines", "the partition bound"]
+    few = "    few: forall d in gpu: count(v in nodes: v on d) <= 3\n"
+    for further in (few, "    convex\n", few + "    contiguous\n"):
         assert names(FREE + further) == ["the partition bound"]
+    assert names("schedule duplex\n" + FREE + "    contiguous\n") == ["the search for pipelines"]
     assert names(FREE.replace("minimize time_per_sample", "minimize devices_used")) == []
     assert names("schedule duplex\n" + FREE) == []
 

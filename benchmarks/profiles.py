@@ -1,0 +1,194 @@
+"""PipeDream's profiles on 4, 8 and 16 devices, and graphs like NASNet's that dynamic programming does not get through.
+
+    python benchmarks/profiles.py profiles                       # every profile, two links, 120 s a run on two cores
+    python benchmarks/profiles.py profiles --only gnmt --devices 16 --links "25 Gbit/s"
+    python benchmarks/profiles.py cells --cells 30 80            # generated wide graphs, inference and training
+    python benchmarks/profiles.py search --seconds 30            # the search by parts alone, where the optimum is known
+
+The model is a plain one.  A profile is a training step of one minibatch: a layer and its backward part share a device
+(``colocated by layer``), the devices are alike, there are no replicas and no limit on memory, and every tensor crosses
+one link of the bandwidth that is named, once out of a device and once into another, while the device waits
+(schedule ``pipedream``).  Values are milliseconds a minibatch.  "pipedream" is PipeDream's optimiser (``--method
+pipedream``), "other" the best of the other baselines; one with an asterisk is not contiguous, and may be below the
+optimum of pipelines.  Prints Markdown, a row as soon as it is known.  Workloads: $PLACEDSL_WORKLOADS, else
+../shared/workloads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import cells
+
+import placedsl
+from placedsl.algorithms import contiguous
+from placedsl.algorithms.pipeline_search import begin, run
+from placedsl.algorithms.scotch import program as scotch
+from placedsl.answer import Answer
+
+WORKLOADS = Path(os.environ.get("PLACEDSL_WORKLOADS", Path(__file__).resolve().parents[2] / "shared" / "workloads"))
+#: Ethernet between servers as in PipeDream's clusters, and a PCIe slot within one.
+LINKS = ("10 Gbit/s", "12 GB/s")
+DEVICES = (4, 8, 16)
+#: The baselines beside PipeDream's, and whether their pieces are contiguous.
+OTHERS = {"single": True, "greedy": True, "local-search": False, "scotch": False}
+
+
+def spec_of(graph: Path, devices: int, link: str, *, chained: bool = True) -> placedsl.Spec:
+    """A graph on so many devices alike."""
+    rule = "    contiguous\n" if chained else ""
+    return placedsl.loads(
+        f"graph from {json.dumps(str(graph))}\n"
+        f"device gpu[{devices}]: accelerator\n"
+        f"interconnect {{ bandwidth = {link} }}\n"
+        f"minimize time_per_sample\nsubject to\n{rule}    colocated by layer\n"
+    )
+
+
+def solved(spec: placedsl.Spec, method: str, seconds: float) -> Answer:
+    """One run on two cores."""
+    return spec.solve(method=method, time_limit=seconds, workers=2, seed=0)
+
+
+def baselines(graph: Path, devices: int, link: str, seconds: float) -> tuple[str, str]:
+    """PipeDream's value, and the best of the others with its name."""
+    pipedream = solved(spec_of(graph, devices, link), "pipedream", seconds)
+    values = []
+    for name, chained in OTHERS.items():
+        if name == "scotch" and scotch() is None:
+            continue
+        answer = solved(spec_of(graph, devices, link, chained=chained), name, seconds)
+        if answer.placement is not None:
+            values.append((answer.value, name if chained else f"{name}*"))
+    value, name = min(values)
+    return milliseconds(pipedream), f"{value * 1e3:.2f} {name}"
+
+
+def milliseconds(answer: Answer) -> str:
+    """The value, if there is one."""
+    return "none" if answer.placement is None else f"{answer.value * 1e3:.2f}"
+
+
+def row(name: str, graph: Path, devices: int, link: str, seconds: float) -> None:
+    """Solve one problem and its baselines."""
+    spec = spec_of(graph, devices, link)
+    answer = solved(spec, "auto", seconds)
+    assert answer.evaluation is not None
+    assert not answer.evaluation.violations
+    used = sum(1 for nodes in answer.evaluation.nodes if nodes)
+    pipedream, other = baselines(graph, devices, link, seconds)
+    print(
+        f"| {name} | {spec.problem.graph.nodes} | {link} | {devices} | {used} | {answer.value * 1e3:.2f} "
+        f"| {answer.bound * 1e3:.2f} | {answer.gap:.2%} | {answer.seconds['total']:.2f} | {answer.termination} "
+        f"| {how(answer)} | {pipedream} | {other} |",
+        flush=True,
+    )
+
+
+def how(answer: Answer) -> str:
+    """Which path the answer came on."""
+    return answer.method if answer.method != "program" else f"search beside {answer.solver}"
+
+
+HEAD = (
+    "| graph | nodes | link | devices | used | value | bound | gap | s | ended | method | pipedream | other |\n"
+    "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- | --- | ---: | ---: |"
+)
+
+
+def profiles(only: list[str], devices: list[int], links: list[str], seconds: float) -> int:
+    """Every profile."""
+    folder = WORKLOADS / "pipedream"
+    files = sorted(f for f in folder.glob("*.txt") if "LICENSE" not in f.name and (not only or f.stem in only))
+    if not files:
+        print(f"no profiles: '{folder}' is not there, or has none of that name", file=sys.stderr)
+        return 1
+    print(HEAD)
+    for file in files:
+        for link in links:
+            for count in devices:
+                row(file.stem, file, count, link, seconds)
+    return 0
+
+
+def wide(sizes: list[int], devices: list[int], links: list[str], seconds: float) -> int:
+    """Generated graphs, with the seconds in which dynamic programming finds that they are not for it."""
+    print("| graph | units | dynamic programming says | after s |\n| --- | ---: | --- | ---: |")
+    graphs: list[tuple[str, Path]] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for size in sizes:
+            for training in (False, True):
+                file = Path(scratch) / f"{size}{training}.json"
+                file.write_text(json.dumps(cells.graph(size, training=training)), encoding="utf-8")
+                name = f"{size} cells, {'training' if training else 'inference'}"
+                graphs.append((name, file))
+                problem = spec_of(file, devices[0], links[0]).problem
+                begun = time.monotonic()
+                found = contiguous.solve(problem)
+                took = time.monotonic() - begun
+                units = contiguous.fits(problem).units
+                print(f"| {name} | {units} | {found.message or 'none: solved'} | {took:.2f} |", flush=True)
+        print(f"\n{HEAD}")
+        for name, file in graphs:
+            for link in links:
+                for count in devices:
+                    row(name, file, count, link, seconds)
+    return 0
+
+
+def search(sizes: list[str], seconds: float, seeds: range) -> int:
+    """The search by parts beside dynamic programming on the whole: blocks of parallel branches, six devices."""
+    print("| branches x length x blocks | best cut | dynamic programming | proven | s | seed | search | after s |")
+    print("| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: |")
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as scratch:
+            file = Path(scratch) / "blocks.json"
+            file.write_text(json.dumps(cells.blocks(*map(int, size.split("x")))), encoding="utf-8")
+            text = f'graph from "{file}"\ndevice gpu[6]: accelerator\nminimize time_per_sample\n'
+            text += "subject to\n    contiguous\n"
+            problem = placedsl.loads(text).problem
+        cut, begun = contiguous.sliced(problem).value, time.monotonic()
+        whole = contiguous.solve(problem, deadline=begun + 120.0)
+        took = time.monotonic() - begun
+        for seed in seeds:
+            found, begun, last = begin(problem, None, seed), time.monotonic(), 0.0
+            for better in run(found):
+                last = time.monotonic() - begun if better else last
+                if time.monotonic() - begun > seconds:
+                    break
+            print(
+                f"| {size} | {cut:.3f} | {whole.value:.3f} | {'yes' if whole.complete else 'no'} | {took:.1f} "
+                f"| {seed} | {found.value:.3f} | {last:.1f} |",
+                flush=True,
+            )
+    return 0
+
+
+def main() -> int:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["profiles", "cells", "search"])
+    parser.add_argument("--only", nargs="*", default=[], metavar="PROFILE")
+    parser.add_argument("--devices", nargs="*", type=int)
+    parser.add_argument("--links", nargs="*")
+    parser.add_argument("--cells", nargs="*", type=int, default=[30, 80])
+    parser.add_argument("--blocks", nargs="*", default=["6x5x8", "7x5x8", "8x5x8", "9x5x8"])
+    parser.add_argument("--seconds", type=float, default=120.0, help="limit of each run")
+    arguments = parser.parse_args()
+    if arguments.what == "search":
+        return search(arguments.blocks, arguments.seconds, range(2))
+    if arguments.what == "profiles":
+        return profiles(
+            arguments.only, arguments.devices or list(DEVICES), arguments.links or list(LINKS), arguments.seconds
+        )
+    return wide(arguments.cells, arguments.devices or [8], arguments.links or list(LINKS[1:]), arguments.seconds)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
