@@ -7,6 +7,7 @@ search is over ideals and how many clusters of each kind have been used.  Stages
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -21,7 +22,7 @@ from placedsl.algorithms.pair_costs import between, pairs_of, sums
 from placedsl.algorithms.replicated import Replication, best_replicated, copying_of, needed_after, traced
 from placedsl.algorithms.replicated_kernel import NEVER
 from placedsl.algorithms.stages import DeviceClasses, Stages
-from placedsl.algorithms.threshold import Asked, Found, Pipeline, Tables, descend, slices
+from placedsl.algorithms.threshold import Asked, Found, Pipeline, Tables, descend, improved, slices
 from placedsl.graph.contraction import Quotient
 from placedsl.graph.graph import Booleans, Floats, Integers
 
@@ -29,7 +30,9 @@ from placedsl.graph.graph import Booleans, Floats, Integers
 MOST_IDEALS = 20_000
 MOST_NUMBERS = 24_000_000
 #: Stages looked at between two looks at the clock.
-_PATIENCE = 10_000_000
+_PATIENCE = 1_000_000
+#: Seconds for slices of orders, which only help the search proper.
+_SLICING = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,14 +134,30 @@ def best_hierarchical(
     def table_of(cover: Chains, positions: np.ndarray) -> _Table | None:
         return _Table(stages, clusters, near, kinds, cover, positions) if positions.size else None
 
-    start = None if limits.passed else slices(stages, table_of, limits, flat.bound)
+    cover = None if limits.passed else chains(stages.units, stages.before, stages.after)
+    start = None if cover is None else _dealt(flat, table_of, cover, limits)
+    soon = time.monotonic() + _SLICING
+    sooner = replace(limits, deadline=soon if limits.deadline is None else min(soon, limits.deadline))
+    start = slices(stages, table_of, sooner, flat.bound, start)
     if start is not None and progress is not None:
         progress(start)
-    cover = None if limits.passed else chains(stages.units, stages.before, stages.after)
     if cover is None:
         return Found(np.inf, None, False, flat.bound, too_many=not limits.passed).better(start)
     tables = Tables(stages, cover, table_of, min(limits.most, MOST_IDEALS), limits)
     return descend(tables, start, flat.bound, fewest=fewest)
+
+
+def _dealt(
+    flat: Found, table_of: Callable[[Chains, np.ndarray], _Table | None], cover: Chains, limits: Limits
+) -> Pipeline | None:
+    """The stages of the best pipeline without clusters, dealt out to the clusters, where they can be."""
+    if flat.device is None:
+        return None
+    rows = [np.zeros(cover.count, dtype=np.int64)]
+    for leader in flat.groups:
+        rows.append(rows[-1] + np.bincount(cover.chain[flat.device == leader], minlength=cover.count))
+    table = table_of(cover, np.array(rows).astype(cover.dtype))
+    return None if table is None else improved(table, limits, flat.bound, None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,8 +22,12 @@ from placedsl.graph.graph import Integers
 
 #: Placements that differ by less than this share are equally good.
 _SAME = 1e-9
-#: Once the two sides are this share apart, it is also asked at once whether the best is the best.
-_CLOSE = 1e-3
+#: Too many ideals from some load on: it is closed in on until the two sides are this share apart.
+_CLOSE = 2.5e-4
+#: With fewer ideals than this, or from this share between the two sides on, every other question is whether there is
+#: anything below the best.
+_FEW = 20_000
+_NEARLY = 1e-2
 #: Slices of an order are improved on until the two sides are this share apart.
 _SLICED = 5e-3
 #: A table serves for loads down to this share below the one that it was made for.
@@ -142,11 +146,10 @@ def descend(tables: Tables, start: Pipeline | None, bound: float, *, fewest: boo
     while best.value > best.bound * (1.0 + _SAME):
         top = min(best.value, crowded)
         gap = top - best.bound
-        if crowded <= best.value and gap <= _CLOSE * best.bound / 4.0:
+        if crowded <= best.value and gap <= _CLOSE * best.bound:
             return replace(best, too_many=True)
-        last = np.isfinite(best.value) and best.value < crowded and (
-            best.bound <= 0.0 or (not last and gap <= _CLOSE * best.value)
-        )  # fmt: skip
+        ready = gap <= _NEARLY * top or 0 < best.stored <= _FEW
+        last = np.isfinite(best.value) and best.value < crowded and (best.bound <= 0.0 or (ready and not last))
         if last:
             load = best.value * (1.0 - _SAME)
         elif np.isfinite(top):
@@ -179,30 +182,37 @@ def _fewest(tables: Tables, best: Found) -> Found:
     return replace(best, fewest=asked.complete)
 
 
-def slices(stages: Stages, table_of: TableOf, limits: Limits, low: float) -> Pipeline | None:
+def slices(
+    stages: Stages, table_of: TableOf, limits: Limits, low: float, best: Pipeline | None = None
+) -> Pipeline | None:
     """The best pipeline, nearly, whose stages are slices of a few topological orders; it proves nothing.
 
-    ``low``: a load that none is below.
+    ``low``: a load that none is below;  ``best``: what is known already.
     """
-    best: Pipeline | None = None
     for order in orders(stages):
         line = Chains.of_order(order)
-        table = table_of(line, line.prefixes(order))
-        if table is None or limits.passed:
+        table = None if limits.passed else table_of(line, line.prefixes(order))
+        if table is None:
             return best
-        high, under = np.inf if best is None else best.value * (1.0 - _SLICED), low
-        load = high
-        while under < load and not limits.passed:
-            plan = table.within(load, limits, fewest=False).plan
-            if plan is not None:
-                best, high = plan, plan.value
-            elif load == high:
-                break  # nothing better on this order
-            else:
-                under = load
-            if high - under <= _SLICED * high:
-                break
-            load = (under + high) / 2.0 if under <= 0.0 or high < 4.0 * under else float(np.sqrt(under * high))
+        best = improved(table, limits, low, best)
+    return best
+
+
+def improved(table: Table, limits: Limits, low: float, best: Pipeline | None) -> Pipeline | None:
+    """The best pipeline over the ideals of a table, nearly, if it is clearly better than one that is known."""
+    high, under = np.inf if best is None else best.value * (1.0 - _SLICED), low
+    load = high
+    while under < load and not limits.passed:
+        plan = table.within(load, limits, fewest=False).plan
+        if plan is not None:
+            best, high = plan, plan.value
+        elif load == high:
+            break
+        else:
+            under = load
+        if high - under <= _SLICED * high:
+            break
+        load = (under + high) / 2.0 if under <= 0.0 or high < 4.0 * under else float(np.sqrt(under * high))
     return best
 
 

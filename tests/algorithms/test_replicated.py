@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from pipelines import Small, alone, by_recursion, check, small
 
+import placedsl
+from placedsl.algorithms.contiguous import pipeline_of
 from placedsl.algorithms.ideal_dp import Limits, best_pipeline
-from placedsl.algorithms.replicated import Replication, best_replicated, sliced_replicated
+from placedsl.algorithms.replicated import Replication, best_replicated, no_replication, sliced_replicated
 from placedsl.algorithms.stages import DeviceClasses, after_computation
 from placedsl.graph.contraction import contract
 
@@ -50,6 +53,25 @@ def test_groups_of_one_are_the_ordinary_pipeline(seed: int) -> None:
     if plain.device is not None:
         assert found.fewest
         assert found.devices == len(set(plain.device.tolist()))
+
+
+@pytest.mark.workloads
+@pytest.mark.parametrize("name", ["bert24_training", "resnet50_inference", "inceptionv3_inference"])
+def test_published_graphs(name: str, workloads: Path) -> None:
+    """Alone, as the ordinary search has it; shared for nothing, close to the work divided by all accelerators."""
+    path = workloads / "dnn-partitioning" / "throughput-inputs" / "LayerGraphs" / f"{name}.json"
+    spec = placedsl.loads(
+        f'graph from "{path}"\ndevice acc[6]: accelerator\nminimize time_per_sample\nsubject to\n'
+        "    contiguous\n    colocated by colorClass\n"
+    )
+    quotient, classes = pipeline_of(spec.problem)
+    stages = after_computation(quotient, classes)
+    found, plain = best_replicated(stages, no_replication(stages)), best_pipeline(stages)
+    assert (found.complete, found.fewest) == (True, True)
+    assert found.value == pytest.approx(plain.value)
+    shared = best_replicated(stages, Replication((tuple(range(1, 7)),), np.zeros((1, stages.units)), True))
+    assert shared.complete
+    assert stages.least.sum() / 6 * (1 - 1e-9) <= shared.value < plain.value
 
 
 def row(units: int, devices: int) -> tuple[np.ndarray, DeviceClasses]:
