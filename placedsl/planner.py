@@ -25,7 +25,8 @@ from placedsl.incumbent import SAME, Incumbent, Progress
 from placedsl.lowering.lower import lower
 from placedsl.plugged import Ended, run_fitting, run_named
 from placedsl.portfolio.members import members_for, searchers
-from placedsl.portfolio.portfolio import Portfolio
+from placedsl.portfolio.portfolio import Member, Portfolio
+from placedsl.portfolio.program_member import solve_program
 from placedsl.problem import Problem
 from placedsl.program.build import Grounded, build
 from placedsl.program.contradiction import refuse_contradictions
@@ -185,6 +186,9 @@ class _Run:
             raise PlacedslError(f"internal error: the evaluator refuses what dynamic programming found: {violated}")
         if found.message:
             self.notes.append(f"dynamic programming was not used: {found.message}")
+        elif self._impossible:
+            self.best.claimed[0] = -np.inf
+            return "infeasible", f"{self.prover} proved that no placement satisfies the constraints"
         elif not found.complete:
             return self._near(self._gap()) or (
                 "time_limit",
@@ -203,14 +207,28 @@ class _Run:
         if self.request.method == "dp" or time.monotonic() - self.began < _SOON:
             return False
         self._accompany()
-        return self._near(self._gap()) is not None
+        return self._impossible or self._near(self._gap()) is not None
 
     def _accompany(self) -> None:
         """Hear what searches beside, and start it the first time."""
         if self.beside is None:
             self.beside = self._members(0, 0.0)
+            if self.best.evaluation is None and self.isolated and not self.problem.variables:
+                self.beside.add(self._program_member())
         self.beside.tell(self.best.value)
         self._listen(self.beside)
+
+    def _program_member(self) -> Member:
+        """The program beside dynamic programming, where that has no placement to begin with."""
+        name = solvers_for(self.problem, self.request.solver)[0]
+        budget = Budget(self.left, 0.5 * SAME, 1, self.request.seed or 0)
+        formulation = choose(self.problem, self.formulations())
+        return Member(f"the program in {name}", solve_program, (self.problem, formulation, name, budget))
+
+    @property
+    def _impossible(self) -> bool:
+        """Whether something has proven that there is no placement."""
+        return self.best.evaluation is None and self.best.bounds[0] == np.inf
 
     def _gap(self) -> float:
         """The gap, where that is all there is to settle: inf without a placement, or with further objectives."""
