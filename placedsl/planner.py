@@ -24,7 +24,7 @@ from placedsl.graph.graph import Floats, Integers
 from placedsl.incumbent import SAME, Incumbent, Progress
 from placedsl.lowering.lower import lower
 from placedsl.plugged import Ended, run_fitting, run_named
-from placedsl.portfolio.members import members_for, searchers
+from placedsl.portfolio.members import members_for, search_splits, searchers
 from placedsl.portfolio.portfolio import Member, Portfolio
 from placedsl.portfolio.program_member import solve_program
 from placedsl.problem import Problem
@@ -354,7 +354,9 @@ class _Run:
             with beside:
                 if beside.members or beside.running:
                     cores = self.request.workers or os.cpu_count() or 1
-                    budget = replace(budget, workers=max(1, cores - searchers(cores)))
+                    # Where a search knows all that is asked for, what is left to the solver are the small problems.
+                    patient = any(member.work is search_splits for member in beside.members)
+                    budget = replace(budget, workers=max(1, cores - searchers(cores)), patient=patient)
                 outcome = run_isolated(name, program, budget, heard)
             self._listen(beside)
             return outcome
