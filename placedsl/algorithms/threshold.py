@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from placedsl.algorithms import ideal_dp
 from placedsl.algorithms.capacity import Capacity
 from placedsl.algorithms.chains import Chains
 from placedsl.algorithms.ideal_dp import Limits
@@ -52,24 +53,10 @@ class Pipeline:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """The best pipeline found: its largest load and the device of each unit (inf and None where there is none).
+class Found(ideal_dp.Found):
+    """The best pipeline found; ``groups``: all devices that share the stage of each device that ``device`` names, itself
+    first."""
 
-    ``groups``: all devices that share the stage of each device that ``device`` names, itself first.
-    ``complete``: the value is proven the least, or that no pipeline is allowed.  ``bound``: no load is below it.
-    ``fewest``: no pipeline that good has fewer devices.  ``too_many``: more ideals matter than may be stored.
-    ``met``, ``stored``: ideals that were met and stored; ``pairs``: stages looked at, of which subsets, evaluated.
-    """
-
-    value: float
-    device: Integers | None
-    complete: bool
-    bound: float = 0.0
-    fewest: bool = False
-    too_many: bool = False
-    met: int = 0
-    stored: int = 0
-    pairs: tuple[int, int, int] = (0, 0, 0)
     groups: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     @property

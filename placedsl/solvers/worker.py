@@ -20,7 +20,6 @@ from placedsl.solvers.interface import Solver
 from placedsl.solvers.messages import STOP, Task, receive, send
 from placedsl.solvers.registry import get
 
-
 #: How far a patient solver stands back.
 _PATIENT = 10
 
