@@ -54,8 +54,10 @@ class Pipeline:
 
 @dataclass(frozen=True, eq=False)
 class Found(ideal_dp.Found):
-    """The best pipeline found; ``groups``: all devices that share the stage of each device that ``device`` names, itself
-    first."""
+    """The best pipeline found.
+
+    ``groups``: all devices that share the stage of each device that ``device`` names, itself first.
+    """
 
     groups: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
