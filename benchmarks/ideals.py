@@ -2,6 +2,7 @@
 
     python benchmarks/ideals.py published     every published workload: solve, whole process, peak memory
     python benchmarks/ideals.py growth        generated graphs, up to hundreds of millions of ideals
+    python benchmarks/ideals.py growth docs/pictures/growth.svg    the same, and a plot of it
 
 Each measurement has a process of its own.  "solve" is the search from arrays to arrays, the best of five in one process
 with compiled kernels; "process" is ``placedsl solve`` from start to end, the second of two runs, so that compiled
@@ -145,19 +146,41 @@ def one_of_growth(name: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def growth() -> None:
-    """The table of generated graphs."""
+def growth(picture: str) -> None:
+    """The table of generated graphs, and a plot where a file is named."""
+    points = []
     print("| branches x length x blocks | units | ideals | met | stored | pairs | value | bound | proven | s | MiB |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- | ---: | ---: |")
     for shape in BRANCHES:
         name = "x".join(map(str, shape))
         one = _apart("one_of_growth", name)
+        points.append((one["ideals"], one["seconds"]))
         print(
             f"| {name.replace('x', ' x ')} | {one['units']} | {one['ideals']:,} | {one['met']:,} | {one['stored']:,} "
             f"| {one['pairs']:,} | {one['value']:.3f} | {one['bound']:.3f} | {'yes' if one['complete'] else 'no'} "
             f"| {one['seconds']:.3f} | {one['mib']:.0f} |",
             flush=True,
         )
+    if picture:
+        plot(points, picture)
+
+
+def plot(points: list[tuple[int, float]], picture: str) -> None:
+    """Seconds against ideals, both logarithmic, beside what ten nanoseconds for each of all ideals would be."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    ideals, seconds = np.array(points).T
+    with mpl.rc_context({"svg.hashsalt": "placedsl"}):
+        figure = Figure(figsize=(6, 3.6), layout="constrained")
+        axes = figure.subplots()
+        axes.loglog(ideals, seconds, "o-", label="solved, with proof")
+        axes.loglog(ideals, ideals * 1e-8, ":", color="grey", label="10 ns an ideal")
+        axes.set_xlabel("ideals of the graph")
+        axes.set_ylabel("seconds")
+        axes.grid(visible=True, which="major", linewidth=0.3)
+        axes.legend(frameon=False)
+        figure.savefig(picture, metadata={"Date": None} if picture.endswith(".svg") else None)
 
 
 def _apart(task: str, name: str) -> Any:
@@ -177,8 +200,10 @@ def main() -> None:
     parser.add_argument("what", choices=["published", "growth", "one_published", "whole_process", "one_of_growth"])
     parser.add_argument("name", nargs="?", default="")
     given = parser.parse_args()
-    if given.what in ("published", "growth"):
-        globals()[given.what]()
+    if given.what == "published":
+        published()
+    elif given.what == "growth":
+        growth(given.name)
     else:
         print(json.dumps(globals()[given.what](given.name)))
 

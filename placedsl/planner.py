@@ -24,8 +24,9 @@ from placedsl.graph.graph import Floats, Integers
 from placedsl.incumbent import SAME, Incumbent, Progress
 from placedsl.lowering.lower import lower
 from placedsl.plugged import Ended, run_fitting, run_named
-from placedsl.portfolio.members import members_for, searchers
-from placedsl.portfolio.portfolio import Portfolio
+from placedsl.portfolio.members import members_for, search_splits, searchers
+from placedsl.portfolio.portfolio import Member, Portfolio
+from placedsl.portfolio.program_member import solve_program
 from placedsl.problem import Problem
 from placedsl.program.build import Grounded, build
 from placedsl.program.contradiction import refuse_contradictions
@@ -158,7 +159,7 @@ class _Run:
             self.problem, deadline=None if limit is None else self.began + limit, stop=self._closed,
             progress=lambda placement, _, bound: self._heard(placement, bound),
         )  # fmt: skip
-        accepted = found.placement is not None and self.best.offer(found.placement)
+        accepted = found.placement is not None and self.best.offer(found.placement, found.values)
         self.best.bound(found.bound if found.bound < np.inf else -np.inf)
         self.relaxed = found.placement
         beyond, goal = contiguous.left_out(self.problem), self.problem.objectives[0]
@@ -166,7 +167,7 @@ class _Run:
             beyond.append(f"then {self.problem.objectives[1].name}")
         if found.complete and found.placement is None:
             return "infeasible", "no contiguous split satisfies the memory limits and what the devices support"
-        # With clusters a placement may cost more than the program, which does not look at them, says.
+        # With clusters within clusters a placement may cost more than the program, which sees none, says.
         reached = accepted and self.best.value <= found.value + SAME * abs(found.value)
         if found.complete and reached and not any(b.startswith("then ") for b in beyond):
             for k, value in enumerate(self.best.evaluation.objectives if self.best.evaluation else ()):
@@ -185,6 +186,9 @@ class _Run:
             raise PlacedslError(f"internal error: the evaluator refuses what dynamic programming found: {violated}")
         if found.message:
             self.notes.append(f"dynamic programming was not used: {found.message}")
+        elif self._impossible:
+            self.best.claimed[0] = -np.inf
+            return "infeasible", f"{self.prover} proved that no placement satisfies the constraints"
         elif not found.complete:
             return self._near(self._gap()) or (
                 "time_limit",
@@ -203,14 +207,28 @@ class _Run:
         if self.request.method == "dp" or time.monotonic() - self.began < _SOON:
             return False
         self._accompany()
-        return self._near(self._gap()) is not None
+        return self._impossible or self._near(self._gap()) is not None
 
     def _accompany(self) -> None:
         """Hear what searches beside, and start it the first time."""
         if self.beside is None:
             self.beside = self._members(0, 0.0)
+            if self.best.evaluation is None and self.isolated and not self.problem.variables:
+                self.beside.add(self._program_member())
         self.beside.tell(self.best.value)
         self._listen(self.beside)
+
+    def _program_member(self) -> Member:
+        """The program beside dynamic programming, where that has no placement to begin with."""
+        name = solvers_for(self.problem, self.request.solver)[0]
+        budget = Budget(self.left, 0.5 * SAME, 1, self.request.seed or 0)
+        formulation = choose(self.problem, self.formulations())
+        return Member(f"the program in {name}", solve_program, (self.problem, formulation, name, budget))
+
+    @property
+    def _impossible(self) -> bool:
+        """Whether something has proven that there is no placement."""
+        return self.best.evaluation is None and self.best.bounds[0] == np.inf
 
     def _gap(self) -> float:
         """The gap, where that is all there is to settle: inf without a placement, or with further objectives."""
@@ -236,7 +254,7 @@ class _Run:
         found = contiguous.solve(self.problem, deadline=time.monotonic() + seconds, most=100_000)
         if found.placement is None:
             return
-        accepted = self.best.offer(found.placement)
+        accepted = self.best.offer(found.placement, found.values)
         if accepted and local_search.fits(self.problem):
             local_search.improve(
                 self.problem, found.placement, seed=self.request.seed or 0, deadline=time.monotonic() + seconds,
@@ -336,7 +354,9 @@ class _Run:
             with beside:
                 if beside.members or beside.running:
                     cores = self.request.workers or os.cpu_count() or 1
-                    budget = replace(budget, workers=max(1, cores - searchers(cores)))
+                    # Where a search knows all that is asked for, what is left to the solver are the small problems.
+                    patient = any(member.work is search_splits for member in beside.members)
+                    budget = replace(budget, workers=max(1, cores - searchers(cores)), patient=patient)
                 outcome = run_isolated(name, program, budget, heard)
             self._listen(beside)
             return outcome

@@ -6,14 +6,15 @@ the problem without them: the value is then a bound, and its placement the answe
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from placedsl.algorithms import ideal_dp
 from placedsl.algorithms.chains import chains
 from placedsl.algorithms.gpipe import best_sum
+from placedsl.algorithms.grouped import best_grouped, classes_of, grouped
 from placedsl.algorithms.ideals import count
 from placedsl.algorithms.simple_bound import simple_bound
 from placedsl.algorithms.stages import (
@@ -24,6 +25,7 @@ from placedsl.algorithms.stages import (
     both_ways,
     device_classes,
 )
+from placedsl.algorithms.threshold import Pipeline
 from placedsl.expressions import Provided
 from placedsl.graph.contraction import Quotient, contract
 from placedsl.graph.graph import Integers
@@ -32,6 +34,8 @@ from placedsl.problem import Problem
 #: More ideals than this are not counted.
 MOST_COUNTED = 1_000_000_000
 
+
+_TOO_MANY = "more than {:,} ideals, the sets that the search is over, matter here"
 
 #: What a stage costs under each schedule.
 _STAGES: dict[str, Callable[[Quotient, DeviceClasses], Stages]] = {
@@ -66,7 +70,8 @@ class Fit:
 @dataclass(frozen=True, eq=False)
 class Found:
     """What a run gave: device of each node (None: nothing fits), its value, a proven bound of the problem that was
-    solved, whether the search was complete, and whether no placement that good has fewer devices."""
+    solved, whether the search was complete, and whether no placement that good has fewer devices.  ``copies``: how many
+    devices share what is on each device, where several may."""
 
     placement: Integers | None
     value: float
@@ -74,6 +79,12 @@ class Found:
     complete: bool
     fewest: bool = False
     message: str = ""
+    copies: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def values(self) -> dict[str, dict[tuple[int, ...], float]]:
+        """The spec's variables: how many devices share what is on each, where several may."""
+        return {"copies": {(d,): float(number) for d, number in self.copies.items()}} if self.copies else {}
 
 
 def structure(problem: Problem) -> list[str]:
@@ -84,8 +95,8 @@ def structure(problem: Problem) -> list[str]:
         against.append(f"it minimises time_per_sample, not {problem.objectives[0].name}")
     if problem.schedule not in (*_STAGES, "gpipe"):
         against.append(f"it does not know schedule {problem.schedule}")
-    if problem.replication is not None:
-        against.append("it does not know parallelism")
+    if problem.replication is not None and problem.machine.levels > 1:
+        against.append("it does not know parallelism on clusters within clusters")
     if problem.own_formulations:
         against.append("it does not look at formulations, and the spec has its own")
     if problem.rule("contiguous") is None:
@@ -97,9 +108,9 @@ def left_out(problem: Problem) -> list[str]:
     """The rules and further objectives that the dynamic program does not look at."""
     known = ("memory", "contiguous", "convex", "colocated")
     out = [r.name for r in problem.rules if r.built_in not in known]
-    out += [f"variable {name}" for name in problem.variables]
-    if problem.machine.clusters:
-        out.append("clusters")
+    out += [f"variable {name}" for name in problem.variables if name != "copies" or problem.replication is None]
+    if problem.machine.levels > 1:
+        out.append("clusters within clusters")
     for further in problem.objectives[1:2]:
         if not (isinstance(further.body, Provided) and further.body.name == "devices_used"):
             out.append(f"then {further.name}")
@@ -126,7 +137,9 @@ def pipeline_of(problem: Problem) -> tuple[Quotient, DeviceClasses]:
     """The contracted graph with contiguity required, and the classes of like devices."""
     limited = problem.rule("memory") is not None
     memory = problem.device_memory if limited else np.full(len(problem.machine.devices), np.inf)
-    classes = device_classes(problem.interchangeable(clustered=False), memory)
+    nested = problem.machine.levels > 1  # not looked at
+    kinds = problem.interchangeable(clustered=False) if nested else classes_of(problem)
+    classes = device_classes(kinds, memory)
     sample = [members[0] for members in classes.devices]
     graph = problem.graph
     quotient = contract(
@@ -174,6 +187,8 @@ def solve(
 
     stored = most_stored(classes, most)
     limits = ideal_dp.Limits(deadline, stop, stored)
+    if grouped(problem) and problem.machine.levels <= 1:
+        return _grouped(problem, quotient, classes, limits, bound, progress)
     if problem.schedule == "gpipe":
         found = best_sum(problem, quotient, classes, limits, begun)
     else:
@@ -181,7 +196,30 @@ def solve(
         found = ideal_dp.best_pipeline(stages, limits, at_least=bound, at_most=at_most, progress=begun)
         bound = max(bound, found.bound)
     placement = None if found.device is None else found.device[quotient.unit_of_node]
-    message = f"more than {stored:,} ideals, the sets that the search is over, matter here" if found.too_many else ""
+    message = _TOO_MANY.format(stored) if found.too_many else ""
     return Found(
         placement, found.value, found.value if found.complete else bound, found.complete, found.fewest, message
     )
+
+
+def _grouped(
+    problem: Problem,
+    quotient: Quotient,
+    classes: DeviceClasses,
+    limits: ideal_dp.Limits,
+    bound: float,
+    progress: Callable[[Integers, float, float], None] | None,
+) -> Found:
+    """With clusters, or stages that several devices share."""
+
+    def begun(pipeline: Pipeline) -> None:
+        # Only where the placement alone says it all.
+        if progress is not None and problem.replication is None:
+            progress(pipeline.device[quotient.unit_of_node], pipeline.value, bound)
+
+    found = best_grouped(problem, quotient, classes, _STAGES[problem.schedule], limits, bound, begun)
+    placement = None if found.device is None else found.device[quotient.unit_of_node]
+    message = _TOO_MANY.format(limits.most) if found.too_many else ""
+    proven = found.value if found.complete else max(bound, found.bound)
+    copies = {d: len(group) for d, group in found.groups.items()} if problem.replication is not None else {}
+    return Found(placement, found.value, proven, found.complete, found.fewest, message, copies)

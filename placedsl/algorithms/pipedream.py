@@ -34,6 +34,9 @@ def fits(problem: Problem) -> Sequence[str]:
 
 def solve(problem: Problem, budget: Budget, progress: Progress) -> tuple[Sequence[int] | None, float]:
     """The best cut of the path; no bound, for the graph may have better splits."""
+    problem = replace(
+        problem, replication=None, variables={n: v for n, v in problem.variables.items() if n != "copies"}
+    )
     deadline = None if budget.time_limit is None else time.monotonic() + budget.time_limit
     found = contiguous.solve(as_path(problem), deadline=deadline, stop=lambda: progress(None, -np.inf))
     if found.placement is None and found.complete:

@@ -46,6 +46,8 @@ _HELD = "held together by the search"
 
 def fits(problem: Problem) -> bool:
     """Whether the search knows all that the problem asks for."""
+    if problem.replication is not None or problem.machine.clusters:
+        return False
     return not (contiguous.structure(problem) or contiguous.left_out(problem) or problem.soft)
 
 

@@ -12,7 +12,16 @@ from placedsl.cost.verdict import Evaluation, Violation
 from placedsl.diagnostics import Diagnostic, InputError
 from placedsl.problem import Problem
 
-__all__ = ["Evaluation", "Violation", "evaluate"]
+__all__ = ["Evaluation", "Violation", "evaluate", "quantities_of"]
+
+
+def quantities_of(facts: Facts, placement: Sequence[int], values: OwnValues | None = None) -> Quantities:
+    """The quantities of a placement; where ``values`` say nothing of copies, there is one of everything."""
+    plain = Quantities(facts, placement)
+    told = (values or {}).get("copies") if facts.problem.replication is not None else None
+    if not told:
+        return plain
+    return Quantities(facts, placement, [told.get((d,), number) for d, number in enumerate(plain.copies)])
 
 
 def evaluate(problem: Problem, placement: Sequence[int], values: OwnValues | None = None) -> Evaluation:
@@ -29,12 +38,9 @@ def evaluate(problem: Problem, placement: Sequence[int], values: OwnValues | Non
         raise InputError([Diagnostic(message)])
     values = values or {}
     known = [d if 0 <= d < facts.devices else -1 for d in given]
-    quantities = Quantities(facts, known)
+    quantities = quantities_of(facts, known, values)
     if problem.replication is not None:
-        # A placement that says nothing of copies has one of everything.
-        shared = {(d,): copies for d, copies in enumerate(quantities.copies)} | dict(values.get("copies", {}))
-        values = {**values, "copies": shared}
-        quantities = Quantities(facts, known, [shared[d,] for d in range(facts.devices)])
+        values = {**values, "copies": {(d,): number for d, number in enumerate(quantities.copies)}}
     violations = list(constraints.missing(facts, given))
     complete = not violations
     violations += constraints.unsupported(facts, quantities)

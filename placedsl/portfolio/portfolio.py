@@ -71,6 +71,10 @@ class Portfolio:
         self.inbox: queue.SimpleQueue[News] = queue.SimpleQueue()
         self.best = np.inf
 
+    def add(self, member: Member) -> None:
+        """One more, before any has started."""
+        self.members.append(member)
+
     def __enter__(self) -> Self:
         return self
 

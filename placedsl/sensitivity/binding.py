@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from placedsl import expressions as core
+from placedsl.cost.evaluate import quantities_of
 from placedsl.cost.expressions import Compiler, OwnValues
 from placedsl.cost.facts import Facts
-from placedsl.cost.quantities import Quantities
 from placedsl.cost.tolerance import same, total
 from placedsl.diagnostics import Span
 from placedsl.instances import instances
@@ -45,7 +45,7 @@ class Bottleneck:
 def binding(problem: Problem, placement: Sequence[int], values: OwnValues | None = None) -> tuple[Binding, ...]:
     """For each rule the comparisons of numbers that hold with equality; other conditions have no slack to speak of."""
     facts = Facts(problem)
-    compiler = Compiler(facts, Quantities(facts, placement), values)
+    compiler = Compiler(facts, quantities_of(facts, placement, values), values)
     out = []
     for rule in problem.rules:
         tight, compared = [], 0
@@ -62,10 +62,10 @@ def binding(problem: Problem, placement: Sequence[int], values: OwnValues | None
     return tuple(out)
 
 
-def bottlenecks(problem: Problem, placement: Sequence[int]) -> tuple[Bottleneck, ...]:
+def bottlenecks(problem: Problem, placement: Sequence[int], values: OwnValues | None = None) -> tuple[Bottleneck, ...]:
     """The devices whose load, or memory, the first objective is; none where it is no such largest value."""
     facts = Facts(problem)
-    quantities = Quantities(facts, placement)
+    quantities = quantities_of(facts, placement, values)
     goal = problem.objectives[0].body
     name = goal.name if isinstance(goal, core.Provided) else ""
     if name == "peak_memory":
@@ -82,7 +82,9 @@ def bottlenecks(problem: Problem, placement: Sequence[int]) -> tuple[Bottleneck,
             Bottleneck(
                 facts.device_names[d],
                 loads[d],
-                loads[d] * (computing[d] < loads[d]) if beside else total(quantities.crossings[d]),
+                loads[d] * (computing[d] < loads[d] * quantities.copies[d])
+                if beside
+                else total(quantities.crossings[d]) / max(1.0, quantities.copies[d]),
             )
             for d in _largest(loads)
         )

@@ -11,7 +11,7 @@ import numpy as np
 from placedsl import expressions as core
 from placedsl.conflicts.feasibility import restricted
 from placedsl.language.assemble import times, transfers
-from placedsl.machine.machine import Device
+from placedsl.machine.machine import Cluster, Device
 from placedsl.problem import Problem
 from placedsl.units import DATA, show
 
@@ -31,7 +31,10 @@ class Change:
 def changes(problem: Problem) -> Iterator[Change]:
     """One more device of each family, more memory for each family that has a limit, and each rule left out."""
     families = dict.fromkeys(d.family for d in problem.machine.devices)
-    named = _named_families(problem)
+    # In which cluster one more would be, nobody says.
+    machine = problem.machine
+    clustered = {device.family for i, device in enumerate(machine.devices) if machine.innermost(i) >= 0}
+    named = _named_families(problem) | clustered
     for family in families:
         if family not in named:
             yield Change(f"one more {family}", with_device(problem, family))
@@ -65,14 +68,23 @@ def with_device(problem: Problem, family: str) -> Problem:
     alike = [i for i, d in enumerate(devices) if d.family == family]
     last = devices[alike[-1]]
     new = Device(f"{family}[{len(alike) + 1}]", family, last.kind, last.memory, last.attributes)
-    machine = replace(problem.machine, devices=(*devices, new))
+    alone = tuple(
+        Cluster(new.name, "", level + 1, (len(devices),), None, alone=True) for level in range(problem.machine.levels)
+    )
+    clusters = (*problem.machine.clusters, *alone)
+    machine = replace(problem.machine, devices=(*devices, new), clusters=clusters)
     time = times(problem.graph, machine, len(devices))
     transfer, _, missing = transfers(problem.graph, machine, problem.objectives[0].span.source)
     # Where links are declared device by device there is none to a new one: it has that of its fellow.
     column = problem.transfer[:, alike[-1]] if missing else transfer[:, -1]
+    replication = problem.replication
+    if replication is not None:
+        known = replication.synchronisation
+        replication = replace(replication, synchronisation=np.column_stack((known, known[:, alike[-1]])))
     return replace(
-        problem, machine=machine, time=np.column_stack((problem.time, time)),
+        problem, machine=machine, time=np.column_stack((problem.time, time)), replication=replication,
         transfer=np.column_stack((problem.transfer, column)),
+        leaving=np.concatenate((problem.leaving, np.zeros((len(alone), problem.leaving.shape[1])))),
     )  # fmt: skip
 
 

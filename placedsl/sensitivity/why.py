@@ -78,7 +78,9 @@ def why(
         _effect(problem, placement, values, answer.value, change, formulations, request, isolated)
         for change in changes(problem)
     )  # fmt: skip
-    return Why(problem.objectives[0], binding(problem, placement, values), bottlenecks(problem, placement), effects)
+    return Why(
+        problem.objectives[0], binding(problem, placement, values), bottlenecks(problem, placement, values), effects
+    )
 
 
 def _effect(

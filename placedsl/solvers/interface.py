@@ -37,12 +37,16 @@ class Features:
 
 @dataclass(frozen=True)
 class Budget:
-    """How long and how exact: seconds (None: no limit), relative gap, threads, seed."""
+    """How long and how exact: seconds (None: no limit), relative gap, threads, seed.
+
+    ``patient``: a solver with a process of its own leaves cores that are short to others.
+    """
 
     time_limit: float | None = None
     gap: float = 1e-6
     workers: int = 0
     seed: int = 0
+    patient: bool = False
 
 
 @dataclass(frozen=True, eq=False)

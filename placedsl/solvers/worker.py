@@ -20,6 +20,9 @@ from placedsl.solvers.interface import Solver
 from placedsl.solvers.messages import STOP, Task, receive, send
 from placedsl.solvers.registry import get
 
+#: How far a patient solver stands back.
+_PATIENT = 10
+
 
 def main() -> int:
     """Do one task; whatever the solver prints goes to stderr."""
@@ -36,6 +39,8 @@ def main() -> int:
     reporter = _Reporter(answers)
     threading.Thread(target=_listen, args=(requests, solver, reporter), daemon=True).start()
     budget = task.budget
+    if budget.patient and hasattr(os, "nice"):
+        os.nice(_PATIENT)
     if budget.time_limit is not None:
         budget = replace(budget, time_limit=max(0.01, budget.time_limit - (time.time() - task.sent)))
     try:

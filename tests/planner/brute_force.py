@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from placedsl.algorithms import contiguous
 from placedsl.cost.evaluate import evaluate
 from placedsl.problem import Problem
 
@@ -199,3 +200,17 @@ def best(problem: Problem) -> tuple[float, np.ndarray] | None:
         if not custom or not evaluate(problem, every[i].tolist()).violations:
             return float(values[i]), every[i]
     return None
+
+
+def confirm_dynamic_program(problem: Problem, least: float) -> None:
+    """It finds a pipeline of the least value (inf: none), and the evaluator says the same of it."""
+    found = contiguous.solve(problem)
+    assert found.complete
+    if least == math.inf:
+        assert found.placement is None
+        return
+    assert found.placement is not None
+    evaluation = evaluate(problem, found.placement.tolist(), found.values)
+    assert evaluation.violations == ()
+    assert math.isclose(found.value, least, rel_tol=1e-9)
+    assert math.isclose(evaluation.objectives[0], least, rel_tol=1e-9)

@@ -110,3 +110,32 @@ def test_the_search_settles_what_dynamic_programming_is_slow_at(monkeypatch: pyt
     assert answer.termination == "optimal"
     assert answer.message in ("proven by the search for pipelines", "proven by the partition bound")
     assert answer.value == pytest.approx(best.value)
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_without_a_first_placement_the_program_runs_beside(monkeypatch: pytest.MonkeyPatch, fits: bool) -> None:
+    """A dynamic program that finds nothing to begin with, and does not end."""
+    from placedsl import planner
+
+    limit = "memory = 8 MiB" if fits else "memory = 5 MiB"
+    text = BRANCHES.replace("output = 2 MiB", "output = 2 MiB, memory = 1 MiB").replace(
+        "    contiguous", "    contiguous\n    memory"
+    )
+    spec = placedsl.loads(text.replace("gpu[3]: accelerator", f"gpu[3]: accelerator {{ {limit} }}"))
+    expected = spec.solve()
+    whole = contiguous.solve
+
+    def endless(problem, *, stop=None, deadline=None, progress=None, **rest):  # type: ignore[no-untyped-def]
+        assert stop is not None
+        while not stop():
+            time.sleep(0.05)
+        return contiguous.Found(None, np.inf, 0.0, False)
+
+    monkeypatch.setattr(planner.contiguous, "solve", endless)
+    answer = spec.solve(time_limit=120)
+    monkeypatch.setattr(planner.contiguous, "solve", whole)
+    assert answer.termination == expected.termination == ("optimal" if fits else "infeasible")
+    if fits:
+        assert answer.value == pytest.approx(expected.value)
+    else:
+        assert answer.message == "the program in cp-sat proved that no placement satisfies the constraints"

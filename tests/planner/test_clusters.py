@@ -7,9 +7,10 @@ import random
 
 import numpy as np
 import pytest
-from brute_force import _ordered, allowed, beside, loads, placements, shared_out
+from brute_force import _ordered, allowed, beside, confirm_dynamic_program, loads, placements, shared_out
 
 import placedsl
+from placedsl.algorithms import contiguous
 from placedsl.cost.evaluate import evaluate
 from placedsl.diagnostics import InputError
 from placedsl.planner import solve
@@ -206,3 +207,12 @@ def test_random_problems(first: int, solver: str) -> None:
             continue
         assert found.termination == "optimal", seed
         assert found.value == pytest.approx(expected, rel=1e-6), seed
+
+
+@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(4)) for n in range(0, 400, 20)])
+def test_random_pipelines_by_dynamic_programming(first: int) -> None:
+    problems = [placedsl.loads(random_clusters(seed)).problem for seed in range(first, first + 20)]
+    known = [p for p in problems if not contiguous.structure(p) and not contiguous.left_out(p)]
+    for problem in known:
+        confirm_dynamic_program(problem, least(problem))
+    assert len(known) >= 2

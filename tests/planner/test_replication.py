@@ -11,10 +11,11 @@ import re
 
 import numpy as np
 import pytest
-from brute_force import allowed, beside, loads, placements, shared_out
+from brute_force import allowed, beside, confirm_dynamic_program, loads, placements, shared_out
 from random_specs import random_spec
 
 import placedsl
+from placedsl.algorithms import contiguous
 from placedsl.cost.evaluate import evaluate
 from placedsl.planner import solve
 from placedsl.problem import Problem
@@ -116,3 +117,12 @@ def test_random_problems(first: int, solver: str) -> None:
         shared += max(found.evaluation.values["copies"].values()) > 1
     assert compared >= 2
     assert shared >= 1
+
+
+@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(4)) for n in range(0, 400, 20)])
+def test_random_pipelines_by_dynamic_programming(first: int) -> None:
+    problems = [placedsl.loads(replicated(seed)).problem for seed in filter(small, range(first, first + 20))]
+    known = [p for p in problems if not contiguous.structure(p) and not contiguous.left_out(p)]
+    for problem in known:
+        confirm_dynamic_program(problem, least(problem))
+    assert len(known) >= 2

@@ -127,3 +127,26 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     jsonschema.validate(answer, SCHEMA)
     assert answer["why"]["bottlenecks"][0]["device"] == "gpu[2]"
     assert [c["proven"] for c in answer["why"]["changes"]] == [True] * 6
+
+
+def test_stages_that_several_devices_share() -> None:
+    """b is on three of four devices; one more lets a be shared as well, and the load is that of each copy."""
+    spec = placedsl.loads(
+        """
+        graph {
+            node a { time = 5 ms }
+            node b { time = 12 ms }
+            a -> b
+        }
+        device gpu[4]: accelerator
+        interconnect { bandwidth = 16 GiB/s }
+        parallelism { data = 1..4 }
+        minimize time_per_sample
+        subject to
+            apart_from: forall d in gpu: not (a on d and b on d)
+        """
+    )
+    told = spec.why(spec.solve())
+    assert [round(b.value, 9) for b in told.bottlenecks] == [0.005]
+    (more,) = [e for e in told.effects if e.change == "one more gpu"]
+    assert more.value == pytest.approx(0.004)
