@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from placedsl.diagnostics import Diagnostic, InputError, Span
 from placedsl.expressions import Expression, Sort, provided_names
 from placedsl.problem import Problem, Variable
-from placedsl.resources import model_files
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,8 @@ class Formulation:
     ``tight`` holds, by variable, the rows that keep it from being larger than its meaning; they are
     added only where some other row or an objective would reward a larger value.  ``always`` are variables that a spec
     declares: they and their rows are there even where no quantity rests on them.
+
+    ``own``: the spec writes or extends it.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Formulation:
     tight: Mapping[str, tuple[NamedRule, ...]]
     span: Span
     always: frozenset[str] = frozenset()
+    own: bool = False
 
 
 def choose(problem: Problem, formulations: Iterable[Formulation]) -> Formulation:
@@ -77,11 +79,10 @@ def choose(problem: Problem, formulations: Iterable[Formulation]) -> Formulation
 
 def passed_over(problem: Problem, formulations: Iterable[Formulation], chosen: Formulation) -> list[str]:
     """Why formulations that the spec writes itself are not taken, a sentence each."""
-    models = {str(path) for path in model_files()}
     wanted, asked = _asked(problem)
     out = []
     for formulation in formulations:
-        if formulation is chosen or formulation.span.source.name in models:
+        if formulation is chosen or not formulation.own:
             continue
         missing = (wanted - formulation.provides.keys()) or (asked - formulation.provides.keys())
         if problem.schedule not in formulation.schedules:

@@ -228,8 +228,10 @@ class Problem:
         for i, device in enumerate(self.machine.devices):
             key = (device.kind, device.memory, self.time[:, i].tobytes(), self.transfer[:, i].tobytes())
             if clustered and self.machine.clusters:
-                key = (*key, self.machine.innermost(i))
+                inside = self.machine.innermost(i)
+                key = (*key, inside if inside >= 0 else device.name)
             if self.replication is not None:
-                key = (*key, self.replication.synchronisation[:, i].tobytes())
+                # What is said of a family, its price say, must hold for all that share a stage.
+                key = (*key, device.family, self.replication.synchronisation[:, i].tobytes())
             out[i] = keys.setdefault(key, len(keys))
         return out

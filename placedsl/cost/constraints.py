@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import isfinite
 
 from placedsl.cost.facts import Facts
 from placedsl.cost.paths import coming_back, cycle_of_sets, successors
@@ -88,7 +89,7 @@ def out_of_bounds(
         wrong = []
         for key, value in values[name].items():
             slack = 0.0 if variable.integer else LOOSE * max(1e-3, abs(value))
-            whole = not variable.integer or value == round(value)
+            whole = not variable.integer or (isfinite(value) and value == round(value))
             if not (variable.low - slack <= value <= variable.high + slack and whole):
                 index = ", ".join(facts.label(sort, k) for sort, k in zip(variable.sorts, key, strict=True))
                 wrong.append(f"{name}[{index}] = {value:g}" if index else f"{name} = {value:g}")

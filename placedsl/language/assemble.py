@@ -52,7 +52,8 @@ def oriented(graph: Graph, groups: list[Integers]) -> tuple[Integers, Integers, 
 def times(graph: Graph, machine: Machine, device: int) -> Floats:
     """Running times on one device: given for it, its family, or its kind; else not supported."""
     d = machine.devices[device]
-    for key in (d.name, d.family, d.kind):
+    number = sum(one.family == d.family for one in machine.devices[: device + 1])
+    for key in (d.name, f"{d.family}[{number}]", d.family, d.kind):
         if key in graph.time:
             own = np.asarray(graph.time[key], dtype=float)
             for wider in (d.family, d.kind):
@@ -76,20 +77,22 @@ def transfers(graph: Graph, machine: Machine, source: Source) -> tuple[Floats, F
     size = np.where(sized, graph.tensor_bytes, graph.tensor_time) if sized.all() else graph.tensor_time
     missing: list[Diagnostic] = []
     reported: set[str] = set()
+    fastest = _fastest(machine)
     for i, device in enumerate(devices):
         if device.kind != "accelerator":
             continue
-        out[:, i] = np.where(timed, graph.tensor_time, 0.0)
+        link, problem = link_to_host(machine, device)
+        slower = fastest / link.bandwidth if machine.clusters and link is not None else 1.0
+        out[:, i] = np.where(timed, graph.tensor_time * slower, 0.0)
         if timed.all():
             continue
-        link, problem = link_to_host(machine, device)
         if link is None:
             if device.family not in reported:
                 reported.add(device.family)
                 missing.append(problem or _no_link(device, source))
             continue
         seconds = link.latency + graph.tensor_bytes / link.bandwidth
-        out[:, i] = np.where(timed, graph.tensor_time, seconds)
+        out[:, i] = np.where(timed, graph.tensor_time * slower, seconds)
     return out, size, missing
 
 
@@ -102,8 +105,7 @@ def leaving(
     """
     out = np.zeros((len(machine.clusters), graph.tensors))
     missing: list[Diagnostic] = []
-    links = [machine.interconnect, *(cluster.interconnect for cluster in machine.clusters)]
-    fastest = max((link.bandwidth for link in links if link is not None), default=0.0)
+    fastest = _fastest(machine)
     timed = np.isfinite(graph.tensor_time)
     size = np.where(timed, graph.tensor_time * fastest, graph.tensor_bytes)
     for i, cluster in enumerate(machine.clusters):
@@ -121,6 +123,12 @@ def leaving(
         longer = size / outer.bandwidth - size / own.bandwidth + np.where(timed, 0.0, outer.latency - own.latency)
         out[i] = np.maximum(longer, 0.0)
     return out, missing
+
+
+def _fastest(machine: Machine) -> float:
+    """The largest bandwidth of an interconnect."""
+    links = [machine.interconnect, *(cluster.interconnect for cluster in machine.clusters)]
+    return max((link.bandwidth for link in links if link is not None), default=0.0)
 
 
 def link_to_host(machine: Machine, device: Device) -> tuple[Link | None, Diagnostic | None]:

@@ -10,7 +10,7 @@ from placedsl.diagnostics import nearest
 from placedsl.language import syntax
 from placedsl.language.checking import Checker
 from placedsl.language.imports import first_at
-from placedsl.language.vocabulary import DEVICE_ATTRIBUTES
+from placedsl.language.vocabulary import DEVICE_ATTRIBUTES, SETS
 from placedsl.machine.machine import Cluster, Device, Kind, Link, Machine
 from placedsl.units import BANDWIDTH, TIME, Dimension
 
@@ -61,6 +61,11 @@ class Park:
         self.clusters += list(self._alone())
 
     @property
+    def cluster_families(self) -> list[str]:
+        """The names of cluster families."""
+        return [name for name, statement in self.families.items() if isinstance(statement, syntax.Cluster)]
+
+    @property
     def device_families(self) -> list[str]:
         """The names of device families."""
         return [name for name, statement in self.families.items() if isinstance(statement, syntax.DeviceFamily)]
@@ -85,11 +90,23 @@ class Park:
                 return
             count = given
         labels = [f"{prefix}{name}" if statement.count is None else f"{prefix}{name}[{i + 1}]" for i in range(count)]
+        if name in SETS:
+            self.checker.error(statement.name, f"'{name}' is the name of a set already", "choose another name")
         if isinstance(statement, syntax.Cluster):
             for label in labels:
                 self._cluster(statement, label, parent)
+            if not labels:
+                self._names(statement)
         else:
             self._family(statement, labels)
+
+    def _names(self, cluster: syntax.Cluster) -> None:
+        """The families within clusters of which there are none."""
+        for item in cluster.items:
+            if not isinstance(item, syntax.Interconnect):
+                self.families.setdefault(item.name.text, item)
+            if isinstance(item, syntax.Cluster):
+                self._names(item)
 
     def _cluster(self, statement: syntax.Cluster, label: str, parent: int) -> None:
         link = interconnect(self.checker, [item for item in statement.items if isinstance(item, syntax.Interconnect)])
@@ -165,7 +182,8 @@ def machine(
                 continue
             if end.index is not None:
                 position = checker.integer(end.index, 1, counts[name], f"'{name}'")
-                name = f"{name}[{position}]"
+                if position is not None:
+                    name = [d.name for d in park.devices if d.family == name][position - 1]
             ends.append(name)
         values = entry_values(checker, statement.block, _LINK, "a link")
         if "bandwidth" not in values:

@@ -24,7 +24,18 @@ from placedsl.language.inline_graph import read_inline, stand_in
 from placedsl.language.parameters import bare_names
 from placedsl.language.scope import Definition
 from placedsl.language.variables import variable
-from placedsl.language.vocabulary import DEVICE_ATTRIBUTES, PLAIN, Family, Value, Vocabulary, number, types, vocabulary
+from placedsl.language.vocabulary import (
+    DEVICE_ATTRIBUTES,
+    PLAIN,
+    SETS,
+    Family,
+    Value,
+    Vocabulary,
+    number,
+    types,
+    vocabulary,
+    with_clusters,
+)  # fmt: skip
 from placedsl.machine.machine import Machine
 from placedsl.problem import BUILT_IN, Objective, Problem, Rule, Soft, Variable
 from placedsl.units import TIME
@@ -143,6 +154,9 @@ class _Elaboration:
         replication = parallelism.replication(self.constants, self.all(syntax.Parallelism), schedule, graph, machine)
         if replication is not None:
             words = parallelism.with_copies(words, replication)
+        if park.cluster_families:
+            words = with_clusters(words)
+            words = replace(words, sets=dict.fromkeys(park.cluster_families, ("cluster",)) | dict(words.sets))
         self.clashes(words)
         sets, table_values, words = self.read_sets(words)
         own, words = self.read_variables(words)
@@ -212,15 +226,13 @@ class _Elaboration:
         named += [("variable", s.name) for s in self.all(syntax.Variable)]
         named += [("definition", s.name) for s in self.all(syntax.Define)]
         named += [("constraint", s.name) for s in self.all(syntax.ConstraintDefinition) if s.name.text not in BUILT_IN]
-        built_in = {"nodes", "forward", "backward", "devices", "accelerators", "hosts", "tensors", "edges", "reads",
-                    "clusters", "memberships", "cluster_levels"}  # fmt: skip
         inline = {item.name.text for graph in self.all(syntax.GraphInline) for item in graph.items
                   if isinstance(item, syntax.Node)}  # fmt: skip
         known: dict[str, tuple[str, syntax.Word]] = {}
         for kind, word in named:
             name = word.text
             first = known.setdefault(name, (kind, word))
-            if name in built_in:
+            if name in SETS:
                 self.error(word.at, f"'{name}' is the name of a set already", "choose another name")
             elif words.sets.get(name) == ("cluster",):
                 self.error(word.at, f"'{name}' is the name of a cluster already", "choose another name")

@@ -101,7 +101,10 @@ def stated(
     decided = {"copies": vocabulary.variables["copies"]} if replication is not None else {}
     full = with_clusters(replace(vocabulary, sets={n: vocabulary.sets[n] for n in plain}))
     words = replace(full, variables=decided, tables={})
-    checked = [check_formulation(s, words, parameters, definitions, found, replication) for s in own.values()]
+    checked = [
+        replace(check_formulation(s, words, parameters, definitions, found, replication), own=True)
+        for s in own.values()
+    ]
     return lambda: checked + _others(own, words, replication)
 
 
@@ -150,7 +153,10 @@ def check_formulation(
     )
     for clause in statement.clauses:
         if isinstance(clause, syntax.Variable):
-            if clause.name.text in variables:
+            if clause.name.text in vocabulary.variables:
+                hint = "the spec's own number of devices that share a stage; choose another name"
+                found.append(Diagnostic(f"'{clause.name.text}' is there already", clause.name.at.span, hint))
+            elif clause.name.text in variables:
                 found.append(Diagnostic(f"variable '{clause.name.text}' is declared twice", clause.name.at.span))
             made, family = variable(checking(vocabulary), clause)
             variables[clause.name.text], families[clause.name.text] = made, family

@@ -50,10 +50,13 @@ def replication(
         checker.error(word, f"schedule {schedule} does not say what a load is when devices share the samples", hint)
     copies: tuple[int, ...] | None = ()
     if "data" in entries:
-        copies = _copies(checker, entries["data"])
+        copies = _copies(checker, entries["data"], len(machine.devices))
     elif len(checker.found) == before:
         checker.error(word, "'parallelism' does not say how many devices may share samples", "as in { data = 1..4 }")
     weights = _weights(checker, graph, entries.get("weights"))
+    if weights is not None and (weights < 0.0).any():
+        node = graph.names[int(np.argmin(weights))]
+        checker.error(word, f"node '{node}' has weights of {weights.min():g} bytes", "they cannot be negative")
     if copies is None or weights is None or len(checker.found) > before:
         return None
     return Replication(copies, _seconds(checker, word, graph, machine, weights), statement.at.span)
@@ -70,7 +73,7 @@ def with_copies(words: Vocabulary, given: Replication) -> Vocabulary:
     """The vocabulary with ``copies[d]`` and ``v.synchronisation[d]``."""
     of_node = dict(words.attributes["node"])
     time = of_node["time"].type
-    of_node.setdefault("synchronisation", AttributeType(time, "device"))
+    of_node["synchronisation"] = AttributeType(time, "device")
     variables = {**words.variables, "copies": variable(given)[1]}
     return replace(words, variables=variables, attributes={**words.attributes, "node": of_node})
 
@@ -81,8 +84,8 @@ def replicas(given: Replication) -> core.SetExpression:
     return core.Listed(items, ("integer",), given.span)
 
 
-def _copies(checker: Checker, entry: syntax.Entry) -> tuple[int, ...] | None:
-    """``1..4`` or ``{1, 2, 4}``: ascending, with 1."""
+def _copies(checker: Checker, entry: syntax.Entry, devices: int) -> tuple[int, ...] | None:
+    """``1..4`` or ``{1, 2, 4}``: ascending, with 1, and no more than there are devices."""
     match entry.value:
         case syntax.Range(low=low, high=high):
             ends = [checker.integer(end, 1, _MOST, "the number of devices") for end in (low, high)]
@@ -102,7 +105,7 @@ def _copies(checker: Checker, entry: syntax.Entry) -> tuple[int, ...] | None:
     if 1 not in numbers:
         checker.error(entry.value, "1 must be among the numbers of devices", "as in data = 1..4, or data = {1, 2, 4}")
         return None
-    return tuple(numbers)
+    return tuple(number for number in numbers if number <= max(1, devices))
 
 
 def _weights(checker: Checker, graph: Graph, entry: syntax.Entry | None) -> Floats | None:

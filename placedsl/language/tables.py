@@ -170,6 +170,11 @@ def positions_of(words: Vocabulary, sort: Sort) -> tuple[Callable[[str], Sequenc
     names: dict[str, tuple[int, ...]] = {}
     if sort == "node":
         names = {name: (position,) for name, position in words.node_positions.items()}
+    elif sort == "cluster":
+        for position, cluster in enumerate(words.machine.clusters):
+            names[cluster.name] = (position,)
+            if not cluster.alone:
+                names[cluster.family] = (*names.get(cluster.family, ()), position)
     elif sort == "device":
         names = {d.name: (i,) for i, d in enumerate(words.machine.devices)} | dict(words.families)
     elif sort == "part":

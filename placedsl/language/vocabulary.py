@@ -198,5 +198,11 @@ def with_clusters(words: Vocabulary) -> Vocabulary:
     )  # fmt: skip
 
 
+#: Names of sets that every spec has, or every spec with clusters.
+SETS = frozenset((
+    "nodes", "forward", "backward", "devices", "accelerators", "hosts", "tensors", "edges", "reads", "clusters",
+    "memberships", "cluster_levels",
+))  # fmt: skip
+
 #: Device attributes with a meaning of their own and the dimension they must have.
 DEVICE_ATTRIBUTES = {"memory": DATA, "compute": COMPUTE, "memory_bandwidth": BANDWIDTH, "price": PRICE}

@@ -99,7 +99,8 @@ def device_list(problem: Problem, evaluation: Evaluation) -> list[dict[str, Any]
     leader = leaders(problem, evaluation)
     for i, device in enumerate(problem.machine.devices):
         ids = [problem.graph.ids[v] for v in evaluation.nodes[i]]
-        load, memory = evaluation.loads[i], evaluation.memory[i]
+        first = leader.get(i, i)
+        load, memory = evaluation.loads[first], evaluation.memory[first]
         out.append({"name": device.name, "kind": device.kind, "load": finite(load), "memory": memory, "nodes": ids})
         if i in leader:
             out[-1]["with"] = problem.machine.devices[leader[i]].name

@@ -77,7 +77,8 @@ def _shown(spec: Elaborated, item: syntax.Statement) -> Iterable[str]:
             # As it was written: answers call an objective by its text.
             return ["minimize " + " then ".join(_as_written(o) for o in objectives)]
         case syntax.Subject(rules=rules):
-            return [line for rule in rules for line in (*_meaning(rule), "    " + _rule(rule))]
+            clusters = bool(spec.problem.machine.clusters)
+            return [line for rule in rules for line in (*_meaning(rule, clusters), "    " + _rule(rule))]
     return statement(item).split("\n")
 
 
@@ -109,11 +110,12 @@ def _rule(rule: syntax.Rule) -> str:
     return f"{text}({', '.join(_as_written(a) for a in rule.arguments)})"
 
 
-def _meaning(rule: syntax.Rule) -> list[str]:
+def _meaning(rule: syntax.Rule, clusters: bool) -> list[str]:
     """What a built-in constraint says, as a comment."""
     if rule.body is not None:
         return []
-    known = constraint_definitions().get(rule.name.text)
+    name = rule.name.text
+    known = constraint_definitions().get(f"{name}_in_clusters" if clusters and name == "contiguous" else name)
     return [] if known is None else [f"    # {rule.name.text}: {expression(known.body)}"]
 
 

@@ -20,8 +20,9 @@ def leaders(problem: Problem, evaluation: Evaluation) -> dict[int, int]:
         if not evaluation.nodes[device]:
             free.setdefault(kind, []).append(device)
     out: dict[int, int] = {}
-    for (leader,), number in copies.items():
-        for _ in range(int(number) - 1):
-            if free.get(kinds[leader]):
-                out[free[kinds[leader]].pop(0)] = leader
+    for (leader,), given in copies.items():
+        number = given
+        while number >= 2 and free.get(kinds[leader]):
+            out[free[kinds[leader]].pop(0)] = leader
+            number -= 1
     return out

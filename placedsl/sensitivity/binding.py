@@ -77,12 +77,13 @@ def bottlenecks(problem: Problem, placement: Sequence[int], values: OwnValues | 
         loads = dict(enumerate(quantities.loads))
         # Beside computation a transfer is part of the load only where transfers are what takes longest.
         beside = problem.schedule != "pipedream"
+        whole = quantities.whole_loads()  # what exchanging weights adds is no tensor's
         computing = [total(facts.time[v][d] for v in nodes) for d, nodes in enumerate(quantities.nodes)]
         return tuple(
             Bottleneck(
                 facts.device_names[d],
                 loads[d],
-                loads[d] * (computing[d] < loads[d] * quantities.copies[d])
+                loads[d] * (computing[d] < whole[d] and loads[d] * quantities.copies[d] <= whole[d] * (1 + 1e-9))
                 if beside
                 else total(quantities.crossings[d]) / max(1.0, quantities.copies[d]),
             )

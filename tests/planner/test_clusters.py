@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -88,6 +89,7 @@ def test_clusters_and_their_devices_are_spoken_of() -> None:
         (("minimize", "schedule gpipe\nminimize"), "schedule gpipe does not know clusters"),
         (("minimize", "set pod = nodes\nminimize"), "'pod' is the name of a cluster already"),
         (("device gpu[2]", "device pod[2]"), "device 'pod' is declared twice"),
+        (("pod[2]", "memberships[2]"), "'memberships' is the name of a set already"),
         (("time_per_sample", "load(pod[3].gpu[1])"), "3 is out of range"),
         (("time_per_sample", "load(pod[1].gpus[1])"), "pod[1] holds no 'gpus'"),
     ],
@@ -98,10 +100,67 @@ def test_mistakes_are_told(change: tuple[str, str], message: str) -> None:
     assert message in [d.message for d in raised.value.diagnostics]
 
 
+def test_transfer_times_grow_as_bandwidths_fall() -> None:
+    """The graph's are those of the fastest interconnect: 1 ms there, 10 ms elsewhere."""
+    inline = """
+        graph {
+            node a { time = 1 ms, transfer = 1 ms }
+            node b { time = 1 ms, transfer = 1 ms }
+            a -> b
+        }
+        cluster fast { device gpu[2]: accelerator
+            interconnect { bandwidth = 100 GB/s } }
+        cluster slow { device tpu[2]: accelerator
+            interconnect { bandwidth = 10 GB/s } }
+        device npu: accelerator
+        interconnect { bandwidth = 5 GB/s }
+        minimize time_per_sample
+    """
+    assert value(inline, [0, 1]) == pytest.approx(2e-3)
+    assert value(inline, [2, 3]) == pytest.approx(11e-3)
+    assert value(inline, [0, 4]) == pytest.approx(21e-3)
+
+
+def test_links_and_times_name_devices_within_clusters() -> None:
+    text = CHAIN.replace("minimize", "device cpu: host\nlink gpu[2] <-> cpu { bandwidth = 1 GiB/s }\nminimize")
+    text = text.replace("node a { time = {accelerator: 4 ms}", "node a { time = {accelerator: 4 ms, gpu[3]: 1 ms}")
+    problem = placedsl.loads(text).problem
+    assert problem.transfer[0].tolist()[:2] == [pytest.approx(8 * MIB / (160 * 2**30)), pytest.approx(8 * MIB / 2**30)]
+    assert problem.time[0].tolist()[:4] == [pytest.approx(t) for t in (4e-3, 4e-3, 1e-3, 4e-3)]
+
+
+def test_no_clusters_at_all() -> None:
+    """A count of zero: their names are known, and there is nothing by them."""
+    text = (
+        "param pods = 0\n"
+        + CHAIN.replace("pod[2]", "pod[pods]")
+        + "subject to\n    no: forall p in pod: inside(a, p)\n"
+    )
+    text = text.replace("inter", "device npu: accelerator\ninter", 2).replace("device npu: accelerator\n", "", 1)
+    found = placedsl.loads(text + "    less: forall d in gpu: not used(d)\n")
+    assert found.solve().value == pytest.approx(12e-3)
+
+
+def test_tables_over_clusters(tmp_path: Path) -> None:
+    (tmp_path / "most.json").write_text('{"most": {"pod[1]": 0, "pod[2]": 3}}')
+    (tmp_path / "spec.place").write_text(
+        "param most[p in pod]: int\n"
+        + CHAIN
+        + "subject to\n    few: forall p in pod: count(v in nodes: inside(v, p)) <= most[p]\n"
+    )
+    spec = placedsl.load(tmp_path / "spec.place", data=tmp_path / "most.json")
+    assert all(device.startswith("pod[2]") for device in spec.solve().device_of().values())
+
+
+def test_explain_says_what_contiguous_means_here() -> None:
+    shown = placedsl.loads(CHAIN + "subject to\n    contiguous\n").explain()
+    assert "# contiguous: pipeline(d in devices: {v in nodes: v on d}) and (forall level in cluster_levels" in shown
+
+
 def random_clusters(seed: int) -> str:
     """A small graph on a few clusters, some within one another, and devices outside of them."""
     rng = random.Random(seed)
-    form = rng.choice(["pairs", "pairs", "nested", "mixed"])
+    form = rng.choice(["pairs", "pairs", "nested", "mixed", "beside"])
     training = rng.random() < 0.3
     nodes = rng.randint(2, 3) if training else rng.randint(3, 5)
     lines = ["graph {"]
@@ -135,6 +194,8 @@ def random_clusters(seed: int) -> str:
             "}",
             "}",
         ]
+    elif form == "beside":
+        lines += ["cluster pod {", gpu.format(2), near, "}", "device tpu[2]: accelerator { memory = 9 MiB }"]
     else:
         lines += ["cluster pod {", gpu.format(2), near, "}", "device tpu: accelerator", "device cpu: host"]
     lines.append("interconnect { bandwidth = 1 GiB/s }")

@@ -5,9 +5,11 @@ The reference takes placements and loads from plain enumeration, and every way t
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +19,11 @@ from random_specs import random_spec
 import placedsl
 from placedsl.algorithms import contiguous
 from placedsl.cost.evaluate import evaluate
+from placedsl.diagnostics import InputError
 from placedsl.planner import solve
 from placedsl.problem import Problem
+from placedsl.report.document import device_list
+from placedsl.report.groups import leaders
 from placedsl.request import Request
 
 BY_HAND = """
@@ -97,6 +102,55 @@ def test_the_evaluator_counts_devices() -> None:
     assert told(2, 3, 0, 0) == ["5 copies on 4 devices (gpu[1], gpu[2], gpu[3], gpu[4])"]
     assert told(1, 2, 1, 0) == ["copies[gpu[3]] is 1, and nothing is on gpu[3]"]
     assert told(0, 3, 0, 0) == ["copies[gpu[1]] is 0, allowed are 1, 2, 3"]
+
+
+def test_a_group_is_of_one_family() -> None:
+    """What is said of a family, its price say, holds for all that share a stage."""
+    text = BY_HAND.replace("device gpu[4]", "device dear[3]: accelerator { memory = 8 GiB }\ndevice gpu[2]")
+    text = text.replace("memory = 4 GiB", "memory = 8 GiB") + "    cheap: sum(d in dear: copies[d]) == 0\n"
+    answer = placedsl.loads(text).solve()
+    assert set(answer.device_of().values()) <= {"gpu[1]", "gpu[2]"}
+    assert answer.value == pytest.approx(7e-3), "both nodes on both: 11 ms and 3 ms of weights, halved"
+
+
+def test_an_extended_formulation_that_is_not_for_parallelism_is_told() -> None:
+    spec = placedsl.loads(
+        BY_HAND + "extend max_load {\n    subject to\n        none: forall v in nodes, d in devices: x[v, d] <= 0\n}\n"
+    )
+    answer = spec.solve()
+    assert "formulation 'max_load' is not taken: the parallelism asked for is data" in answer.notes
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, 1e308, -1.0, 1.5])
+def test_copies_that_cannot_be_are_violations(wrong: float) -> None:
+    problem = placedsl.loads(BY_HAND).problem
+    found = evaluate(problem, [0, 1], {"copies": {(1,): wrong}})
+    assert found.violations
+    assert leaders(problem, found) == {2: 1, 3: 1} if wrong > 3 else True
+
+
+def test_weights_cannot_be_negative(tmp_path: Path) -> None:
+    nodes = [{"id": "a", "time": {"accelerator": 1}, "attributes": {"parameters": -5.0}}]
+    graph = {"format": "placedsl-graph", "version": 1, "time_unit": "ms", "nodes": nodes, "edges": []}
+    (tmp_path / "negative.json").write_text(json.dumps(graph))
+    text = 'graph from "negative.json"\ndevice gpu[2]: accelerator\ninterconnect { bandwidth = 1 GB/s }\n'
+    with pytest.raises(InputError, match="node 'a' has weights of -5 bytes"):
+        placedsl.loads(text + "parallelism { data = 1..2 }\nminimize time_per_sample\n", tmp_path)
+
+
+def test_no_more_copies_than_devices() -> None:
+    problem = placedsl.loads(BY_HAND.replace("1..3", "1..10000")).problem
+    assert problem.replication is not None
+    assert problem.replication.copies == (1, 2, 3, 4)
+
+
+def test_what_shares_a_stage_is_in_the_answer() -> None:
+    spec = placedsl.loads(BY_HAND)
+    found = solve(spec.problem, spec.elaborated.checked_formulations)
+    assert found.evaluation is not None
+    sharing = [device for device in device_list(spec.problem, found.evaluation) if "with" in device]
+    assert len(sharing) == 2
+    assert [device["load"] for device in sharing] == [pytest.approx(16e-3 / 3)] * 2
 
 
 @pytest.mark.parametrize("solver", ["cp-sat", "highs"])
