@@ -31,7 +31,7 @@ SAME = 5e-7
 #: Effort of an attempt, at first, how it grows from round to round, and what is the most.
 EFFORT, GROWTH, MOST_EFFORT = 2e7, 3, 1e12
 #: Attempts by relaxed worths, and the gap at which they end.
-QUICK, QUICK_GAP = 10, 1e-3
+QUICK, QUICK_GAP = 14, 2e-4
 #: Attempts that a round by exact worths may leave open, and the gap at which all ends.
 MISSES, LAST_GAP = 3, 1e-5
 #: Cheap hyperedges are left out, up to this share of the bound, until the gap is of that order.
