@@ -99,6 +99,7 @@ CASES = [
     Case("training-pipedream", (0.01270625,)),
     Case("transformer-blocks", (0.0093,)),
     Case("two-kinds", (0.003824288,)),
+    Case("two-servers", (0.0174557596, 5.0)),
 ]
 WAYS = [(case, way) for case in CASES for way in ("auto", case.second)]
 
