@@ -76,6 +76,7 @@ class _Run:
         self.read_seconds, self.build_seconds = read_seconds, 0.0
         self.relaxed: Integers | None = None
         self.nothing = 0.0
+        self.asked = 0.0
         self.notes = list(problem.notes)
         self.method, self.solver, self.prover = "none", "", ""
         self.used_versions = versions()
@@ -204,7 +205,9 @@ class _Run:
 
     def _closed(self) -> bool:
         """Asked during dynamic programming: whether what searches beside it has settled the problem."""
-        if self.request.method == "dp" or time.monotonic() - self.began < _SOON:
+        # From the first question on: before it kernels are compiled, on a machine where they never were.
+        self.asked = self.asked or time.monotonic()
+        if self.request.method == "dp" or time.monotonic() - self.asked < _SOON:
             return False
         self._accompany()
         return self._impossible or self._near(self._gap()) is not None
@@ -252,6 +255,8 @@ class _Run:
         limit = self.left
         seconds = 10.0 if limit is None else min(10.0, limit / 4)
         found = contiguous.solve(self.problem, deadline=time.monotonic() + seconds, most=100_000)
+        if found.placement is None and not found.complete:
+            found = contiguous.sliced(self.problem)  # milliseconds, once kernels are loaded
         if found.placement is None:
             return
         accepted = self.best.offer(found.placement, found.values)
