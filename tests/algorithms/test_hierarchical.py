@@ -35,7 +35,7 @@ def compare(case: Small, name: object) -> None:
         assert found.devices == devices, name
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("seed", range(60))
 def test_clusters(seed: int) -> None:
     for number in range(20):
@@ -43,7 +43,7 @@ def test_clusters(seed: int) -> None:
         compare(case, (seed, number))
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("seed", range(60))
 def test_clusters_and_replication(seed: int) -> None:
     for number in range(20):

@@ -40,7 +40,7 @@ def wide(folder: Path, cells: int, *, training: bool = False, more: str = "") ->
     )
 
 
-@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("training", [False, pytest.param(True, marks=pytest.mark.everything)])
 def test_wide_cells_are_recognised(tmp_path: Path, training: bool) -> None:
     """1,500 operators: the dynamic program says that it is not for it, and still has a pipeline and a bound."""
     problem = wide(tmp_path, 24, training=training).problem

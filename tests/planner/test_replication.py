@@ -173,7 +173,7 @@ def test_random_problems(first: int, solver: str) -> None:
     assert shared >= 1
 
 
-@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(4)) for n in range(0, 400, 20)])
+@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(10)) for n in range(0, 400, 20)])
 def test_random_pipelines_by_dynamic_programming(first: int) -> None:
     problems = [placedsl.loads(replicated(seed)).problem for seed in filter(small, range(first, first + 20))]
     known = [p for p in problems if not contiguous.structure(p) and not contiguous.left_out(p)]
