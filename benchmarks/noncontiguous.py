@@ -37,6 +37,11 @@ def run(file: str, request: Request) -> tuple[Answer, float]:
     with tempfile.TemporaryDirectory() as scratch:
         text = spec_of_workload(read(workload, "dnn-partitioning"), workload, Path(scratch), contiguous=False)
         spec = placedsl.loads(text, scratch)
+    return timed(spec, request)
+
+
+def timed(spec: placedsl.Spec, request: Request) -> tuple[Answer, float]:
+    """Solve a spec by the planner's own path; also the seconds until its value was found."""
     best, found_after = float("inf"), 0.0
 
     def hear(value: float, bound: float, seconds: float) -> None:  # noqa: ARG001

@@ -11,17 +11,17 @@ if TYPE_CHECKING:
     from placedsl.model import Model
     from placedsl.results import Answer, Evaluation
     from placedsl.sweeps.engine import sweep
-    from placedsl.timelines import Timeline
+    from placedsl.timelines import SampleTimeline, Timeline
 
 __all__ = [
-    "Answer", "Diagnostic", "Evaluation", "InputError", "LimitError", "Model", "PlacedslError", "Spec", "Timeline",
-    "UsageError", "format", "load", "loads", "sweep",
+    "Answer", "Diagnostic", "Evaluation", "InputError", "LimitError", "Model", "PlacedslError", "SampleTimeline",
+    "Spec", "Timeline", "UsageError", "format", "load", "loads", "sweep",
 ]  # fmt: skip
 
 #: What is imported when it is first used, by module and name: importing placedsl alone takes no time.
 _LATER = {
     "Answer": ("results", "Answer"), "Evaluation": ("results", "Evaluation"), "Model": ("model", "Model"),
-    "Spec": ("api", "Spec"), "Timeline": ("timelines", "Timeline"),
+    "SampleTimeline": ("timelines", "SampleTimeline"), "Spec": ("api", "Spec"), "Timeline": ("timelines", "Timeline"),
     "format": ("language.layout", "formatted"), "load": ("api", "load"), "loads": ("api", "loads"),
     "sweep": ("sweeps.engine", "sweep"),
 }  # fmt: skip

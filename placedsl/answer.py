@@ -75,12 +75,12 @@ class Answer:
         return EXIT_LIMIT if self.placement is not None else EXIT_NOTHING
 
     def device_of(self) -> dict[int | str, str]:
-        """Node id as in the graph to device name."""
+        """Node id as in the graph to device name; members of fused operators each by themselves."""
         if self.placement is None:
             return {}
         devices = self.problem.machine.devices
-        ids = self.problem.graph.ids
-        return {node: devices[d].name for node, d in zip(ids, self.placement, strict=True)}
+        graph = self.problem.graph
+        return {node: devices[d].name for node, d in zip(graph.written.ids, graph.spread(self.placement), strict=True)}
 
 
 def gap(value: float, bound: float) -> float:

@@ -16,11 +16,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from placedsl.conflicts.conflict import Conflict
     from placedsl.graph.graph import Graph
+    from placedsl.graph.readers.sizes import Sizes
     from placedsl.incumbent import Progress
     from placedsl.report.explain import Explanation
     from placedsl.results import Answer, Evaluation
     from placedsl.sensitivity.why import Why
-    from placedsl.timelines import Timeline
+    from placedsl.timelines import SampleTimeline, Timeline
 
 
 class Spec:
@@ -104,36 +105,46 @@ class Spec:
         return why(answer, self.elaborated.checked_formulations, request)
 
     def evaluate(
-        self, placement: Mapping[str, str] | Sequence[int], variables: Mapping[str, object] | None = None
+        self,
+        placement: Mapping[str, str] | Sequence[int],
+        variables: Mapping[str, object] | None = None,
+        times: Mapping[str, object] | None = None,
     ) -> Evaluation:
         """What a placement costs and violates: node id to device name, or one device position a node.
 
         ``variables`` gives the values of the spec's own variables: a number, or an object of numbers by index.
+        ``times``: what an answer's JSON says under ``schedule``.
         """
         from placedsl.cost.evaluate import evaluate
-        from placedsl.placement import positions, values
+        from placedsl.placement import positions, told, values
         from placedsl.results import shown_evaluation
 
         places = positions(self.problem, placement) if isinstance(placement, Mapping) else list(placement)
-        own = values(self.problem, variables or {})
+        own = values(self.problem, variables or {}) | told(self.problem, times or {})
         return shown_evaluation(self.problem, evaluate(self.problem, places, own))
 
     def timeline(
         self,
         placement: Mapping[str, str] | Sequence[int],
-        samples: int = 100,
+        samples: int | None = None,
         *,
         schedule: str | None = None,
         microbatches: int | None = None,
-    ) -> Timeline:
+        times: Mapping[str, object] | None = None,
+    ) -> Timeline | SampleTimeline:
         """The pipeline that a complete placement makes, run sample by sample; of an answer: ``answer.timeline``.
 
-        Whether the placement keeps to the constraints is for :meth:`evaluate` to say.
+        Under a schedule of one sample, its run; ``times``: what an answer's JSON says under ``schedule``.  ``samples``:
+        100 when nothing is said.  Whether the placement keeps to the constraints is for :meth:`evaluate` to say.
         """
-        from placedsl.placement import positions
-        from placedsl.timelines import shown_timeline
+        from placedsl.cost.evaluate import evaluate
+        from placedsl.placement import positions, told
+        from placedsl.timelines import refuse_for_samples, shown_sample, shown_timeline
 
         places = positions(self.problem, placement) if isinstance(placement, Mapping) else list(placement)
+        if self.problem.told:
+            refuse_for_samples(self.problem, samples=samples, schedule=schedule, microbatches=microbatches)
+            return shown_sample(self.problem, places, evaluate(self.problem, places, told(self.problem, times or {})))
         return shown_timeline(self.problem, places, samples, schedule, microbatches)
 
     def check(self) -> None:
@@ -234,8 +245,8 @@ def spec_of(
     at_hand = {folder / name: text for name, text in (held or {}).items()}
     values = given.read(parameters or {}, Path(data) if isinstance(data, str) else data, schedule)
 
-    def graph(path: Path, form: str | None) -> Graph:
-        return read(at_hand.get(path, path), form)
+    def graph(path: Path, form: str | None, sizes: Sizes) -> Graph:
+        return read(at_hand.get(path, path), form, sizes)
 
     elaborated = elaborate(parse(source), folder, values, graph, at_hand)
     return Spec(elaborated, time.monotonic() - began)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import errno
 import gc
 import os
 import sys
@@ -59,6 +61,12 @@ def main(arguments: list[str] | None = None) -> int:
             "error: the memory of this machine was not enough; contract the graph, or ask for fewer devices", err=True
         )
         return _EXIT_NOTHING
+    except OSError as problem:
+        if problem.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            _fault(problem)
+        else:
+            click.echo(f"error: the output could not be written: {problem.strerror}", err=True)
+        return _EXIT_FAULT
     except Exception as problem:  # noqa: BLE001 - the last line of defence: our own fault, told without a traceback
         _fault(problem)
         return _EXIT_FAULT
@@ -84,13 +92,20 @@ def _fault(problem: Exception) -> None:
 
 def run() -> None:
     """The entry point."""
-    # Most objects of a run live to its end; looking for garbage among them takes a tenth of a short one.
+    # Most objects of a run live to its end; looking for garbage among them takes a tenth of a short one, and taking
+    # them apart one by one at the end a quarter.  (Besides, after an interrupt within an import CPython would end
+    # itself by the signal, though it was handled.)
     gc.set_threshold(200_000, 20, 20)
     code = main()
-    if code in (_EXIT_LIMIT, _EXIT_NOTHING):
-        # After an interrupt within an import CPython ends itself by the signal, though it was handled.
-        with contextlib.suppress(OSError):
+    atexit._run_exitfuncs()
+    try:
+        if not sys.stdout.closed:  # the language server closes it itself
             sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)
-    sys.exit(code)
+    except BrokenPipeError:
+        code = code or _EXIT_FAULT
+    except OSError as problem:
+        click.echo(f"error: the output could not be written: {problem.strerror}", err=True)
+        code = _EXIT_FAULT
+    with contextlib.suppress(OSError):
+        sys.stderr.flush()
+    os._exit(code)

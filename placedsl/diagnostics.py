@@ -17,11 +17,13 @@ class Source:
     """A text and the name under which it is known to the user (a path, ``<string>``).
 
     ``built`` says of a text that Python has built where in Python each line comes from: line number and place.
+    ``data`` is what a file holds that is no text; its ``text`` is empty.
     """
 
     name: str
     text: str
     built: tuple[tuple[int, str], ...] = ()
+    data: bytes = b""
 
     def line(self, number: int) -> str:
         """The line with this number (from 1), without its end; empty past the last."""

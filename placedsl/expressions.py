@@ -145,13 +145,14 @@ class Pick:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """A datum of an element: ``v.memory``, ``v.time[d]`` (with a device), ``t.producer``."""
+    """A datum of an element: ``v.memory``, ``v.time[d]`` (with a device), ``t.move[d, e]`` (with two)."""
 
     name: str
     sort: Sort
     owner: Expression
     device: Expression | None
     span: Span
+    target: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,9 +290,23 @@ class SetProperty:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class NoOverlap:
+    """``no_overlap(v in nodes: v on d => start(v)..finish(v))``: of the intervals that are there, no two overlap.
+
+    ``presence`` says whether an interval is there (None: it always is).  One of no length overlaps nothing.
+    """
+
+    binders: tuple[Binder, ...]
+    presence: Expression | None
+    start: Expression
+    finish: Expression
+    span: Span
+
+
 Expression = (
     Constant | Slot | Element | Pick | Attribute | Decision | Table | Provided | Aggregate | Largest | Forall
-    | Arithmetic | Comparison | Logic | Not | Within | Glob | Conditional | SetProperty
+    | Arithmetic | Comparison | Logic | Not | Within | Glob | Conditional | SetProperty | NoOverlap
 )  # fmt: skip
 
 
@@ -312,8 +327,8 @@ def children(node: Expression | SetExpression | Binder) -> tuple[Expression | Se
             return binders
         case Pick(set=of, index=index):
             return (of, index)
-        case Attribute(owner=owner, device=device):
-            return (owner,) if device is None else (owner, device)
+        case Attribute(owner=owner, device=device, target=target):
+            return tuple(part for part in (owner, device, target) if part is not None)
         case (
             Decision(arguments=parts)
             | Table(arguments=parts)
@@ -336,7 +351,15 @@ def children(node: Expression | SetExpression | Binder) -> tuple[Expression | Se
             return (condition, then, otherwise)
         case SetProperty(outer=outer, inner=inner, membership=membership):
             return (*outer, inner, membership)
+        case NoOverlap(binders=binders):
+            return (*binders, *interval(node))
     return ()
+
+
+def interval(node: NoOverlap) -> tuple[Expression, ...]:
+    """What an interval is made of: whether it is there (where that is said), its start and its finish."""
+    ends = (node.start, node.finish)
+    return ends if node.presence is None else (node.presence, *ends)
 
 
 def every(node: Expression | SetExpression | Binder) -> Iterator[Expression | SetExpression | Binder]:
@@ -355,7 +378,7 @@ def provided_names(node: Expression) -> set[str]:
 
 def decided(node: Expression) -> bool:
     """Whether an expression depends on decisions (the others are known beforehand)."""
-    return any(isinstance(part, Provided | Decision | SetProperty) for part in every(node))
+    return any(isinstance(part, Provided | Decision | SetProperty | NoOverlap) for part in every(node))
 
 
 def free_slots(node: Expression | SetExpression | Binder) -> frozenset[str]:
@@ -367,6 +390,8 @@ def free_slots(node: Expression | SetExpression | Binder) -> frozenset[str]:
             return _outside(binders, (body,))
         case SetProperty(outer=outer, inner=inner, membership=membership):
             return _outside((*outer, inner), (membership,))
+        case NoOverlap(binders=binders):
+            return _outside(binders, interval(node))
         case Comprehension(binders=binders):
             return _outside(binders, ())
         case Binder():

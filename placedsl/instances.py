@@ -128,6 +128,10 @@ def substituted(node: Any, elements: Mapping[str, core.Expression]) -> Any:
         case core.SetProperty(outer=outer, inner=binder, membership=membership):
             bound, inner = _rebound((*outer, binder), elements)
             return replace(node, outer=bound[:-1], inner=bound[-1], membership=substituted(membership, inner))
+        case core.NoOverlap(binders=binders):
+            bound, inner = _rebound(binders, elements)
+            parts = {name: substituted(getattr(node, name), inner) for name in ("presence", "start", "finish")}
+            return replace(node, binders=bound, **parts)
         case core.Binder():
             return _rebound((node,), elements)[0][0]
     if isinstance(node, tuple):

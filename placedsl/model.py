@@ -53,12 +53,16 @@ class Model:
         format: str | None = None,
         time_unit: str | None = None,
         attributes: Collection[str] | None = None,
+        sizes: Mapping[str, Any] | None = None,
+        profile: str | Path | None = None,
     ) -> None:
         """``graph from "FILE"`` of a path, or a ``networkx.DiGraph``.
 
         ``time_unit`` says what plain numbers of time are in ("ms"); without it they have no unit.  ``format`` is that
         of a file; ``attributes`` names the further node attributes to take from networkx (None: all).  docs/python.md
-        has the attributes with a meaning.  Raises InputError for a graph of networkx that cannot be used.
+        has the attributes with a meaning.  ``sizes`` are those of a model's symbolic dimensions, ``profile`` names a
+        file of measured times (docs/reading-models.md).  Raises InputError for a graph of networkx that cannot be
+        used.
         """
         settings = []
         if isinstance(graph, str | Path):
@@ -70,6 +74,9 @@ class Model:
                 raise UsageError("'format' says how a file is written; this graph is none")
             path = f"{self.name}.graph.json"
             self._held[path] = Source(path, native_text(graph, time_unit, attributes))
+        settings += [f"{word(name)} = {term(size)}" for name, size in (sizes or {}).items()]
+        if profile is not None:
+            settings.append(f"profile = {json.dumps(Path(profile).as_posix(), ensure_ascii=False)}")
         block = f" {{ {', '.join(settings)} }}" if settings else ""
         self._add(f"graph from {json.dumps(path, ensure_ascii=False)}{block}")
 
@@ -107,6 +114,12 @@ class Model:
         yield Set(word(name))
         self._statements[start:] = _indented(self._statements[start:])
         self._add("}")
+
+    def fuse(self, *types: str, by: str | None = None) -> None:
+        """``fuse conv + bn`` of operator types, or ``fuse by layer`` of an attribute."""
+        if (by is None) == (not types):
+            raise UsageError('fuse takes types, as in fuse("conv", "bn"), or by="attribute"')
+        self._add("fuse " + (" + ".join(map(word, types)) if by is None else f"by {word(by)}"))
 
     def parallelism(self, data: Any, weights: str | None = None) -> None:
         """``parallelism { data = 1..4 }``: how many devices may share a stage, a text, a range or a collection of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from math import isfinite
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
 from placedsl.problem import Labels, Problem
@@ -14,9 +15,13 @@ _MOST = 20
 def positions(problem: Problem, placement: Mapping[str, str], source: Source | None = None) -> list[int]:
     """The device position of each node (-1: the placement does not name it).
 
-    InputError for nodes and devices that do not exist; with ``source``, at their place in its text.
+    Members of fused operators may be named, or the operators.  InputError for nodes and devices that do not exist, and
+    for members on different devices; with ``source``, at their place in its text.
     """
-    nodes = {str(i): k for k, i in enumerate(problem.graph.ids)}
+    graph = problem.graph
+    nodes = {str(i): k for k, i in enumerate(graph.ids)}
+    if graph.fusion is not None:
+        nodes |= {str(i): k for i, k in zip(graph.written.ids, graph.fusion.node_of.tolist(), strict=True)}
     devices = {d.name: k for k, d in enumerate(problem.machine.devices)}
     out = [-1] * problem.graph.nodes
     found: list[Diagnostic] = []
@@ -29,10 +34,19 @@ def positions(problem: Problem, placement: Mapping[str, str], source: Source | N
             place = _span(source, str(node))
             found.append(Diagnostic(f"there is no device '{device}'", place, nearest(str(device), devices)))
         if str(node) in nodes and device in devices:
-            out[nodes[str(node)]] = devices[device]
+            before, here = out[nodes[str(node)]], devices[device]
+            if before not in (-1, here):
+                message = f"'{node}' is fused with what is on {problem.machine.devices[before].name}"
+                hint = f"'{graph.ids[nodes[str(node)]]}' runs as one operator, on one device"
+                found.append(Diagnostic(message, _span(source, str(node)), hint))
+            out[nodes[str(node)]] = here
     if found:
         raise InputError(found[:_MOST])
     return out
+
+
+#: The indices of what is told of one sample's run.
+_TOLD = {"piece": ("node",), "start": ("node",), "sent": ("integer", "device")}
 
 
 def values(
@@ -40,6 +54,7 @@ def values(
 ) -> dict[str, dict[tuple[int, ...], float]]:
     """Values of the spec's own variables by the positions of their indices, from their names.
 
+    What is told of one sample's run may stand among them, as scripts write it: tensors by their numbers.
     ``raw`` holds a number a variable, or an object of index names (within one another for several indices);
     InputError for what does not exist.
     """
@@ -63,23 +78,67 @@ def values(
             else:
                 walk(name, inner, sorts[1:], (*key, position))
 
+    sorts_of = {name: _TOLD[name] for name in problem.told} | {n: v.sorts for n, v in problem.variables.items()}
     for name, given in raw.items():
-        if name not in problem.variables:
+        if name not in sorts_of:
             hint = nearest(name, problem.variables)
             found.append(Diagnostic(f"the spec has no variable '{name}'", _span(source, name), hint))
             continue
         out[name] = {}
-        walk(name, given, problem.variables[name].sorts, ())
+        walk(name, given, sorts_of[name], ())
     if found:
         raise InputError(found[:_MOST])
     return out
 
 
 def read_values(problem: Problem, source: Source) -> dict[str, dict[tuple[int, ...], float]]:
-    """What stands under ``variables`` in the JSON text of an answer; the text has been read as a placement before."""
+    """What stands under ``variables`` and ``schedule`` in the JSON text of an answer, which has been read as a
+    placement before."""
     root = json.loads(source.text)
-    raw = root.get("variables") if isinstance(root, dict) else None
-    return values(problem, raw, source) if isinstance(raw, Mapping) else {}
+    if not isinstance(root, dict):
+        return {}
+    raw, times = root.get("variables"), root.get("schedule")
+    own = values(problem, raw, source) if isinstance(raw, Mapping) else {}
+    return own | (told(problem, times, source) if isinstance(times, Mapping) else {})
+
+
+def told(
+    problem: Problem, times: Mapping[str, object], source: Source | None = None
+) -> dict[str, dict[tuple[int, ...], float]]:
+    """What the ``schedule`` of an answer says: the call of each node, or when nodes and transfers start.
+
+    Nothing under a schedule of many samples.  InputError for what does not exist.
+    """
+    if not problem.told:
+        return {}
+    nodes = {str(i): k for k, i in enumerate(problem.graph.ids)}
+    devices = {d.name: k for k, d in enumerate(problem.machine.devices)}
+    out: dict[str, dict[tuple[int, ...], float]] = {}
+    found: list[Diagnostic] = []
+
+    def take(name: str, key: tuple[int, ...], given: object, word: str) -> None:
+        if isinstance(given, int | float) and not isinstance(given, bool) and isfinite(given):
+            out.setdefault(name, {})[key] = float(given)
+        elif given is not None:
+            found.append(Diagnostic(f"a number is expected as the {name} of '{word}'", _span(source, word)))
+
+    per_node, transfers = times.get("nodes"), times.get("transfers")
+    for word, entry in per_node.items() if isinstance(per_node, Mapping) else ():
+        if word not in nodes:
+            found.append(Diagnostic(f"the graph has no node '{word}'", _span(source, word), nearest(word, nodes)))
+        elif isinstance(entry, Mapping):
+            name = "piece" if problem.schedule == "calls" else "start"
+            take(name, (nodes[word],), entry.get(name), word)
+    for entry in transfers if isinstance(transfers, list) and problem.schedule == "dataflow" else ():
+        tensor, device = (entry.get("tensor"), entry.get("to")) if isinstance(entry, Mapping) else (None, None)
+        number = tensor if isinstance(tensor, int) and 0 <= tensor < problem.graph.tensors else None
+        if number is None or not isinstance(device, str) or device not in devices:
+            found.append(Diagnostic("a transfer has the number of a tensor and a device", _span(source, "transfers")))
+            break
+        take("sent", (number, devices[device]), entry.get("start"), "transfers")
+    if found:
+        raise InputError(found[:_MOST])
+    return out
 
 
 def read(problem: Problem, source: Source) -> list[int]:

@@ -16,6 +16,7 @@ from placedsl import plugins
 from placedsl.algorithms import registry
 from placedsl.algorithms.interface import Algorithm, Budget, NothingFoundError
 from placedsl.answer import gap
+from placedsl.cost.expressions import OwnValues
 from placedsl.diagnostics import UsageError
 from placedsl.incumbent import SAME, Incumbent
 from placedsl.problem import Problem
@@ -106,22 +107,20 @@ class _Run:
         """From the start to the end; PluginError for what no algorithm may say."""
         self.best.refused = None
         found = self.plugin.call(algorithm.solve, self.best.problem, self.budget, self.take)
-        try:
-            placement, bound = found
-        except (TypeError, ValueError):
-            raise plugins.PluginError(f"{self.plugin} failed: it gives no pair of a placement and a bound") from None
-        self.plugin.call(self.take, placement, bound)
+        if not isinstance(found, tuple | list) or len(found) not in (2, 3):
+            raise plugins.PluginError(f"{self.plugin} failed: it gives no pair of a placement and a bound")
+        self.plugin.call(self.take, *found)
         if self.best.refuted():
             raise plugins.PluginError(f"{self.plugin} failed: a verified placement refutes the bound that it claims")
 
-    def take(self, placement: Sequence[int] | None, bound: float) -> bool:
-        """Verify a placement, note a bound; whether to stop."""
+    def take(self, placement: Sequence[int] | None, bound: float, values: OwnValues | None = None) -> bool:
+        """Verify a placement (with what else the answer says), note a bound; whether to stop."""
         problem = self.best.problem
         if placement is not None:
             if len(placement) != problem.graph.nodes:
                 given = f"{len(placement)} of {problem.graph.nodes} nodes"
                 raise plugins.PluginError(f"{self.plugin} failed: it placed {given}")
-            self.best.offer(np.asarray(placement, dtype=np.int64))
+            self.best.offer(np.asarray(placement, dtype=np.int64), values)
         elif bound == np.inf and self.best.evaluation is None:
             self.impossible = True
         if -np.inf < bound < np.inf:

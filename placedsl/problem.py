@@ -12,10 +12,13 @@ from placedsl.diagnostics import Span
 from placedsl.expressions import Binder, Expression, SetExpression, Sort
 from placedsl.graph.graph import Floats, Graph, Integers
 from placedsl.machine.machine import Machine
+from placedsl.machine.moves import Moves
 from placedsl.units import NUMBER, Dimension
 
 #: Constraints known by name: their meaning is a formula in ``models/constraints.place``.
-BUILT_IN = ("memory", "contiguous", "convex", "colocated")
+BUILT_IN = ("memory", "contiguous", "convex", "colocated", "sequential", "congestion")
+#: Schedules of one sample, and what an answer says besides its placement, by name of the quantity.
+TOLD: Mapping[str, tuple[str, ...]] = {"calls": ("piece",), "dataflow": ("start", "sent")}
 
 
 @dataclass(frozen=True)
@@ -165,7 +168,10 @@ class Problem:
                   what is on d (0: nothing); the others of the group, of its class, hold nothing of their own
     ``leaving``   C x t: what a device pays on top of ``transfer`` for a tensor that it exchanges with the world outside
                   of its cluster, for each of its clusters
+    ``measured``  n x D: the time is given, by the graph or a profile, and not estimated; empty: all are
     ``groups``    per attribute that is partitioned by: n labels from 0
+    ``pieces``    under schedule ``calls``: how many calls an accelerator may have
+    ``moves``     under schedule ``dataflow``: how long tensors take between devices
     """
 
     name: str
@@ -191,6 +197,18 @@ class Problem:
     own_formulations: bool = False
     replication: Replication | None = None
     leaving: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    pieces: int = 1
+    moves: Moves | None = None
+    measured: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
+
+    def __post_init__(self) -> None:
+        if not self.measured.size:
+            object.__setattr__(self, "measured", np.isfinite(self.time))
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The quantities that an answer has to say beside the placement."""
+        return TOLD.get(self.schedule, ())
 
     @property
     def parallelism(self) -> tuple[str, ...]:

@@ -80,6 +80,6 @@ def solvers_for(problem: Problem, name: str | None) -> tuple[str, ...]:
     """
     if name not in (None, "auto"):
         return (str(name),)
-    chained = problem.rule("contiguous") is not None or problem.rule("convex") is not None
+    chained = bool(problem.told) or problem.rule("contiguous") is not None or problem.rule("convex") is not None
     wanted = ("cp-sat", "highs") if chained else ("highs", "cp-sat")
     return tuple(n for n in wanted if get(n).available() is not None) or wanted[:1]

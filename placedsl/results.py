@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from placedsl import answer as answers
 from placedsl.cost import verdict
 from placedsl.diagnostics import UsageError
+from placedsl.language.estimates import on_device
 from placedsl.problem import Problem
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from placedsl.timelines import Timeline
+    from placedsl.timelines import SampleTimeline, Timeline
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -48,16 +49,21 @@ class Answer(answers.Answer):
     def table(self) -> list[dict[str, Any]]:
         """One row a node, as ``pandas.DataFrame`` reads it: node (the id), name, device, time (there), memory.
 
-        Times are seconds, or in the graph's own unit; without a placement ``device`` and ``time`` are None.
+        Times are seconds, or in the graph's own unit; without a placement ``device`` and ``time`` are None.  Members
+        of a fused operator have a row and the time of their own each.
         """
-        graph, devices = self.problem.graph, self.problem.machine.devices
-        placement = self.placement or (None,) * graph.nodes
+        graph, machine = self.problem.graph.written, self.problem.machine
+        devices = machine.devices
+        placement = self.problem.graph.spread(self.placement) if self.placement else (None,) * graph.nodes
+        used = {d for d in placement if d is not None}
+        whole = self.problem.graph.fusion is None
+        spent = {d: self.problem.time[:, d] if whole else on_device(graph, machine, d)[0] for d in used}
         return [
             {
                 "node": graph.ids[v],
                 "name": graph.names[v],
                 "device": None if d is None else devices[d].name,
-                "time": None if d is None else float(self.problem.time[v, d]),
+                "time": None if d is None else float(spent[d][v]),
                 "memory": float(graph.memory[v]),
             }
             for v, d in enumerate(placement)
@@ -72,12 +78,10 @@ class Answer(answers.Answer):
         """
         from placedsl.graph.networkx_graphs import digraph
 
-        problem, placement = self.problem, self.placement
-        ends = (
-            problem.graph.edge_source.tolist(),
-            problem.graph.edge_target.tolist(),
-            problem.graph.edge_tensor.tolist(),
-        )
+        problem, graph, fusion = self.problem, self.problem.graph.written, self.problem.graph.fusion
+        placement = None if self.placement is None else problem.graph.spread(self.placement)
+        tensor_of = graph.edge_tensor if fusion is None else fusion.tensor_of[graph.edge_tensor]
+        ends = (graph.edge_source.tolist(), graph.edge_target.tolist(), tensor_of.tolist())
 
         def moved(edge: int) -> float | None:
             if placement is None:
@@ -85,20 +89,26 @@ class Answer(answers.Answer):
             u, v, tensor = placement[ends[0][edge]], placement[ends[1][edge]], ends[2][edge]
             return 0.0 if u == v else float(problem.transfer[tensor, u] + problem.transfer[tensor, v])
 
-        out = digraph(problem.graph, moved)
+        out = digraph(graph, moved)
         for row in self.table():
             out.nodes[row["node"]].update(device=row["device"], time=row["time"])
         return out
 
-    def timeline(self, samples: int = 100, *, schedule: str | None = None, microbatches: int | None = None) -> Timeline:
+    def timeline(
+        self, samples: int | None = None, *, schedule: str | None = None, microbatches: int | None = None
+    ) -> Timeline | SampleTimeline:
         """The pipeline that the placement makes, run sample by sample; docs/timelines.md has schedules and measures.
 
-        UsageError without a placement, and for a schedule that does not fit.
+        Under a schedule of one sample, its run.  ``samples``: 100 when nothing is said.  UsageError without a
+        placement, and for what does not fit the spec's schedule.
         """
-        if self.placement is None:
+        if self.placement is None or self.evaluation is None:
             raise UsageError("there is no placement, and so no timeline")
-        from placedsl.timelines import shown_timeline
+        from placedsl.timelines import refuse_for_samples, shown_sample, shown_timeline
 
+        if self.problem.told:
+            refuse_for_samples(self.problem, samples=samples, schedule=schedule, microbatches=microbatches)
+            return shown_sample(self.problem, self.placement, self.evaluation)
         return shown_timeline(self.problem, self.placement, samples, schedule, microbatches)
 
     def __repr__(self) -> str:

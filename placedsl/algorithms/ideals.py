@@ -22,6 +22,8 @@ from placedsl.graph.graph import Booleans, Integers
 #: Inner steps of the walk between two looks at the clock, and in all: a relation that takes more is far too wide.
 _STEPS = 1_000_000
 _MOST_STEPS = 25 * _STEPS
+#: Random descents by which the steps of a walk that goes on are estimated.
+_PROBES = 2_000
 #: How many are made room for at first.
 _ROOM = 1 << 14
 _EVERYTHING = ((0, 2**62),)
@@ -125,7 +127,7 @@ def ideals(
             return Ideals(found[: walk.filled], walk.met, few, not few, walk.fit)
         else:
             steps += _STEPS
-            if steps >= _MOST_STEPS:
+            if steps >= _MOST_STEPS or (steps == _STEPS and walk.estimate(sums, low, high) > _MOST_STEPS):
                 return Ideals(found[: walk.filled], walk.met, False, True)
         if (deadline is not None and time.monotonic() > deadline) or (stop is not None and stop()):
             return Ideals(found[: walk.filled], walk.met, False)
@@ -183,6 +185,52 @@ class _Walk:
             _walk(cover.row_start, cover.start, cover.unit, cover.need, cover.block, sums, low, high, self.low,
                   self.high, self.at, self.have, self.state, found, self.gate, _STEPS)
         )  # fmt: skip
+
+    def estimate(self, sums: Integers, low: Integers, high: Integers) -> float:
+        """About how many steps the whole walk takes."""
+        cover = self.cover
+        return float(
+            _descents(cover.row_start, cover.start, cover.need, cover.block, sums, low, high, _PROBES)
+        )  # fmt: skip
+
+
+@njit(cache=True)
+def _descents(row_start, start, need, block, sums, low, high, probes):  # type: ignore[no-untyped-def]
+    """The mean of Knuth's estimate of a tree's size (1975) over random descents through the walk."""
+    np.random.seed(0)
+    chains = need.shape[1]
+    least, most = np.zeros(chains, dtype=np.int64), np.zeros(chains, dtype=np.int64)
+    total = 0.0
+    for _ in range(probes):
+        for c in range(chains):
+            least[c], most[c] = 0, start[c + 1] - start[c]
+        share, taken = 1.0, 0
+        for level in range(chains - 1):
+            total += share * (most[level] - least[level] + 1)
+            entered, chosen = 0, -1
+            for p in range(least[level], most[level] + 1):
+                row = row_start[level] + p
+                lightest = heaviest = taken + sums[row]
+                for c in range(level + 1, chains):
+                    lightest += sums[row_start[c] + max(least[c], need[row, c])]
+                    heaviest += sums[row_start[c] + min(most[c], block[row, c])]
+                enter = len(low) == 0
+                for w in range(len(low)):
+                    if lightest <= high[w]:
+                        enter = heaviest >= low[w]
+                        break
+                if enter:
+                    entered += 1
+                    if np.random.randint(entered) == 0:
+                        chosen = p
+            if entered == 0:
+                break
+            share *= entered
+            row = row_start[level] + chosen
+            taken += sums[row]
+            for c in range(level + 1, chains):
+                least[c], most[c] = max(least[c], need[row, c]), min(most[c], block[row, c])
+    return total / probes
 
 
 @njit(cache=True)

@@ -27,6 +27,16 @@ NAMED = (
     Method(
         "pipedream", "branchings contracted to a path, and its best cut into stages", "placedsl.algorithms.pipedream"
     ),
+    Method(
+        "m-topo",
+        "devices filled in topological order up to an even share of memory",
+        "placedsl.algorithms.dataflow.m_topo",
+    ),
+    Method("etf", "earliest start of all ready nodes and devices", "placedsl.algorithms.dataflow.etf"),
+    Method("m-etf", "ETF among devices with room", "placedsl.algorithms.dataflow.m_etf"),
+    Method("m-sct", "favourite children by a linear program, then ETF with room", "placedsl.algorithms.dataflow.m_sct"),
+    Method("heft", "nodes by upward rank, each where it ends first", "placedsl.algorithms.dataflow.heft"),
+    Method("getf", "groups of devices by a linear program, then ETF", "placedsl.algorithms.dataflow.getf"),
     Method("scotch", "graph partitioning by the program of that name", "placedsl.algorithms.scotch"),
 )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placedsl.graph.order import together
+from placedsl.graph.order import together, topological
 from placedsl.problem import Problem
 
 
@@ -22,3 +22,17 @@ def simple_bound(problem: Problem) -> float:
     # Copies of a stage share its samples; sending weights only adds.
     most = 1 if problem.replication is None else problem.replication.copies[-1]
     return float(max(least.max(initial=0.0) / most, least.sum() / max(1, problem.time.shape[1])))
+
+
+def path_bound(problem: Problem) -> float:
+    """What latency cannot undercut: the longest path, each node at its quickest device (inf: one runs nowhere)."""
+    graph = problem.graph
+    finish: list[float] = problem.time.min(axis=1, initial=np.inf).tolist()
+    least = list(finish)
+    start = np.searchsorted(np.sort(graph.edge_source), np.arange(graph.nodes + 1)).tolist()
+    target = graph.edge_target[np.argsort(graph.edge_source, kind="stable")].tolist()
+    order = topological(graph.nodes, graph.edge_source, graph.edge_target)
+    for v in () if order is None else order.tolist():
+        for w in target[start[v] : start[v + 1]]:
+            finish[w] = max(finish[w], finish[v] + least[w])
+    return max(finish, default=0.0)

@@ -1,4 +1,4 @@
-"""``placedsl timeline``: the pipeline that a placement makes, sample by sample."""
+"""``placedsl timeline``: the pipeline that a placement makes, sample by sample, or the run of one sample."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from placedsl.diagnostics import Diagnostic, InputError, UsageError
 
 if TYPE_CHECKING:
     from placedsl.api import Spec
+    from placedsl.cost.evaluate import Evaluation
+    from placedsl.timelines import SampleTimeline, Timeline
 
 
 @click.command()
 @SPEC
 @click.argument("placement", type=click.Path(path_type=Path))
-@click.option("--samples", type=click.IntRange(min=1), default=100, show_default=True, help="How many are run.")
+@click.option("--samples", type=click.IntRange(min=1), metavar="N", help="How many are run; without: 100.")
 @click.option("--schedule", metavar="NAME", help="pipelined, 1f1b, 1f1b-eager, gpipe; without: as the spec says.")
 @click.option("--microbatches", type=click.IntRange(min=1), metavar="N", help="Samples in a batch (gpipe).")
 @SET
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 def timeline(
     spec: Path,
     placement: Path,
-    samples: int,
+    samples: int | None,
     schedule: str | None,
     microbatches: int | None,
     parameters: dict[str, str],
@@ -38,14 +40,9 @@ def timeline(
     picture: Path | None,
     trace: Path | None,
 ) -> int:
-    """Simulate the pipeline that PLACEMENT (JSON) makes under SPEC, and measure it."""
+    """Simulate what PLACEMENT (JSON) makes under SPEC, and measure it: a pipeline, or the run of one sample."""
     from placedsl import api
-    from placedsl.report import gantt
     from placedsl.report import picture as pictures
-    from placedsl.report.timeline_document import timeline_document
-    from placedsl.report.timeline_text import print_timeline
-    from placedsl.report.trace import trace as traced
-    from placedsl.timeline.timeline import asked, simulate
 
     target = None if json_file in (None, "-") else Path(str(json_file))
     if picture is not None:
@@ -56,23 +53,45 @@ def timeline(
         if file is not None and file.is_dir():
             raise UsageError(f"{option} {file}: this is a folder")
     loaded = api.load(spec, parameters, data)
-    asked(loaded.problem, samples, schedule, microbatches)
-    places = _held(loaded, placement)
-    run = simulate(loaded.problem, places, samples=samples, schedule=schedule, microbatches=microbatches)
+    make = _of_one if loaded.problem.told else _of_many
+    run = make(loaded, placement, samples, schedule, microbatches)
     if json_file != "-":
-        print_timeline(run, console())
+        run.show(console())
     if json_file is not None:
-        text = json.dumps(timeline_document(run), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        text = json.dumps(run.document(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         write(target, text)
     if picture is not None:
-        gantt.draw(run, picture)
+        run.draw(picture)
     if trace is not None:
-        write(trace, traced(run))
+        write(trace, run.trace())
     return 0
 
 
-def _held(loaded: Spec, file: Path) -> list[int]:
-    """The placement in a file; InputError with every rule of the spec that it breaks."""
+def _of_many(
+    loaded: Spec, placement: Path, samples: int | None, schedule: str | None, microbatches: int | None
+) -> Timeline:
+    """Samples that follow one another."""
+    from placedsl.timeline.timeline import SAMPLES, asked
+    from placedsl.timelines import shown_timeline
+
+    asked(loaded.problem, SAMPLES if samples is None else samples, schedule, microbatches)
+    places, _ = _held(loaded, placement)
+    return shown_timeline(loaded.problem, places, samples, schedule, microbatches)
+
+
+def _of_one(
+    loaded: Spec, placement: Path, samples: int | None, schedule: str | None, microbatches: int | None
+) -> SampleTimeline:
+    """One sample."""
+    from placedsl.timelines import refuse_for_samples, shown_sample
+
+    asked = {"--samples": samples, "--schedule": schedule, "--microbatches": microbatches}
+    refuse_for_samples(loaded.problem, **asked)
+    return shown_sample(loaded.problem, *_held(loaded, placement))
+
+
+def _held(loaded: Spec, file: Path) -> tuple[list[int], Evaluation]:
+    """The placement in a file and what it costs; InputError with every rule of the spec that it breaks."""
     from placedsl import placement as placements
     from placedsl.cost.evaluate import evaluate
     from placedsl.graph.readers import load
@@ -80,8 +99,8 @@ def _held(loaded: Spec, file: Path) -> list[int]:
     source = load(file)
     places = placements.read(loaded.problem, source)
     own = placements.read_values(loaded.problem, source)
-    violations = evaluate(loaded.problem, places, own).violations
-    if violations:
-        told = (Diagnostic(f"{file} does not fit: {v.rule}: {v.message}", v.span) for v in violations[:20])
+    found = evaluate(loaded.problem, places, own)
+    if found.violations:
+        told = (Diagnostic(f"{file} does not fit: {v.rule}: {v.message}", v.span) for v in found.violations[:20])
         raise InputError(told)
-    return places
+    return places, found

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from placedsl.commands.options import DATA, SET, SPEC, write
+from placedsl.diagnostics import UsageError
 
 
 @click.command()
@@ -29,17 +30,32 @@ def emit(spec: Path, format_name: str, output: Path | None, parameters: dict[str
 
 
 @click.command(name="import")
-@click.argument("format_name", metavar="FORMAT", type=click.Choice(["dnn-partitioning"]))
+@click.argument("format_name", metavar="FORMAT", type=click.Choice(["dnn-partitioning", "moirai"]))
 @click.argument("workload", type=click.Path(path_type=Path))
-@click.option("--non-contiguous", is_flag=True, help="Do not ask for contiguous pieces.")
+@click.option(
+    "--objective",
+    type=click.Choice(["throughput", "latency"]),
+    help="What to minimise (moirai: latency, else throughput).",
+)
+@click.option("--non-contiguous", is_flag=True, help="Do not ask for contiguous pieces (throughput).")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The spec to write (- is stdout).")
-def import_(format_name: str, workload: Path, non_contiguous: bool, output: Path) -> int:
+def import_(format_name: str, workload: Path, objective: str | None, non_contiguous: bool, output: Path) -> int:
     """Write a spec that refers to a published WORKLOAD, with its deployment."""
-    from placedsl.export.spec import spec_of_workload
+    from placedsl.export.spec import latency_spec_of_workload, spec_of_profile, spec_of_workload
     from placedsl.graph.readers import read
 
+    if format_name == "moirai" and objective == "throughput":
+        raise UsageError("a profile of moirai is for one sample: --objective latency")
+    if non_contiguous and (objective == "latency" or format_name == "moirai"):
+        raise UsageError("--non-contiguous is for throughput: a call of an accelerator is not interrupted")
     to_stdout = str(output) == "-"
     folder = Path() if to_stdout else output.parent
-    text = spec_of_workload(read(workload, format_name), workload, folder, contiguous=not non_contiguous)
+    graph = read(workload, format_name)
+    if format_name == "moirai":
+        text = spec_of_profile(graph, workload, folder)
+    elif objective == "latency":
+        text = latency_spec_of_workload(graph, workload, folder)
+    else:
+        text = spec_of_workload(graph, workload, folder, contiguous=not non_contiguous)
     write(None if to_stdout else output, text)
     return 0

@@ -27,8 +27,8 @@ def is_amount(body: core.Expression) -> bool:
 
 
 def is_structure(body: core.Expression) -> bool:
-    """Contiguity and convexity, of which there is no more and less."""
-    return any(isinstance(part, core.SetProperty) for part in core.every(body))
+    """Contiguity, convexity and intervals that do not overlap, of which there is no more and less."""
+    return any(isinstance(part, core.SetProperty | core.NoOverlap) for part in core.every(body))
 
 
 def softened(program: Program, parts: dict[str, Instance]) -> Program | None:

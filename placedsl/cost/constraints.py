@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from math import isfinite
 
@@ -9,6 +10,7 @@ from placedsl.cost.facts import Facts
 from placedsl.cost.paths import coming_back, cycle_of_sets, successors
 from placedsl.cost.properties import cycle, path
 from placedsl.cost.quantities import Quantities
+from placedsl.cost.times import Task
 from placedsl.cost.tolerance import LOOSE, at_most
 from placedsl.cost.verdict import Violation
 from placedsl.problem import Problem, Rule, Variable
@@ -79,6 +81,75 @@ def copies(facts: Facts, quantities: Quantities) -> Iterator[Violation]:
             names = some([facts.device_names[d] for d in devices])
             message = f"{taken:g} copies on {_count(len(devices), 'device')} ({names})"
             yield Violation("copies", message, replication.span, taken - len(devices))
+
+
+def times(facts: Facts, quantities: Quantities) -> Iterator[Violation]:
+    """Calls have an allowed number and wait in no circle; every transfer has a way."""
+    problem = facts.problem
+    if problem.schedule == "calls":
+        wrong = [
+            f"{facts.node_names[v]} in call {piece}"
+            for v, (d, piece) in enumerate(zip(quantities.placement, quantities.piece, strict=True))
+            if facts.accelerator[d] and not 1 <= piece <= problem.pieces
+        ]
+        if wrong:
+            message = f"a device has calls 1 to {problem.pieces}: {some(wrong)}"
+            yield Violation("pieces", message, None, float(len(wrong)))
+    if quantities.times.circle:
+        names = [_task(facts, task) for task in quantities.times.circle]
+        message = "these wait for one another: " + " -> ".join([*names, names[0]])
+        yield Violation("calls", message, None, 0.0)
+    for (tensor, device), at in quantities.times.arrived.items():
+        if not isfinite(at):
+            home = facts.device_names[quantities.placement[facts.producer[tensor]]]
+            message = f"{facts.label('tensor', tensor)} cannot go from {home} to {facts.device_names[device]}"
+            yield Violation("routes", message, None, 0.0)
+            break
+
+
+def _task(facts: Facts, task: Task) -> str:
+    """How messages call what takes time."""
+    kind, first, second = task
+    if kind == "node":
+        return facts.node_names[first]
+    return facts.device_names[first] + (f" (call {second})" if facts.problem.pieces > 1 else "")
+
+
+def sequential(rule: Rule, facts: Facts, quantities: Quantities) -> Iterator[Violation]:
+    """The nodes of a device run one after the other."""
+    times = quantities.times
+    for device, nodes in enumerate(quantities.nodes):
+        runs = [(times.start[v], times.finish[v], facts.node_names[v]) for v in nodes]
+        yield from _meeting(rule, runs, f"on {facts.device_names[device]}")
+
+
+def congestion(rule: Rule, facts: Facts, quantities: Quantities) -> Iterator[Violation]:
+    """Transfers do not meet on a port, or on a link."""
+    times, moves = quantities.times, facts.problem.moves
+    assert moves is not None
+    shared: dict[str, list[tuple[float, float, str]]] = {}
+    for (tensor, device), sent in times.sent.items():
+        home = quantities.placement[facts.producer[tensor]]
+        run = (sent, times.arrived[tensor, device], facts.label("tensor", tensor))
+        if rule.by == "port":
+            ways = [f"out of {facts.device_names[home]}", f"into {facts.device_names[device]}"]
+        else:
+            ends = [moves.hop_ends[link].tolist() for link in moves.hops(home, device)]
+            ways = [f"from {facts.device_names[a]} to {facts.device_names[b]}" for a, b in ends]
+        for way in ways:
+            shared.setdefault(way, []).append(run)
+    for way, runs in shared.items():
+        yield from _meeting(rule, runs, way)
+
+
+def _meeting(rule: Rule, runs: list[tuple[float, float, str]], where: str) -> Iterator[Violation]:
+    """The first two of some runs that overlap; one of no length overlaps nothing."""
+    ordered = sorted(run for run in runs if run[1] > run[0])
+    for (_, end, one), (start, _, other) in itertools.pairwise(ordered):
+        if not at_most(end, start):
+            message = f"{one} and {other} overlap {where}"
+            yield Violation(rule.name, message, rule.span, end - start)
+            return
 
 
 def out_of_bounds(
@@ -158,4 +229,7 @@ def colocated(rule: Rule, facts: Facts, quantities: Quantities) -> Iterator[Viol
             yield Violation(rule.name, message, rule.span, float(len(places) - 1))
 
 
-CHECKS = {"memory": memory, "contiguous": contiguous, "convex": convex, "colocated": colocated}
+CHECKS = {
+    "memory": memory, "contiguous": contiguous, "convex": convex, "colocated": colocated, "sequential": sequential,
+    "congestion": congestion,
+}  # fmt: skip

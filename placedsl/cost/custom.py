@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from placedsl import expressions as core
 from placedsl.cost.constraints import SHOWN
 from placedsl.cost.expressions import Compiler
+from placedsl.cost.intervals import overlaps
 from placedsl.cost.loops import Env
 from placedsl.cost.verdict import Violation
 from placedsl.problem import Rule
@@ -75,15 +77,34 @@ def _failures(node: core.Expression, scope: Scope, compiler: Compiler) -> Failur
                     yield from part(env)
 
             return over_parts
+        case core.NoOverlap():
+            return _overlaps(node, scope, compiler)
         case core.Logic(operator="=>", parts=(left, right)):
             applies, then = compiler.truth(left), _failures(right, scope, compiler)
             return lambda env: then(env) if applies(env) else iter(())
     return _leaf(node, scope, compiler)
 
 
+def _overlaps(node: core.NoOverlap, scope: Scope, compiler: Compiler) -> Failures:
+    """Each pair of intervals that overlap."""
+    found = overlaps(node, compiler)
+
+    def run(env: Env) -> Iterator[Failure]:
+        for overlap in found(env):
+            yield Failure(overlap.amount, partial(_within, scope, compiler, env, str(overlap)))
+
+    return run
+
+
+def _within(scope: Scope, compiler: Compiler, env: Env, reason: str) -> str:
+    """What is said of an instance, after the values of the bound variables."""
+    label = compiler.facts.label
+    bound = ", ".join(f"{name.partition(chr(39))[0]}={label(sort, env[register])}" for name, sort, register in scope)
+    return ": ".join(text for text in (bound, reason) if text)
+
+
 def _leaf(node: core.Expression, scope: Scope, compiler: Compiler) -> Failures:
     """A single condition, with the values of both sides when it is a comparison."""
-    facts = compiler.facts
     detail, amount = _detail(node, compiler), _amount(node, compiler)
     witness = compiler.witness(node) if isinstance(node, core.SetProperty) else None
     truth = compiler.truth(node) if witness is None else None
@@ -99,10 +120,7 @@ def _leaf(node: core.Expression, scope: Scope, compiler: Compiler) -> Failures:
                 return
 
         def describe() -> str:
-            bound = ", ".join(
-                f"{name.partition(chr(39))[0]}={facts.label(sort, env[register])}" for name, sort, register in scope
-            )
-            return ": ".join(text for text in (bound, reason or detail(env)) if text)
+            return _within(scope, compiler, env, reason or detail(env))
 
         yield Failure(amount(env), describe)
 

@@ -15,20 +15,27 @@ from placedsl.problem import Problem
 __all__ = ["Evaluation", "Violation", "evaluate", "quantities_of"]
 
 
-def quantities_of(facts: Facts, placement: Sequence[int], values: OwnValues | None = None) -> Quantities:
+def quantities_of(
+    facts: Facts, placement: Sequence[int], values: OwnValues | None = None, *, not_before: bool = False
+) -> Quantities:
     """The quantities of a placement; where ``values`` say nothing of copies, there is one of everything."""
-    plain = Quantities(facts, placement)
-    told = (values or {}).get("copies") if facts.problem.replication is not None else None
-    if not told:
+    values = values or {}
+    told = {name: values[name] for name in facts.problem.told if name in values}
+    plain = Quantities(facts, placement, told=told, not_before=not_before)
+    copies = values.get("copies") if facts.problem.replication is not None else None
+    if not copies:
         return plain
-    return Quantities(facts, placement, [told.get((d,), number) for d, number in enumerate(plain.copies)])
+    return Quantities(facts, placement, [copies.get((d,), number) for d, number in enumerate(plain.copies)])
 
 
 def evaluate(problem: Problem, placement: Sequence[int], values: OwnValues | None = None) -> Evaluation:
     """Cost and violations of a placement: a device position per node, -1 for a node not placed.
 
-    ``values`` are those of the spec's own variables, by name and the positions of their indices.
-    While a node is on no device the objectives are nan and the rules are not looked at.  Raises
+    ``values`` are those of the spec's own variables, by name and the positions of their indices, and what else an
+    answer says (``problem.told``): starts are an order, and everything runs as early as that lets it; where some rule
+    is broken then, the starts are kept as they are; so where that makes a soft one cheaper, all in all.  While a node
+    is on no device, the objectives are nan and the rules are not looked at; so under a schedule of one sample while
+    there is no run: a device does not support its node, calls wait for one another, a transfer has no way.  Raises
     InputError for a placement of the wrong length and for an expression without a value.
     """
     facts = Facts(problem)
@@ -36,14 +43,28 @@ def evaluate(problem: Problem, placement: Sequence[int], values: OwnValues | Non
     if len(given) != facts.nodes:
         message = f"the placement has {len(given)} entries, the graph has {facts.nodes} nodes"
         raise InputError([Diagnostic(message)])
-    values = values or {}
+    found = _evaluated(facts, given, values or {}, not_before=False)
+    broken = bool(found.violations) or any(cost > 0.0 for cost in found.soft)
+    if broken and "start" in problem.told and "start" in (values or {}):
+        kept = _evaluated(facts, given, values or {}, not_before=True)
+        if not kept.violations and (found.violations or kept.objectives < found.objectives):
+            return kept
+    return found
+
+
+def _evaluated(facts: Facts, given: Sequence[int], values: OwnValues, *, not_before: bool) -> Evaluation:
+    problem = facts.problem
     known = [d if 0 <= d < facts.devices else -1 for d in given]
-    quantities = quantities_of(facts, known, values)
+    quantities = quantities_of(facts, known, values, not_before=not_before)
     if problem.replication is not None:
         values = {**values, "copies": {(d,): number for d, number in enumerate(quantities.copies)}}
-    violations = list(constraints.missing(facts, given))
+    violations = list(constraints.missing(facts, list(given)))
     complete = not violations
     violations += constraints.unsupported(facts, quantities)
+    if problem.told:
+        violations += constraints.times(facts, quantities) if not violations else []
+        complete = not violations
+        values = {**values, **_told(problem, quantities)} if complete else values
     objectives = [float("nan")] * len(problem.objectives)
     soft: list[float] = []
     unknown = [name for name in problem.variables if name not in values]
@@ -70,4 +91,16 @@ def evaluate(problem: Problem, placement: Sequence[int], values: OwnValues | Non
         nodes=tuple(tuple(nodes) for nodes in quantities.nodes),
         soft=tuple(soft),
         values={name: dict(known) for name, known in values.items()},
+        times=quantities.times if problem.told and complete else None,
     )
+
+
+def _told(problem: Problem, quantities: Quantities) -> dict[str, dict[tuple[int, ...], float]]:
+    """What the answer says of the run, as it came out."""
+    if problem.schedule == "calls":
+        return {"piece": {(v,): quantities.of_element("piece", (v,)) for v in range(problem.graph.nodes)}}
+    times = quantities.times
+    return {
+        "start": {(v,): at for v, at in enumerate(times.start)},
+        "sent": {(t, d): at for (t, d), at in times.sent.items()},
+    }

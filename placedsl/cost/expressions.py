@@ -11,9 +11,10 @@ from typing import Any
 
 from placedsl import expressions as core
 from placedsl.cost.facts import Facts
+from placedsl.cost.intervals import overlaps
 from placedsl.cost.loops import Elements, Env, Loop, Truth, loop_over, nested
 from placedsl.cost.properties import property_witness
-from placedsl.cost.quantities import DEVICE_QUANTITIES, Quantities
+from placedsl.cost.quantities import DEVICE_QUANTITIES, RUN_QUANTITIES, Quantities
 from placedsl.cost.tolerance import EXACT, TOLERANT, extreme, loosely, product, total
 from placedsl.diagnostics import Diagnostic, InputError, Span
 
@@ -165,6 +166,9 @@ class Compiler:
         if node.device is None:
             return lambda env: column[owner(env)]
         device = self.position(node.device)
+        if node.target is not None:
+            target = self.position(node.target)
+            return lambda env: column[owner(env)][device(env)][target(env)]
         return lambda env: column[owner(env)][device(env)]
 
     def text(self, node: core.Expression) -> Callable[[Env], str | None]:
@@ -254,6 +258,9 @@ class Compiler:
             traffic = self.quantities.traffic
             source, target = arguments
             return lambda env: traffic.get((source(env), target(env)), 0.0)
+        if node.name in RUN_QUANTITIES:
+            of = self.quantities.of_element
+            return lambda env: of(node.name, tuple(argument(env) for argument in arguments))
         try:
             value = self.quantities.scalar(node.name)
         except KeyError:
@@ -316,6 +323,9 @@ class Compiler:
             case core.Provided(name="on", arguments=(v, d)):
                 placement, at, device = self.quantities.placement, self.position(v), self.position(d)
                 return lambda env: placement[at(env)] == device(env)
+            case core.Provided(name="moved", arguments=arguments):
+                of, indices = self.quantities.of_element, [self.position(argument) for argument in arguments]
+                return lambda env: of("moved", tuple(index(env) for index in indices)) > 0.5
             case core.Provided(name="inside", arguments=(v, c)):
                 placement, at, cluster = self.quantities.placement, self.position(v), self.position(c)
                 members = self.facts.members["cluster"]
@@ -347,6 +357,9 @@ class Compiler:
             case core.SetProperty():
                 witness = self.witness(node)
                 return lambda env: not witness(env)
+            case core.NoOverlap():
+                overlapping = overlaps(node, self)
+                return lambda env: next(overlapping(env), None) is None
         raise TypeError(f"{type(node).__name__} is no condition")
 
     def logic(self, node: core.Logic) -> Truth:
@@ -375,8 +388,10 @@ class Compiler:
         return lambda env: a(env) != b(env)
 
     def approximate(self, node: core.Expression) -> bool:
-        """Whether a real variable of the spec occurs: solvers give those within a tolerance only."""
-        own = self.facts.problem.variables
+        """Whether a real variable of the spec, or a given time, occurs: solvers give those within a tolerance only."""
+        own, given = self.facts.problem.variables, self.quantities.not_before
+        if given and any(isinstance(p, core.Provided) and p.name in RUN_QUANTITIES for p in core.every(node)):
+            return True
         return any(isinstance(p, core.Decision) and p.variable in own and not own[p.variable].integer
                    for p in core.every(node))  # fmt: skip
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import isfinite, nan
 from typing import Any
 
+from placedsl.machine.moves import Moves
 from placedsl.problem import Problem
 
 
@@ -45,6 +47,8 @@ class Facts:
         self.readers: list[list[int]] = [[] for _ in range(self.tensors)]
         for tensor, reader in self.reads:
             self.readers[tensor].append(reader)
+        self.sequential = problem.rule("sequential") is not None
+        self.congestion = {rule.by for rule in problem.rules if rule.built_in == "congestion"}
         self.groups: dict[str, list[int]] = {name: label.tolist() for name, label in problem.groups.items()}
         self.group_members = {name: _members(labels) for name, labels in self.groups.items()}
         self.sets: dict[str, Sequence[Any]] = self._sets()
@@ -71,6 +75,11 @@ class Facts:
             "memberships": self.problem.machine.memberships(),
             "cluster_levels": range(1, self.problem.machine.levels + 1),
         }
+        moves = self.problem.moves
+        if moves is not None:
+            pairs = ((a, b) for a in everyone for b in everyone)
+            sets["links"] = range(len(moves.hop_ends))
+            sets["hops"] = [(int(link), a, b) for a, b in pairs for link in moves.hops(a, b)]
         for c, cluster in enumerate(clusters):
             if not cluster.alone:
                 sets[cluster.family] = [*sets.get(cluster.family, ()), c]
@@ -89,6 +98,7 @@ class Facts:
             ("node", "backward"): self.backward,
             ("node", "time"): self.time,
             ("node", "supported"): [[isfinite(x) for x in row] for row in self.time],
+            ("node", "measured"): self.problem.measured.tolist(),
             ("tensor", "producer"): self.producer,
             ("tensor", "size"): self.size,
             ("tensor", "transfer"): self.transfer,
@@ -102,6 +112,13 @@ class Facts:
             ("device", "memory"): self.device_memory,
             ("device", "class"): [float(number) for number in self.problem.interchangeable().tolist()],
         }
+        moves = self.problem.moves
+        if moves is not None:
+            attributes["tensor", "move"] = [_Rows(self.devices, partial(moves.time, t)) for t in range(self.tensors)]
+            attributes["tensor", "reaches"] = [
+                _Rows(self.devices, partial(_reaches, moves, t)) for t in range(self.tensors)
+            ]
+            attributes["link", "name"] = [self.label("link", k) for k in self.sets["links"]]
         replication = self.problem.replication
         if replication is not None:
             attributes["node", "synchronisation"] = replication.synchronisation.tolist()
@@ -123,12 +140,29 @@ class Facts:
             return f"tensor of {self.node_names[self.producer[position]]}"
         if sort == "cluster":
             return self.problem.machine.clusters[position].name
+        if sort == "link" and self.problem.moves is not None:
+            a, b = self.problem.moves.hop_ends[position]
+            return f"{self.device_names[a]} -> {self.device_names[b]}"
         if sort == "part":
             return ("forward", "backward")[position]
         if sort.startswith("group:"):
             name = sort.partition(":")[2]
             return f"{name} of {self.node_names[self.group_members[name][position][0]]}"
         return str(position)
+
+
+def _reaches(moves: Moves, tensor: int, source: int, target: int) -> bool:
+    return isfinite(float(moves.time(tensor, source, target)))
+
+
+class _Rows:
+    """Rows of a square of values that are worked out when they are asked for."""
+
+    def __init__(self, size: int, value: Callable[[int, int], Any]) -> None:
+        self.size, self.value = size, value
+
+    def __getitem__(self, row: int) -> list[Any]:
+        return [self.value(row, column) for column in range(self.size)]
 
 
 def _members(labels: list[int]) -> list[list[int]]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
+from placedsl.cost import calls, dataflow
 from placedsl.cost.facts import Facts
+from placedsl.cost.times import Times
 from placedsl.cost.tolerance import total
+
+#: What an answer says beside the placement, by name and positions.
+Told = Mapping[str, Mapping[tuple[int, ...], float]]
 
 PASSES = 2
 FORWARD, BACKWARD = range(PASSES)
@@ -16,11 +21,23 @@ class Quantities:
     """Loads, memory and traffic; ``placement`` has a device per node, -1 for none.
 
     ``copies`` says how many devices share the samples of what is on each device (one, where nothing is said).
+    ``told`` is what an answer says of one sample's run: ``piece``, or ``start`` and ``sent``, by positions;
+    ``not_before``: these starts are kept, not only their order.
     """
 
-    def __init__(self, facts: Facts, placement: Sequence[int], copies: Sequence[float] | None = None) -> None:
+    def __init__(
+        self,
+        facts: Facts,
+        placement: Sequence[int],
+        copies: Sequence[float] | None = None,
+        told: Told | None = None,
+        *,
+        not_before: bool = False,
+    ) -> None:
         self.facts = facts
         self.placement = list(placement)
+        self.told = told or {}
+        self.not_before = not_before
         self.copies = list(copies) if copies is not None else [float(bool(nodes)) for nodes in self.nodes]
 
     @cached_property
@@ -89,18 +106,56 @@ class Quantities:
             out.append(share + weights if self.facts.problem.schedule == "pipedream" else max(share, weights))
         return out
 
+    @cached_property
+    def piece(self) -> list[int]:
+        """Which call of its device each node is in (schedule ``calls``; 1 where nothing is said)."""
+        told = self.told.get("piece", {})
+        return [round(told.get((v,), 1)) for v in range(self.facts.nodes)]
+
+    @cached_property
+    def times(self) -> Times:
+        """When everything happens for one sample."""
+        if self.facts.problem.schedule == "calls":
+            return calls.run(self.facts, self.placement, self.piece)
+        given = (self.told["start"], self.told.get("sent", {})) if "start" in self.told else None
+        return dataflow.run(self.facts, self.placement, given, not_before=self.not_before)
+
     def whole_loads(self) -> list[float]:
         """Busy time of each device if it had all samples to itself."""
         schedule, time = self.facts.problem.schedule, self.facts.time
+        if schedule == "calls":
+            return self._call_loads()
         if schedule == "gpipe":
             return [total(parts) for parts in self.pass_loads()]
         computing = [[time[v][d] for v in nodes] for d, nodes in enumerate(self.nodes)]
+        if schedule == "dataflow":
+            return [total(work) for work in computing]
         if schedule == "overlapped":
             return [max(total(work), total(moves)) for work, moves in zip(computing, self.crossings, strict=True)]
         if schedule == "duplex":
             ways = zip(computing, *self.directions(), strict=True)
             return [max(total(work), total(read), total(written)) for work, read, written in ways]
         return [total([*work, *moves]) for work, moves in zip(computing, self.crossings, strict=True)]
+
+    def _call_loads(self) -> list[float]:
+        """Computation, and what every call transfers in and out."""
+        terms = [[self.facts.time[v][d] for v in nodes] for d, nodes in enumerate(self.nodes)]
+        for device, time in self._call_transfers():
+            terms[device].append(time)
+        return [total(part) for part in terms]
+
+    def _call_transfers(self) -> Iterator[tuple[int, float]]:
+        """The accelerator and the time of each transfer into a call and out of it."""
+        facts = self.facts
+        unit = [
+            (d, p if d >= 0 and facts.accelerator[d] else -v)
+            for v, (d, p) in enumerate(zip(self.placement, self.piece, strict=True))
+        ]
+        for tensor, producer in enumerate(facts.producer):
+            reading = {unit[reader] for reader in facts.readers[tensor]} - {unit[producer]}
+            for device, _ in (*reading, *([unit[producer]] if reading else ())):
+                if device >= 0 and facts.accelerator[device]:
+                    yield device, facts.transfer[tensor][device]
 
     def directions(self) -> tuple[list[list[float]], list[list[float]]]:
         """Per device the transfer times of the tensors that it reads, and of those that it makes for others."""
@@ -132,6 +187,38 @@ class Quantities:
                 terms.setdefault((home, device), []).append(self.facts.size[tensor])
         return {pair: total(sizes) for pair, sizes in terms.items()}
 
+    def _transfers(self) -> Iterator[float]:
+        """How long each transfer takes, by what the schedule counts as one."""
+        facts, moves = self.facts, self.facts.problem.moves
+        if facts.problem.schedule == "calls":
+            yield from (time for _, time in self._call_transfers())
+        elif moves is not None:
+            for tensor, device in self.times.sent:
+                yield float(moves.time(tensor, self.placement[facts.producer[tensor]], device))
+        else:
+            yield from (time for device in self.crossings for time in device)
+
+    def of_element(self, name: str, at: tuple[int, ...]) -> float:
+        """A quantity of a node, or of a tensor and devices; KeyError when there is none of that name.
+
+        A tensor that does not go to a device leaves for it, and arrives, when it is made.
+        """
+        if name == "piece":
+            (v,) = at
+            return float(self.piece[v]) if self.facts.accelerator[self.placement[v]] else 1.0
+        if name in ("start", "finish"):
+            column = self.times.start if name == "start" else self.times.finish
+            return column[at[0]]
+        if name in ("sent", "arrived"):
+            known = self.times.sent if name == "sent" else self.times.arrived
+            found = known.get((at[0], at[1]))
+            return self.times.finish[self.facts.producer[at[0]]] if found is None else found
+        if name == "moved":
+            tensor, source, target = at
+            home = self.placement[self.facts.producer[tensor]]
+            return float(home == source != target and (tensor, target) in self.times.sent)
+        raise KeyError(name)
+
     def scalar(self, name: str) -> float:
         """A quantity without arguments; KeyError when there is none of that name."""
         facts = self.facts
@@ -142,12 +229,16 @@ class Quantities:
         if name == "devices_used":
             return float(sum(self.copies))
         if name == "communication":
-            return total(time for device in self.crossings for time in device)
+            return total(self._transfers())
+        if name == "latency" and facts.problem.told:
+            return self.times.latency
         if name == "peak_memory":
             return max((self.memory[d] for d in facts.sets["accelerators"]), default=0.0)
         raise KeyError(name)
 
 
+#: Quantities of one sample's run, of nodes and of tensors.
+RUN_QUANTITIES = ("piece", "start", "finish", "sent", "arrived", "moved")
 #: Quantities of one device, as a list with an entry a device.
 DEVICE_QUANTITIES: dict[str, Callable[[Quantities], list[float]]] = {
     "load": lambda q: q.loads,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from placedsl.cost.times import Times
 from placedsl.diagnostics import Span
 
 
@@ -22,7 +23,8 @@ class Violation:
 class Evaluation:
     """Objective values in order, what is violated, and load, memory and nodes of each device.
 
-    ``soft``: what each soft constraint costs; ``values``: the spec's own variables.
+    ``soft``: what each soft constraint costs; ``values``: the spec's own variables, and what else an answer says;
+    ``times``: when everything happens, under a schedule of one sample.
     """
 
     objectives: tuple[float, ...]
@@ -32,6 +34,7 @@ class Evaluation:
     nodes: tuple[tuple[int, ...], ...]
     soft: tuple[float, ...] = ()
     values: Mapping[str, Mapping[tuple[int, ...], float]] = field(default_factory=dict)
+    times: Times | None = None
 
     @property
     def feasible(self) -> bool:

@@ -41,7 +41,9 @@ from placedsl.solvers.integer_program import (
     LINEAR,
     IntegerBlock,
     IntegerProgram,
+    Intervals,
     booleans,
+    differing,
     integer_program,
 )
 from placedsl.solvers.scaling import GREATEST, LEAST, grid, integer_objective
@@ -133,6 +135,8 @@ def write(problem: Problem, formulation: Formulation) -> Iterator[str]:
         yield from ["", "# A maximum is one of its terms."]
         for literals in origin_choices:
             yield from listed("model.add_bool_or([", (calls[j] for j in literals), "])")
+    for intervals in program.intervals:
+        yield from _intervals(intervals, calls)
     yield ""
     yield from _goals(named, costs, program, calls)
     yield ""
@@ -155,7 +159,8 @@ def _integers(problem: Problem, linear: LinearProgram, costs: Sequence[Floats]) 
     loose = without_bounds(linear, low, high)
     if loose:
         raise InputError([Diagnostic(loose, problem.objectives[0].span, "or write it in another format")])
-    return integer_program(linear, grid(low, high, linear.integer | booleans(linear))), crossed
+    whole = linear.integer | booleans(linear)
+    return integer_program(linear, grid(low, high, whole, differing(linear, whole))), crossed
 
 
 def _selectors(program: IntegerProgram, first: int) -> tuple[Family, ...]:
@@ -233,6 +238,24 @@ def _rows(one: _Rows, name: str, calls: list[str]) -> Iterator[str]:
     if one.large:
         yield "]"
         yield f"add_rows({name}_rows)"
+
+
+def _intervals(given: Intervals, calls: list[str]) -> Iterator[str]:
+    """Intervals of which no two of a group overlap."""
+    groups: dict[int, list[str]] = {}
+    parts = (given.group, given.present, given.start, given.factor, given.size)
+    for group, present, start, factor, size in zip(*(part.tolist() for part in parts), strict=True):
+        (begin,) = products([calls[start]], [str(factor)])
+        kind, there = ("optional_", f", {calls[present]}") if present >= 0 else ("", "")
+        groups.setdefault(group, []).append(f'model.new_{kind}fixed_size_interval_var({begin}, {size}{there}, "")')
+    yield ""
+    yield from comments(
+        [title(Family(given.origin.name, given.origin.span, (), 0)), "Of these intervals no two overlap."],
+        "#",
+        plain=False,
+    )
+    for members in groups.values():
+        yield from listed("model.add_no_overlap([", members, "])")
 
 
 def _comparison(terms: list[str], low: int, high: int, after: str) -> Iterator[str]:

@@ -1,8 +1,12 @@
-"""The end of a script: the placement, and the values of the variables that the spec has of its own, in its words."""
+"""The end of a script: the placement, and the values of what else an answer says, in the words of the spec.
+
+These are the variables that the spec has of its own, and under a schedule of one sample what the run is told by.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +15,9 @@ from placedsl.export.named import Family, Key, NamedProgram
 from placedsl.export.script import key_text, listed, literal
 from placedsl.export.text import number, numbers
 from placedsl.problem import Labels, Problem
+from placedsl.program.numbers import single_columns
 from placedsl.program.program import Floats, Integers
+from placedsl.units import NUMBER, TIME, Dimension
 
 _PLACEMENT = """
     for name, chosen in placement.items():
@@ -53,29 +59,65 @@ def variable_lines(
 
     ``steps``: how many steps of each column make one, in SI, where columns count steps.
     """
-    if not named.grounded.own:
+    said = list(_said(named))
+    if not said:
         return
-    yield "# The spec's own variables: name, unit, its size in SI, bounds in SI, whether whole, columns by index"
-    yield "# (each in that unit)." if steps is None else "# (each with how many of its steps are one, in SI)."
+    yield "# What an answer says besides: name, unit, its size in SI, bounds in SI, whether whole, columns by"
+    yield "# index " + (
+        "(each in that unit)." if steps is None else "(each with how many of its steps are one, in SI)."
+    )
     yield "VARIABLES = ["
     labels = Labels(named.problem)
-    for name, (block, slots) in named.grounded.own.items():
-        variable = named.problem.variables[name]
-        keys = _keys(labels, variable.sorts, slots)
-        size = next((f.unit for f in named.columns if f.start <= block.start < f.stop), 1.0) if block.size else 1.0
-        low, high = (number(b) if np.isfinite(b) else f'float("{b}")' for b in (variable.low, variable.high))
-        unit = literal(unit_name(size, variable.dimension))
-        yield f"    ({literal(name)}, {unit}, {number(size)}, {low}, {high}, {variable.integer},"
-        past = block.start + block.size
-        called, block_name = list(calls[block.start : past]), _block_name(keys, block.start, columns, names)
+    for one in said:
+        keys = _keys(labels, one.sorts, one.slots)
+        first = int(one.column[0]) if len(one.column) else -1
+        size = next((f.unit for f in named.columns if f.start <= first < f.stop), 1.0)
+        low, high = (number(b) if np.isfinite(b) else f'float("{b}")' for b in (one.low, one.high))
+        unit = literal(unit_name(size, one.dimension))
+        yield f"    ({literal(one.name)}, {unit}, {number(size)}, {low}, {high}, {one.integer},"
+        in_turn = bool((np.diff(one.column) == 1).all())
+        called = [calls[c] for c in one.column]
+        block_name = _block_name(keys, first, columns, names) if in_turn else ""
         if steps is not None:
-            called = [f"({c}, {s})" for c, s in zip(called, numbers(steps[block.start : past]), strict=True)]
+            called = [f"({c}, {s})" for c, s in zip(called, numbers(steps[one.column]), strict=True)]
         if steps is None and block_name:
             yield f"     {block_name}),"
             continue
         pairs = (f"{key_text(key) if key else '()'}: {text}" for key, text in zip(keys, called, strict=True))
         yield from ("     " + line for line in listed("{", pairs, "}),"))
     yield "]"
+
+
+@dataclass(frozen=True)
+class _Said:
+    """Columns that an answer says, by the positions of their indices."""
+
+    name: str
+    sorts: tuple[str, ...]
+    slots: tuple[Integers, ...]
+    column: Integers
+    low: float
+    high: float
+    integer: bool
+    dimension: Dimension
+
+
+def _said(named: NamedProgram) -> Iterator[_Said]:
+    """The spec's own variables, and what is told of one sample's run where that is a column each."""
+    grounded, problem = named.grounded, named.problem
+    for name, (block, slots) in grounded.own.items():
+        own = problem.variables[name]
+        columns = np.arange(block.start, block.start + block.size)
+        yield _Said(name, own.sorts, slots, columns, own.low, own.high, own.integer, own.dimension)
+    for name, told in grounded.told.items():
+        column = single_columns(told.value)
+        if column is not None:
+            # Several tensors may have one producer: they go by their numbers.
+            sorts = tuple("integer" if s == "tensor" else s for s in named.formulation.provides[name].sorts)
+            variable = int(column[0]) if len(column) else 0
+            whole = bool(grounded.program.integer[variable])
+            dimension = TIME if problem.graph.time_in_seconds and not whole else NUMBER
+            yield _Said(name, sorts, told.positions, column, 0.0, np.inf, whole, dimension)
 
 
 def _keys(labels: Labels, sorts: Sequence[str], slots: Sequence[Integers]) -> list[Key]:
@@ -99,7 +141,7 @@ def ending(problem: Problem, value: str, column: str = "column") -> Iterator[str
 
     ``column`` is what ``VARIABLES`` holds for an index, ``value`` how the layer says its value in SI.
     """
-    own = bool(problem.variables)
+    own = bool(problem.variables or problem.told)
     values = _VALUES.replace("@COLUMN", column).replace("@VALUE", value) if own else "\n"
     written = '{"placement": placement, "variables": variables}' if own else "placement"
     text = _PLACEMENT.strip("\n") + values + _WRITE.strip("\n").replace("@WRITTEN", written)

@@ -12,13 +12,13 @@ from __future__ import annotations
 from typing import Any
 
 from placedsl.expr.sets import Element, Family, Quantified, Set, ranged
-from placedsl.expr.terms import ATOM, LOOSE, Term, as_condition, named, term, text
+from placedsl.expr.terms import ATOM, COMPARISON, IMPLIES, LOOSE, OR, SUM, Term, as_condition, named, term, text
 
 __all__ = [
     "Element", "Family", "Set", "Term", "accelerators", "backward", "backward_load", "communication", "convex",
     "count", "devices", "devices_used", "edges", "forall", "forward", "forward_load", "hosts", "if_then_else",
-    "largest", "listed", "load", "memory", "nodes", "partition", "peak_memory", "quantity", "readers", "reads",
-    "smallest", "tensors", "text", "time_per_sample", "total", "traffic",
+    "largest", "listed", "load", "memory", "no_overlap", "nodes", "partition", "peak_memory", "quantity", "readers",
+    "reads", "smallest", "tensors", "text", "time_per_sample", "total", "traffic",
 ]  # fmt: skip
 
 
@@ -53,6 +53,20 @@ def largest(*of: Any) -> Term:
 def smallest(*of: Any) -> Term:
     """``min`` of a generator, or of its arguments."""
     return _extreme("min", "smallest", of)
+
+
+def no_overlap(generator: Any) -> Term:
+    """``no_overlap(…: there => start..finish)``: ``no_overlap((v.on(d), start(v), finish(v)) for v in nodes)``.
+
+    Intervals are (start, finish), or (whether it is there, start, finish).
+    """
+    binders, body = ranged(generator, "no_overlap")
+    if not isinstance(body, tuple) or len(body) not in (2, 3):
+        raise TypeError(f"no_overlap takes (start, finish) or (there, start, finish), this is {body!r}")
+    interval = Term(COMPARISON, (term(body[-2]), SUM), "..", (term(body[-1]), SUM))
+    if len(body) == 3:
+        interval = Term(IMPLIES, (as_condition("no_overlap", body[0]), OR), " => ", (interval, IMPLIES))
+    return Quantified(ATOM, "no_overlap(", binders, interval, ")", True)
 
 
 def _extreme(operator: str, what: str, of: tuple[Any, ...]) -> Term:

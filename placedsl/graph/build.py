@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, Span
-from placedsl.graph.graph import Floats, Graph, Integers, tensors_of_edges
+from placedsl.graph.graph import Floats, Graph, Integers, known_work, tensors_of_edges, untimed
 from placedsl.graph.order import cycle
 
 #: So many defects of one sort are shown one by one; the rest are counted.
@@ -30,7 +30,7 @@ class Place:
 
 
 Id = int | str
-Locate = Callable[[Place], Span]
+Locate = Callable[[Place], Span | None]
 
 
 def build(
@@ -48,12 +48,17 @@ def build(
     time_in_seconds: bool,
     locate: Locate,
     deployment: Mapping[str, float] | None = None,
+    edge_matrix: Floats | None = None,
+    edge_value: Sequence[Hashable] | None = None,
+    notes: tuple[str, ...] = (),
 ) -> Graph:
     """Check the columns of a graph and put them together.
 
     Arrays have one entry a node or edge; an edge carries a transfer time, bytes, or both (nan where
-    not given).  Raises InputError with every defect: no nodes, repeated ids, edges to nowhere, loops,
-    repeated edges, cycles, costs that are negative or not finite, nodes that run nowhere.
+    not given).  ``edge_matrix`` says how long each edge takes from device to device; each then is a tensor of its own.
+    ``edge_value`` names what flows along each edge, where nodes have several outputs: edges of one node with one value
+    are one tensor.  Raises InputError with every defect: no nodes, repeated ids, edges to nowhere, loops, repeated
+    edges, cycles, costs that are negative or not finite, nodes that run nowhere.
     """
     found: list[Diagnostic] = []
     if not len(ids):
@@ -62,7 +67,7 @@ def build(
     for kind, values in time.items():
         _report(found, ~(values >= 0), partial(_cost, f"the time on '{kind}'", values), locate, "node", "time")
     if time:
-        nowhere = np.logical_and.reduce([np.isinf(v) for v in time.values()])
+        nowhere = untimed(len(ids), time) & ~known_work(len(ids), attributes)
         _report(found, nowhere, lambda i: (f"node '{names[i]}' has no time on any device", "it could run nowhere"),
                 locate, "node", "time")  # fmt: skip
     _report(found, ~(memory >= 0) | np.isinf(memory), partial(_cost, "the memory", memory), locate, "node", "memory")
@@ -90,13 +95,29 @@ def build(
     sizes = unknown if edge_bytes is None else edge_bytes
     costs_of = np.stack((np.nan_to_num(times, nan=-1.0), np.nan_to_num(sizes, nan=-1.0)), axis=1)
     ranked = np.unique(costs_of, axis=0, return_inverse=True)[1].ravel()
-    edge_tensor, producer, first = tensors_of_edges(edge_source, ranked.astype(float), len(ids))
+    if edge_matrix is not None:
+        ranked = np.arange(len(edges))
+    if edge_value is None:
+        edge_tensor, producer, first = tensors_of_edges(edge_source, ranked.astype(float), len(ids))
+    else:
+        edge_tensor, producer, first = _tensors_of_values(edge_source, edge_value)
     return Graph(
         ids=tuple(ids), names=tuple(names), time=dict(time), memory=memory.astype(float), backward=backward,
         attributes=dict(attributes), edge_source=edge_source, edge_target=edge_target, edge_tensor=edge_tensor,
         tensor_producer=producer, tensor_time=times[first], tensor_bytes=sizes[first],
         time_in_seconds=time_in_seconds, source=source, deployment=dict(deployment or {}),
+        tensor_matrix=None if edge_matrix is None else edge_matrix[first],
+        notes=notes,
     )  # fmt: skip
+
+
+def _tensors_of_values(source: Integers, values: Sequence[Hashable]) -> tuple[Integers, Integers, Integers]:
+    """As :func:`tensors_of_edges`, with one tensor for each value of a node."""
+    known: dict[tuple[int, Hashable], int] = {}
+    tensor = [known.setdefault(key, len(known)) for key in zip(source.tolist(), values, strict=True)]
+    edge_tensor = np.array(tensor, dtype=np.int64)
+    first = np.unique(edge_tensor, return_index=True)[1].astype(np.int64)
+    return edge_tensor, source[first], first
 
 
 def edge_costs(

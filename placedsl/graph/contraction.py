@@ -87,9 +87,11 @@ def contract(
     read_tensor: Integers,
     read_node: Integers,
     transfer: Floats,
+    merge: bool = True,
 ) -> Quotient:
     """The quotient of a graph.  ``work`` is types x nodes, ``transfer`` types x tensors; the pairs ``before``,
     ``after`` are None where contiguity is not asked for.  ``read_tensor``/``read_node`` have one entry a read.
+    Without ``merge`` tensors with the same ends stay apart.
     """
     nodes, tensors = len(memory), len(tensor_producer)
     none = np.zeros(0, dtype=np.int64)
@@ -120,7 +122,7 @@ def contract(
     tensor_of = np.full(tensors, -1, dtype=np.int64)
     kept: list[int] = []
     for i in np.flatnonzero(crossing).tolist():
-        name = pin_unit[start[i] : start[i + 1]].tobytes()
+        name = pin_unit[start[i] : start[i + 1]].tobytes() if merge else i.to_bytes(8, "little")
         if name not in seen:
             seen[name] = len(kept)
             kept.append(i)

@@ -9,8 +9,9 @@ Tarnawski et al. 2020, Appendix B, without the artificial nodes).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from placedsl.diagnostics import Source
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +42,16 @@ class Graph:
     ``tensor_time``      t transfer times between a device and RAM (nan: only bytes are known)
     ``tensor_bytes``     t sizes (nan: only times are known)
     ``deployment``       what the file says of the machine it is meant for (may be empty):
-                         ``accelerators``, ``hosts``, ``memory`` (bytes an accelerator)
+                         ``accelerators``, ``hosts``, ``memory`` (bytes an accelerator); with
+                         ``tensor_matrix`` the memory of each device by its name, in the order of the matrices
+    ``tensor_matrix``    t x D x D transfer times from device to device, in the order of the file's devices (None: the
+                         file has no such profile)
+    ``fusion``           where nodes were fused: the graph as written, and what became of it
+    ``measured``         times of a profile by device kind, family or device name: n seconds each (nan: not measured);
+                         they go before ``time`` and before what is estimated
+    ``notes``            what is worth knowing about the file, in sentences
+
+    Attributes ``flops`` (operations) and ``bytes`` (read and written) stand for the times of nodes that have none.
     """
 
     ids: tuple[int | str, ...]
@@ -58,6 +69,10 @@ class Graph:
     time_in_seconds: bool
     source: Source
     deployment: Mapping[str, float] = field(default_factory=dict)
+    tensor_matrix: Floats | None = None
+    fusion: Fusion | None = None
+    measured: Mapping[str, Floats] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def nodes(self) -> int:
@@ -68,6 +83,78 @@ class Graph:
     def tensors(self) -> int:
         """How many tensors there are."""
         return len(self.tensor_producer)
+
+    @property
+    def unmeasured(self) -> Booleans:
+        """The nodes that give no time at all, but operations or bytes to estimate it from."""
+        return untimed(self.nodes, self.time) & known_work(self.nodes, self.attributes)
+
+    @property
+    def written(self) -> Graph:
+        """The graph as it was written, before nodes were fused."""
+        return self if self.fusion is None else self.fusion.original
+
+    def spread(self, values: Sequence[T]) -> list[T]:
+        """What each node has, for each node of the graph as written: members have what their operator has."""
+        return list(values) if self.fusion is None else [values[v] for v in self.fusion.node_of.tolist()]
+
+    def members(self, nodes: Iterable[int]) -> list[int]:
+        """The nodes of the graph as written that these nodes stand for, in its order."""
+        if self.fusion is None:
+            return list(nodes)
+        chosen = np.zeros(self.nodes, dtype=bool)
+        chosen[list(nodes)] = True
+        return np.flatnonzero(chosen[self.fusion.node_of]).tolist()
+
+    def fused(self) -> dict[str, list[int | str]]:
+        """The ids of the members of each operator that was made of several, by its own id."""
+        if self.fusion is None:
+            return {}
+        members: list[list[int | str]] = [[] for _ in self.ids]
+        for node, operator in zip(self.written.ids, self.fusion.node_of.tolist(), strict=True):
+            members[operator].append(node)
+        return {str(own): of for own, of in zip(self.ids, members, strict=True) if len(of) > 1}
+
+
+@dataclass(frozen=True, eq=False)
+class Fusion:
+    """How the graph as written became one of fused operators.
+
+    ``original``   the graph as written, n nodes and t tensors
+    ``node_of``    n positions: the operator that each node is part of
+    ``tensor_of``  t positions; -1 for tensors that never leave one operator
+    ``made``       what fused how many operators, as the spec says it
+    ``unclear``    attributes in which members of some operator differ, and the id of such an operator
+    ``before``     the graph before the last of several steps, ``step`` the operator that each of its nodes is part of;
+                   ``one_kernel``: this step fused chains that a device runs as one kernel
+    """
+
+    original: Graph
+    node_of: Integers
+    tensor_of: Integers
+    before: Graph
+    step: Integers
+    one_kernel: bool
+    made: tuple[tuple[str, int], ...]
+    unclear: Mapping[str, int | str]
+
+
+def untimed(nodes: int, time: Mapping[str, Floats]) -> Booleans:
+    """Which nodes have a time on no device."""
+    out = np.ones(nodes, dtype=bool)
+    for values in time.values():
+        out &= np.isinf(values)
+    return out
+
+
+def known_work(nodes: int, attributes: Mapping[str, NDArray[np.float64] | NDArray[np.object_]]) -> Booleans:
+    """Which nodes give operations or bytes, from which times can be estimated."""
+    out = np.zeros(nodes, dtype=bool)
+    for name in ("flops", "bytes"):
+        column = attributes.get(name)
+        if column is not None and column.dtype.kind == "f":
+            out |= ~np.isnan(column.astype(float))
+    return out
 
 
 def tensors_of_edges(source: Integers, edge_costs: Floats, node_count: int) -> tuple[Integers, Integers, Integers]:

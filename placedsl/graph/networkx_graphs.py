@@ -12,7 +12,7 @@ import numpy as np
 
 from placedsl.diagnostics import Diagnostic, InputError, nearest
 from placedsl.graph.graph import Graph
-from placedsl.units import DATA, NUMBER, TIME, Dimension, UnitError, parse_quantity, parse_unit
+from placedsl.units import DATA, NUMBER, OPERATIONS, TIME, Dimension, UnitError, parse_quantity, parse_unit
 
 #: Attributes of nodes and edges that have a meaning of their own.
 OF_NODES = ("time", "memory", "output", "transfer", "backward", "name")
@@ -84,7 +84,7 @@ class _Writer:
     def _node(self, node: object, data: Mapping[str, Any]) -> dict[str, Any]:
         who = f"node {node!r}"
         record: dict[str, Any] = {"id": self._identifier(node)}
-        if "time" not in data:
+        if "time" not in data and "flops" not in data and "bytes" not in data:
             self.error(f"{who} has no 'time'", nearest("time", data) or 'as in graph.add_node("a", time=4)')
         further = {}
         for name, value in data.items():
@@ -92,7 +92,9 @@ class _Writer:
                 record[name] = {str(k): self._time(f"{who}, time on '{k}',", v) for k, v in value.items()}
             elif name in ("time", "transfer"):
                 record[name] = self._time(f"{who}, '{name}',", value)
-            elif name in ("memory", "output"):
+            elif name == "flops":
+                record[name] = self._number(f"{who}, 'flops',", value, OPERATIONS, "a number, or a text like '2 GFLOP'")
+            elif name in ("memory", "output", "bytes"):
                 record[name] = self._number(
                     f"{who}, '{name}',", value, DATA, "a number of bytes, or a text like '2 GiB'"
                 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,19 +10,33 @@ import numpy as np
 from placedsl.diagnostics import Diagnostic, Source
 from placedsl.graph.contraction import backward_orientation
 from placedsl.graph.graph import Floats, Graph, Integers
+from placedsl.graph.order import renumbered, together
 from placedsl.language import syntax
 from placedsl.machine.machine import Device, Link, Machine
+from placedsl.machine.moves import Moves, moves
 from placedsl.units import BANDWIDTH, show
+
+#: So many devices are named.
+_MOST_NAMED = 12
 
 
 def graph_in_seconds(graph: Graph, unit: float) -> Graph:
     """The same graph with its times in seconds; ``unit`` is the graph's own unit in seconds."""
     time = {k: v * unit for k, v in graph.time.items()}
-    return replace(graph, time=time, tensor_time=graph.tensor_time * unit, time_in_seconds=True)
+    matrix = None if graph.tensor_matrix is None else graph.tensor_matrix * unit
+    return replace(graph, time=time, tensor_time=graph.tensor_time * unit, time_in_seconds=True, tensor_matrix=matrix)
 
 
 def labels_of(graph: Graph, attribute: str) -> Integers:
-    """Group labels 0.. of the nodes by an attribute; a node without it is a group of its own."""
+    """Group labels 0.. of the nodes by an attribute; a node without it is a group of its own.
+
+    Fused operators whose members are of several groups make one group of these.
+    """
+    if graph.fusion is not None:
+        parts = together(graph.written.nodes, [labels_of(graph.written, attribute), graph.fusion.node_of])
+        labels = np.empty(graph.nodes, dtype=np.int64)
+        labels[graph.fusion.node_of] = parts
+        return renumbered(labels)
     n = graph.nodes
     if attribute in ("name", "id"):
         values: list[object] = list(graph.names if attribute == "name" else graph.ids)
@@ -49,11 +63,17 @@ def oriented(graph: Graph, groups: list[Integers]) -> tuple[Integers, Integers, 
     return before, after, orientation if graph.backward.any() else ""
 
 
+def keys(machine: Machine, device: int) -> tuple[str, ...]:
+    """What a graph may call one device: its name, its place in its family, the family, its kind."""
+    d = machine.devices[device]
+    number = sum(one.family == d.family for one in machine.devices[: device + 1])
+    return d.name, f"{d.family}[{number}]", d.family, d.kind
+
+
 def times(graph: Graph, machine: Machine, device: int) -> Floats:
     """Running times on one device: given for it, its family, or its kind; else not supported."""
     d = machine.devices[device]
-    number = sum(one.family == d.family for one in machine.devices[: device + 1])
-    for key in (d.name, f"{d.family}[{number}]", d.family, d.kind):
+    for key in keys(machine, device):
         if key in graph.time:
             own = np.asarray(graph.time[key], dtype=float)
             for wider in (d.family, d.kind):
@@ -123,6 +143,61 @@ def leaving(
         longer = size / outer.bandwidth - size / own.bandwidth + np.where(timed, 0.0, outer.latency - own.latency)
         out[i] = np.maximum(longer, 0.0)
     return out, missing
+
+
+def moves_of(graph: Graph, machine: Machine, transfer: Floats, size: Floats) -> Moves:
+    """How long tensors take between devices (schedule ``dataflow``).
+
+    Where the graph gives times of its own, those of a profile count as they stand, and those between RAM and a device
+    once on the way out and once on the way in.
+    """
+    if graph.tensor_matrix is not None:
+        return moves(machine, size, graph.tensor_matrix)
+    timed = np.isfinite(graph.tensor_time)
+    if not timed.any():
+        return moves(machine, size)
+    given = transfer[:, :, None] + transfer[:, None, :]
+    given[:, range(len(machine.devices)), range(len(machine.devices))] = 0.0
+    if timed.all():
+        return moves(machine, size, given)
+    linked = moves(machine, np.where(timed, 0.0, graph.tensor_bytes))
+    bytes_take = linked.fixed + linked.size[:, None, None] * linked.per_size
+    return replace(linked, size=size, given=np.where(timed[:, None, None], given, bytes_take))
+
+
+def unlike_profile(
+    graph: Graph, machine: Machine, families: Mapping[str, syntax.DeviceFamily | syntax.Cluster]
+) -> list[Diagnostic]:
+    """Devices that are not those of the graph's matrices of transfer times, told where they are declared."""
+    expected, devices = list(graph.deployment), machine.devices
+    names = [d.name for d in devices]
+    if graph.tensor_matrix is None or names == expected:
+        return []
+    first = next((k for k, pair in enumerate(zip(names, expected, strict=False)) if pair[0] != pair[1]), None)
+    at = devices[min(len(devices) - 1, len(expected)) if first is None else first]
+    wanted = f"{len(expected)} devices" if len(names) != len(expected) else f"device '{expected[first or 0]}' here"
+    message = f"the graph's transfer times are between {wanted}; the spec has {len(names)}, with '{at.name}' here"
+    hint = "in this order: " + ", ".join(expected[:_MOST_NAMED]) + (" …" if len(expected) > _MOST_NAMED else "")
+    return [Diagnostic(message, families[at.family].name.at.span, hint)]
+
+
+def unreachable(
+    graph: Graph, machine: Machine, between: Moves, families: Mapping[str, syntax.DeviceFamily | syntax.Cluster]
+) -> list[Diagnostic]:
+    """Pairs of devices that no link leads between, told where the second is declared."""
+    pairs = np.argwhere(np.isinf(between.fixed))
+    if not graph.tensors or not len(pairs):
+        return []
+    devices = machine.devices
+    out: dict[tuple[str, str], Diagnostic] = {}
+    for a, b in pairs.tolist():
+        key = (devices[a].family, devices[b].family)
+        message = f"no link leads from '{devices[a].name}' to '{devices[b].name}'"
+        hint = f"as in link {key[0]} <-> {key[1]} {{ bandwidth = 16 GB/s }}, or interconnect {{ bandwidth = 16 GB/s }}"
+        if machine.clusters:
+            hint = "as in interconnect { bandwidth = 16 GB/s } beside the clusters"
+        out.setdefault(key, Diagnostic(message, families[key[1]].name.at.span, hint))
+    return list(out.values())
 
 
 def _fastest(machine: Machine) -> float:

@@ -137,6 +137,9 @@ class TreeBuilder(Transformer[Token, Any]):
     def name(self, parts: list[Any]) -> syntax.Word:
         return self._word(parts[0])
 
+    def key(self, parts: list[Any]) -> syntax.Word:
+        return self._word(parts[0])
+
     def label(self, parts: list[Any]) -> syntax.Word:
         return self._word(parts[0])
 
@@ -171,6 +174,12 @@ class TreeBuilder(Transformer[Token, Any]):
     def graph_inline(self, parts: list[Any]) -> syntax.GraphInline:
         return syntax.GraphInline(self._cover(parts[:1]), tuple(p for p in parts[1:] if p is not None))
 
+    def fuse(self, parts: list[Any]) -> syntax.Fuse:
+        return syntax.Fuse(self._cover(parts), tuple(parts[1::2]), None)
+
+    def fuse_by(self, parts: list[Any]) -> syntax.Fuse:
+        return syntax.Fuse(self._cover(parts), (), parts[1])
+
     def node(self, parts: list[Any]) -> syntax.Node:
         return syntax.Node(self._cover(parts[:2]), parts[1], parts[2] or ())
 
@@ -202,7 +211,7 @@ class TreeBuilder(Transformer[Token, Any]):
         return syntax.SetOf(self._cover(parts), parts[1], parts[2])
 
     def schedule(self, parts: list[Any]) -> syntax.Schedule:
-        return syntax.Schedule(self._cover(parts), parts[1])
+        return syntax.Schedule(self._cover(parts[:2]), parts[1], parts[2] or ())
 
     def parallelism(self, parts: list[Any]) -> syntax.Parallelism:
         return syntax.Parallelism(self._cover(parts[:1]), parts[1])

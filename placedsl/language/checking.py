@@ -22,8 +22,10 @@ class Checker(NameChecker):
     # the faces
 
     def truth(self, node: syntax.Expression) -> core.Expression:
-        """A condition (a constraint's body)."""
+        """A condition (a constraint's body); a binary variable is one that holds where it is one."""
         out, kind = self.check(node)
+        if isinstance(out, core.Decision) and self.vocabulary.variables[out.variable].binary:
+            return out
         self.expect(node, kind, "truth")
         return out
 
@@ -48,11 +50,13 @@ class Checker(NameChecker):
             case syntax.Name(name=name):
                 return self.by_name(node, name)
             case syntax.Attribute(base=base, name=name):
-                return self.attribute(node, base, name, None)
+                return self.attribute(node, base, name)
             case syntax.Index():
                 return self.index(node)
             case syntax.Call(name="convex" | "pipeline"):
                 return self._set_property(node)
+            case syntax.Call(name="no_overlap"):
+                return self._no_overlap(node)
             case syntax.Call():
                 return self.call(node)
             case syntax.Unary(operator=operator, operand=operand):
@@ -106,6 +110,25 @@ class Checker(NameChecker):
         if inner is None:
             return core.Constant(0.0, self.span(node)), ERROR
         return core.SetProperty(node.name, outer, inner, membership, self.span(node)), TRUTH
+
+    def _no_overlap(self, node: syntax.Call) -> Checked:
+        example, span = "as in no_overlap(v in nodes: v on gpu[1] => start(v)..finish(v))", self.span(node)
+        if node.body is None:
+            return self.error(node, "'no_overlap' needs intervals, and something to range over", example)
+        with self.bound():
+            binders, body = self.binders(node.arguments), node.body
+            presence = None
+            if isinstance(body, syntax.Binary) and body.operator == "=>":
+                presence, body = self.truth(body.left), body.right
+            if not isinstance(body, syntax.Range):
+                return self.error(body, "an interval is expected here, from its start to its finish", example)
+            start, a = self.number(body.low)
+            finish, b = self.number(body.high)
+        if "error" in (a.kind, b.kind) or len(binders) < len(node.arguments):
+            return core.Constant(True, span), TRUTH
+        if not same_dimension(start, a, finish, b):
+            return self.error(body, f"an interval from {a} to {b}", "both ends need one dimension")
+        return core.NoOverlap(binders, presence, start, finish, span), TRUTH
 
     def _binary(self, node: syntax.Binary) -> Checked:
         span, op = self.span(node), node.operator

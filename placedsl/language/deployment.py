@@ -38,8 +38,8 @@ def entry_values(
             checker.error(entry.value, "a value known beforehand is expected here")
         elif kind.dimension != known[name]:
             example = {"memory": "16 GiB", "bandwidth": "25 GB/s", "latency": "2 us", "compute": "312 TFLOP/s",
-                       "memory_bandwidth": "900 GB/s", "price": "2.5 USD/h", "gap": "1%", "workers": "4",
-                       "seed": "1"}.get(name, "10 s")  # fmt: skip
+                       "memory_bandwidth": "900 GB/s", "launch_overhead": "5 us", "price": "2.5 USD/h",
+                       "gap": "1%", "workers": "4", "seed": "1"}.get(name, "10 s")  # fmt: skip
             checker.error(entry.value, f"'{name}' is {known[name]}, this is {kind}", f"as in {name} = {example}")
         elif float(value.value) < 0:
             checker.error(entry.value, f"'{name}' cannot be negative")

@@ -11,17 +11,39 @@ from typing import Any, TypeVar
 import numpy as np
 
 from placedsl import expressions as core
-from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
+from placedsl.diagnostics import Diagnostic, InputError, Source
 from placedsl.formulation import Formulation
 from placedsl.graph.graph import Graph
 from placedsl.graph.readers import read as read_graph
-from placedsl.language import deployment, library, parallelism, parameters, rules, settings, syntax, tables
-from placedsl.language.assemble import graph_in_seconds, labels_of, leaving, oriented, times, transfers
+from placedsl.language import (
+    deployment,
+    estimates,
+    graph_files,
+    library,
+    parallelism,
+    parameters,
+    rules,
+    schedules,
+    settings,
+    syntax,
+    tables,
+)
+from placedsl.language.assemble import (
+    labels_of,
+    leaving,
+    moves_of,
+    oriented,
+    transfers,
+    unlike_profile,
+    unreachable,
+)
 from placedsl.language.checking import Checker
+from placedsl.language.fusing import fused, unclear
 from placedsl.language.given import Given
 from placedsl.language.imports import first_at, imported
 from placedsl.language.inline_graph import read_inline, stand_in
 from placedsl.language.parameters import bare_names
+from placedsl.language.schedule_words import with_schedule
 from placedsl.language.scope import Definition
 from placedsl.language.variables import variable
 from placedsl.language.vocabulary import (
@@ -31,16 +53,15 @@ from placedsl.language.vocabulary import (
     Family,
     Value,
     Vocabulary,
-    number,
     types,
     vocabulary,
     with_clusters,
 )  # fmt: skip
 from placedsl.machine.machine import Machine
 from placedsl.problem import BUILT_IN, Objective, Problem, Rule, Soft, Variable
-from placedsl.units import TIME
 
 S = TypeVar("S", bound=syntax.Statement)
+Body = core.Expression | core.SetExpression | core.Binder
 
 
 @dataclass(frozen=True)
@@ -64,14 +85,14 @@ def elaborate(
     module: syntax.Module,
     base: Path,
     given: Given | None = None,
-    read: Callable[[Path, str | None], Graph] = read_graph,
+    read: graph_files.Read = read_graph,
     held: Mapping[Path, Source] | None = None,
 ) -> Elaborated:
     """Check a parsed spec and read its data.  ``base``: the folder that file names are relative to.
 
-    ``given`` are parameter values from outside; ``read`` reads a graph file of a format; ``held`` are texts of imported
-    files that need not be read.  Raises InputError with every independent error, UsageError for a value on the command
-    line of a parameter that does not exist.
+    ``given`` are parameter values from outside; ``read`` reads a graph file; ``held`` are texts of imported files
+    and profiles that need not be read.  Raises InputError with every independent error, UsageError for a value on the
+    command line of a parameter that does not exist.
     """
     return _Elaboration(module, base, given or Given(), read, held or {}).run()
 
@@ -82,10 +103,10 @@ class _Elaboration:
         module: syntax.Module,
         base: Path,
         given: Given,
-        read: Callable[[Path, str | None], Graph],
+        read: graph_files.Read,
         held: Mapping[Path, Source],
     ) -> None:
-        self.module, self.given, self.read = module, given, read
+        self.module, self.given, self.read, self.held = module, given, read, held
         self.source: Source = module.source
         self.found: list[Diagnostic] = []
         self.texts = imported(module, base, self.found, held)
@@ -125,11 +146,16 @@ class _Elaboration:
             self.error(declared[0].at, "there is no device: every count is zero")
         machine = deployment.machine(self.constants, park, self.all(syntax.LinkBetween), self.all(syntax.Interconnect))
         minimize = self.one(syntax.Minimize, "minimize", "minimize time_per_sample")
-        graph = self.read_graph(families)
-        schedule = settings.schedule(self.constants, self.all(syntax.Schedule), self.given.schedule)
-        if schedule == "gpipe" and machine.clusters:
+        graph, notes = self.read_graph(families, machine), tuple[str, ...]()
+        if graph is not None and (fuse := self.all(syntax.Fuse)):
+            graph, notes = fused(self.constants, fuse, graph)
+        spoken = schedules.spoken_of(self.all(syntax.Minimize), self.all(syntax.Subject), self.defined_names())
+        sample = schedules.schedule(self.constants, self.all(syntax.Schedule), self.given.schedule, spoken)
+        schedule = sample.name
+        if schedule in ("gpipe", "calls") and machine.clusters:
             first = next(s for s in declared if isinstance(s, syntax.Cluster))
-            self.error(first.name.at, "schedule gpipe does not know clusters", "pipedream, overlapped and duplex do")
+            hint = ", ".join(name for name in schedules.SCHEDULES if name not in ("gpipe", "calls")) + " do"
+            self.error(first.name.at, f"schedule {schedule} does not know clusters", hint)
         solve = settings.settings(self.constants, self.all(syntax.Solve))
         defined: list[Definition] = [
             s for s in self.texts.statements if isinstance(s, syntax.Define | syntax.ConstraintDefinition)
@@ -138,6 +164,12 @@ class _Elaboration:
         asked = [r.name.text for block in self.all(syntax.Subject) for r in block.rules if r.body is None]
         self.definitions |= library.from_plugins(name for name in asked if name not in self.definitions)
         named = rules.named(self.all(syntax.Subject), self.definitions, self.found)
+        if schedule != "dataflow":
+            for rule, _ in named:
+                if rule.name.text in ("sequential", "congestion") and rule.body is None:
+                    hint = "schedule dataflow does: each operator runs as soon as its inputs have arrived"
+                    self.error(rule.name.at, f"schedule {schedule} knows no '{rule.name.text}'", hint)
+            named = [(r, d) for r, d in named if r.body is not None or r.name.text not in ("sequential", "congestion")]
         if graph is None:
             inline = self.all(syntax.GraphInline)
             if not inline:
@@ -145,7 +177,7 @@ class _Elaboration:
                 raise InputError(self.found)
             graph = stand_in(inline[0])
         dimensions = {k: DEVICE_ATTRIBUTES[k] for d in machine.devices for k in d.attributes}
-        words = vocabulary(graph, machine, dimensions)
+        words = with_schedule(vocabulary(graph, machine, dimensions), schedule)
         words = replace(
             words,
             sets=dict(words.sets) | dict.fromkeys(families, ("device",)),
@@ -175,14 +207,27 @@ class _Elaboration:
             self.all(syntax.Formulation), words, self.parameters, self.definitions, self.found, replication
         )
         transfer, size, missing = transfers(graph, machine, self.source)
-        self.found += [] if self.found else missing
         further, apart = leaving(graph, machine, declared)
+        between = None
+        if schedule == "dataflow":
+            between, missing = moves_of(graph, machine, transfer, size), []
+            apart = unlike_profile(graph, machine, park.families)
+            apart = apart or unreachable(graph, machine, between, park.families)
+        self.found += [] if self.found else missing
         self.found += [] if self.found else apart
+        bodies = _bodies(checked, objectives, sets, own)
+        for part, member in unclear(graph, bodies):
+            hint = "what is fused needs one value; flops, bytes and parameters add up"
+            self.found.append(Diagnostic(f"members of '{member}' differ in '{part.name}'", part.span, hint))
         self.fail()
-        time = np.column_stack([times(graph, machine, i) for i in range(len(machine.devices))])
+        declared_at = {name: family.name.at for name, family in park.families.items()}
+        timing = estimates.timing(graph, machine, declared_at, self.graph_at())
+        self.found += timing.missing
+        self.fail()
+        time = timing.time
         self.unsupported(graph, time)
         self.fail()
-        groups = {name: labels_of(graph, name) for name in _partitioned(checked, objectives, sets, own)}
+        groups = {name: labels_of(graph, name) for name in _partitioned(checked, bodies)}
         colocations = [groups[r.by] for r in checked if r.built_in == "colocated"]
         before, after, orientation = oriented(graph, colocations)
         problem = Problem(
@@ -190,11 +235,19 @@ class _Elaboration:
             objectives=objectives, rules=checked, sets=sets, settings=solve, time=time, transfer=transfer,
             size=size, before=before, after=after, orientation=orientation, groups=groups,
             time_unit="s" if graph.time_in_seconds else "", variables=own, tables=table_values, soft=soft,
-            notes=_unknown_kinds(graph, machine, families), own_formulations=bool(self.all(syntax.Formulation)),
-            replication=replication, leaving=further,
+            notes=(*_unknown_kinds(graph, machine, families), *graph.notes, *notes, *timing.notes),
+            own_formulations=bool(self.all(syntax.Formulation)), replication=replication, leaving=further,
+            measured=timing.measured, pieces=sample.pieces, moves=between,
         )  # fmt: skip
         statements, folders = tuple(self.texts.statements), self.texts.folders
         return Elaborated(problem, self.module, statements, words, self.parameters, stated, folders)
+
+    def defined_names(self) -> list[str]:
+        """Names that the spec gives a meaning itself, whatever else they may mean."""
+        kinds = (syntax.Param, syntax.SetOf, syntax.Variable, syntax.Define, syntax.ConstraintDefinition)
+        names = [s.name.text for s in self.texts.statements if isinstance(s, kinds)]
+        graphs = self.all(syntax.GraphInline)
+        return names + [item.name.text for g in graphs for item in g.items if isinstance(item, syntax.Node)]
 
     def fail(self) -> None:
         """Raise what has been found so far, in the order of the text."""
@@ -232,7 +285,7 @@ class _Elaboration:
         for kind, word in named:
             name = word.text
             first = known.setdefault(name, (kind, word))
-            if name in SETS:
+            if name in SETS or (name in ("links", "hops") and name in words.sets):
                 self.error(word.at, f"'{name}' is the name of a set already", "choose another name")
             elif words.sets.get(name) == ("cluster",):
                 self.error(word.at, f"'{name}' is the name of a cluster already", "choose another name")
@@ -250,7 +303,15 @@ class _Elaboration:
 
     # data
 
-    def read_graph(self, families: list[str]) -> Graph | None:
+    def graph_at(self) -> syntax.At:
+        """Where the graph is given."""
+        statements: list[syntax.GraphFile | syntax.GraphInline] = [
+            *self.all(syntax.GraphFile), *self.all(syntax.GraphInline)
+        ]  # fmt: skip
+        first = min(statements, key=lambda s: s.at)
+        return first.path.at if isinstance(first, syntax.GraphFile) else first.at
+
+    def read_graph(self, families: list[str], machine: Machine) -> Graph | None:
         statements: list[Any] = [*self.all(syntax.GraphFile), *self.all(syntax.GraphInline)]
         statements.sort(key=lambda s: s.at)
         if not statements:
@@ -262,42 +323,11 @@ class _Elaboration:
         try:
             if isinstance(first, syntax.GraphInline):
                 return read_inline(first, self.constants, families)
-            return self.read_graph_file(first)
+            folder = self.texts.folder(first.at)
+            return graph_files.read(first, folder, self.constants, self.read, machine, self.held)
         except InputError as problem:
             self.found += problem.diagnostics
             return None
-
-    def read_graph_file(self, statement: syntax.GraphFile) -> Graph:
-        given = Path(statement.path.text)
-        path = given if given.is_absolute() else self.texts.folder(statement.at) / given
-        form = None
-        for entry in statement.block:
-            if entry.name.text == "format":
-                match entry.value:
-                    case syntax.Text(value=text):
-                        form = text
-                    case _:
-                        self.constants.error(entry.value, "a format in quotes is expected", 'as in format = "native"')
-            elif entry.name.text != "time_unit":
-                self.constants.error(entry.name, f"a graph file has no '{entry.name.text}'",
-                                     nearest(entry.name.text, ["time_unit", "format"]))  # fmt: skip
-        try:
-            graph = self.read(path, form)
-        except InputError as problem:
-            place = statement.path.at.span
-            raise InputError(
-                Diagnostic(d.message, place, d.hint) if d.span is None else d for d in problem.diagnostics
-            ) from None
-        for entry in statement.block:
-            if entry.name.text == "time_unit":
-                out, kind = self.constants.number(entry.value)
-                if kind != number(TIME) or not isinstance(out, core.Constant):
-                    self.constants.error(entry.value, "a time is expected here", "as in time_unit = 1 ms")
-                elif graph.time_in_seconds:
-                    self.constants.error(entry.name, "this graph's times have a unit already")
-                else:
-                    graph = graph_in_seconds(graph, float(out.value))
-        return graph
 
     # sets, variables, objectives, rules
 
@@ -414,16 +444,20 @@ def no_words() -> Vocabulary:
     return Vocabulary({}, {}, {}, {}, graph, Machine(()), {}, types())
 
 
-def _partitioned(
+def _bodies(
     checked: tuple[Rule, ...],
     objectives: tuple[Objective, ...],
     sets: Mapping[str, core.SetExpression],
     variables: Mapping[str, Variable],
-) -> set[str]:
+) -> list[Body]:
+    """All that the spec asks of its elements."""
+    bodies: list[Body] = [r.body for r in checked]
+    return [*bodies, *(o.body for o in objectives), *sets.values(), *(b for v in variables.values() for b in v.binders)]
+
+
+def _partitioned(checked: tuple[Rule, ...], bodies: list[Body]) -> set[str]:
     """The attributes that some expression partitions the nodes by."""
-    bodies: list[core.Expression | core.SetExpression | core.Binder] = [r.body for r in checked]
-    bodies += [*(o.body for o in objectives), *sets.values(), *(b for v in variables.values() for b in v.binders)]
     parts = (part for body in bodies for part in core.every(body))
     named = {part.name for part in parts if isinstance(part, core.NamedSet)}
     by = {name.partition(":")[2] for name in named if name.startswith("partition:")}
-    return by | {r.by for r in checked if r.by}
+    return by | {r.by for r in checked if r.built_in == "colocated"}

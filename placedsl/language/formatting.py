@@ -109,6 +109,8 @@ def statement(node: syntax.Statement) -> str:
             return f"graph from {json.dumps(path.text, ensure_ascii=False)}{block(entries)}"
         case syntax.GraphInline(items=items):
             return "\n".join(["graph {", *(f"    {_graph_item(i)}" for i in items), "}"])
+        case syntax.Fuse(types=types, by=by):
+            return f"fuse by {word(by.text)}" if by else "fuse " + " + ".join(word(t.text) for t in types)
         case syntax.DeviceFamily(name=name, count=count, kind=kind, block=entries):
             number = "" if count is None else f"[{expression(count)}]"
             return f"device {word(name.text)}{number}" + (f": {kind.text}" if kind else "") + block(entries)
@@ -131,8 +133,8 @@ def statement(node: syntax.Statement) -> str:
             return f"define {name.text}{_formal(parameters)} = {expression(body)}"
         case syntax.SetOf(name=name, value=value):
             return f"set {word(name.text)} = {expression(value)}"
-        case syntax.Schedule(name=name):
-            return f"schedule {word(name.text)}"
+        case syntax.Schedule(name=name, block=entries):
+            return f"schedule {word(name.text)}{block(entries)}"
         case syntax.Parallelism(block=entries):
             return f"parallelism{block(entries) or ' {}'}"
         case syntax.Minimize(objectives=objectives):

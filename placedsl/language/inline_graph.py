@@ -12,10 +12,11 @@ from placedsl.graph.build import Place, build, column, edge_costs
 from placedsl.graph.graph import Graph
 from placedsl.language import syntax
 from placedsl.language.checking import Checker
-from placedsl.language.vocabulary import TEXT, TRUTH
+from placedsl.language.vocabulary import NODE_ATTRIBUTES, TEXT, TRUTH
 from placedsl.units import DATA, NUMBER, TIME, Dimension
 
-_KNOWN = ("time", "memory", "output", "transfer", "backward", "name", "parameters")
+_KNOWN = ("time", "memory", "output", "transfer", "backward", "name", *NODE_ATTRIBUTES)
+_EXAMPLES = {"parameters": "8 MiB", "flops": "3 GFLOP", "bytes": "20 MB"}
 
 
 class _Reader:
@@ -76,8 +77,9 @@ class _Reader:
                 output = self.value(value, DATA, key, "8 MiB")
             elif key == "transfer":
                 transfer = self.value(value, TIME, key, "2 ms")
-            elif key == "parameters":
-                self.attributes.setdefault(key, {})[position] = self.value(value, DATA, key, "8 MiB")
+            elif key in NODE_ATTRIBUTES:
+                amount = self.value(value, NODE_ATTRIBUTES[key], key, _EXAMPLES[key])
+                self.attributes.setdefault(key, {})[position] = amount
             elif key in ("backward", "name"):
                 out, kind = self.checker.check(value)
                 wanted = TRUTH if key == "backward" else TEXT
@@ -89,8 +91,9 @@ class _Reader:
                     name = str(out.value)
             else:
                 self.attribute(position, entry)
-        if not timed:
-            self.checker.error(node.name, f"node '{node.name.text}' has no time", "as in { time = 4 ms }")
+        if not timed and seen.isdisjoint(("flops", "bytes")):
+            hint = "as in { time = 4 ms }, or flops and bytes to estimate it from"
+            self.checker.error(node.name, f"node '{node.name.text}' has no time", hint)
         self.memory.append(memory)
         self.output.append(output)
         self.transfer.append(transfer)

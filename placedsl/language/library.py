@@ -17,7 +17,8 @@ from placedsl.language.imports import first_at
 from placedsl.language.parallelism import replicas
 from placedsl.language.parameters import bare_names
 from placedsl.language.parsing import parse, parse_file, read_source
-from placedsl.language.settings import SCHEDULES
+from placedsl.language.schedule_words import of_every_schedule
+from placedsl.language.schedules import SCHEDULES
 from placedsl.language.variables import variable
 from placedsl.language.vocabulary import Family, Value, Vocabulary, with_clusters
 from placedsl.problem import Replication, Variable
@@ -100,7 +101,7 @@ def stated(
     }  # fmt: skip
     decided = {"copies": vocabulary.variables["copies"]} if replication is not None else {}
     full = with_clusters(replace(vocabulary, sets={n: vocabulary.sets[n] for n in plain}))
-    words = replace(full, variables=decided, tables={})
+    words = replace(of_every_schedule(full), variables=decided, tables={})
     checked = [
         replace(check_formulation(s, words, parameters, definitions, found, replication), own=True)
         for s in own.values()

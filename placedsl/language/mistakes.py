@@ -60,6 +60,11 @@ _OTHERWISE = (
     (r"\b(?:where|and|or|if|not)\b[^\n]*$", r"=(?!=)", "a comparison is written =="),
     (r"\b(?:any|some)\s+$", r"\w", "as in exists v in nodes: v on cpu"),
     (r"(?:^|\n)\s*maximi[sz]e\s+$", r".", "minimise its negative: minimize -x"),
+    (
+        r"(?:^|\n)\s*fuse\s[^\n]*$",
+        rf"(?:{'|'.join(RESERVED)})\b",
+        'a word of the language stands in quotes: fuse "sum" + bn',
+    ),
     (r"\bminimize\b[^\n]*$", r",", "several objectives stand in order: minimize a then b"),
 )
 

@@ -7,6 +7,7 @@ from placedsl.diagnostics import nearest
 from placedsl.expressions import Sort
 from placedsl.language import syntax
 from placedsl.language.constants import fold, known_number
+from placedsl.language.schedule_words import hint_for
 from placedsl.language.scope import Checked, named
 from placedsl.language.sets import SetChecker, type_of_element
 from placedsl.language.vocabulary import ERROR, PLAIN, TRUTH, Family, Type, element
@@ -60,7 +61,7 @@ class NameChecker(SetChecker):
             return core.Constant(0.0, span), ERROR if sorts == ("error",) else Type("set", sorts=sorts)
         if name in words.node_positions:
             return core.Element("node", words.node_positions[name], span), element("node")
-        hint = nearest(name, self.names_in_scope())
+        hint = hint_for(name, words) or nearest(name, self.names_in_scope())
         if name in self._known_texts():
             hint = f'a text stands in quotes: "{name}"'
         return self.error(node, f"there is no '{name}' here", hint)
@@ -81,20 +82,22 @@ class NameChecker(SetChecker):
     # attributes
 
     def attribute(
-        self, node: syntax.Expression, base: syntax.Expression, name: str, device: syntax.Expression | None
+        self, node: syntax.Expression, base: syntax.Expression, name: str, *devices: syntax.Expression
     ) -> Checked:
-        """``base.name`` or ``base.name[device]``."""
+        """``base.name``, ``base.name[device]`` or ``base.name[from, to]``."""
         owner, kind = self.check(base)
         if kind.kind == "error":
             return owner, ERROR
         if kind.kind != "element":
             return self.error(base, f"this is {kind}, which has no attributes", "attributes belong to one element")
-        return self._attribute_of(node, owner, kind.sorts[0], name, device)
+        return self._attribute_of(node, owner, kind.sorts[0], name, devices)
 
     def _attribute_of(
-        self, node: syntax.Expression, owner: core.Expression, sort: Sort, name: str, device: syntax.Expression | None
-    ) -> Checked:
+        self, node: syntax.Expression, owner: core.Expression, sort: Sort, name: str,
+        devices: tuple[syntax.Expression, ...],
+    ) -> Checked:  # fmt: skip
         span = node.at.span
+        device = devices[0] if devices else None
         if sort.startswith("group:") and name == "first":
             return core.Attribute(name, sort, owner, None, span), element("node")
         known = self.vocabulary.attributes.get(sort, {})
@@ -104,6 +107,11 @@ class NameChecker(SetChecker):
             what = sort.partition(":")[0]
             return self.error(node, f"a {what} has no '{name}'", nearest(name, known))
         attribute = known[name]
+        if attribute.pair:
+            if len(devices) != 2:
+                return self.error(node, f"'{name}' depends on two devices", f"write it as {name}[d, e]")
+            source, target = (self._device(d) for d in devices)
+            return core.Attribute(name, sort, owner, source, span, target), attribute.type
         if attribute.per_device:
             if device is None:
                 hint = f"write it as {name}[{attribute.per[0]}]"
@@ -147,6 +155,8 @@ class NameChecker(SetChecker):
         out, kind = self.check(node) if name is None else self.by_name(node, name)
         if kind.kind != "error" and kind != type_of_element(sort):
             hint = nearest("", self.vocabulary.families) if sort == "device" else ""
+            if sort == "tensor" and kind == type_of_element("node"):
+                hint = "those that a node makes: t in tensors where t.producer == v"
             what = "whole number" if sort == "integer" else sort
             self.error(node, f"a {what} is expected here, this is {kind}", hint)
         return out
@@ -157,7 +167,7 @@ class NameChecker(SetChecker):
         """``x[v, d]``, ``v.time[d]``, ``time[gpu]`` within where, ``gpu[1]``, ``nodes["id"]``, ``heavy[2]``."""
         base, words = node.base, self.vocabulary
         if isinstance(base, syntax.Attribute):
-            return self.attribute(node, base.base, base.name, node.arguments[0])
+            return self.attribute(node, base.base, base.name, *node.arguments)
         name = named(base)
         if name is None:
             return self.error(base, "this cannot be indexed")
@@ -171,7 +181,7 @@ class NameChecker(SetChecker):
             known = words.attributes.get(sort, {}).get(name)
             if known is not None and known.per_device:
                 owner = core.Slot(slot.name, sort, base.at.span)
-                return self._attribute_of(node, owner, sort, name, node.arguments[0])
+                return self._attribute_of(node, owner, sort, name, node.arguments)
         if name == "nodes" and isinstance(node.arguments[0], syntax.Text):
             key = node.arguments[0].value
             if key not in words.node_positions:
@@ -277,7 +287,9 @@ class NameChecker(SetChecker):
         if quantity is None:
             known = [n for n, q in words.quantities.items() if q.arguments and n != "on"]
             known += [n for n, d in self.definitions.items() if d.parameters]
-            return self.error(node, f"there is no '{name}(…)'", nearest(name, [*known, *AGGREGATES, "abs"]))
+            return self.error(
+                node, f"there is no '{name}(…)'", hint_for(name, words) or nearest(name, [*known, *AGGREGATES, "abs"])
+            )
         if len(quantity.arguments) != len(node.arguments):
             shape = f"{name}({', '.join(quantity.arguments)})" if quantity.arguments else name
             return self.error(node, f"'{name}' is written {shape}", quantity.meaning)

@@ -18,6 +18,17 @@ from placedsl.language.vocabulary import ERROR, PLAIN, TRUTH, Type, number
 from placedsl.problem import BUILT_IN, Objective, Rule, Soft
 from placedsl.units import NUMBER
 
+#: What transfers may not share at a time.
+READINGS = ("port", "link")
+
+
+def meant(rule: syntax.Rule, *, clusters: bool) -> str:
+    """The name of the definition that a rule asks for: of some constraints there are several readings."""
+    name = rule.name.text
+    if name == "congestion":
+        return f"congestion_by_{rule.by.text if rule.by else READINGS[0]}"
+    return f"{name}_in_clusters" if clusters and name == "contiguous" else name
+
 
 def definitions(
     defined: Sequence[Definition], formulations: Sequence[syntax.Formulation], found: list[Diagnostic]
@@ -65,6 +76,13 @@ def named(
             error(rule.name, f"constraint '{key}' stands twice", first_at(rule.at, names[key].at))
         names.setdefault(key, rule)
         definition = constraints.get(name)
+        if name == "congestion" and rule.body is None:
+            reading = rule.by.text if rule.by else READINGS[0]
+            if reading in READINGS:
+                out.append((rule, constraints[meant(rule, clusters=False)]))
+            else:
+                error(rule.by or rule.name, f"congestion is by {' or by '.join(READINGS)}", nearest(reading, READINGS))
+            continue
         if rule.replaces:
             error(rule.name, "'replace' stands in an 'extend' block", "as in extend max_load { … }")
         elif rule.body is not None and definition is not None and not _of_the_library(name, definition):
@@ -107,7 +125,12 @@ def rule(checker: Checker, written: syntax.Rule, definition: syntax.ConstraintDe
         checker = Checker(
             replace(words, keys={definition.by.text: by}), checker.parameters, checker.found, checker.definitions
         )
-    nested = f"{name}_in_clusters" if name == "contiguous" and words.machine.clusters else name
+    if name == "congestion":
+        by = written.by.text if written.by else READINGS[0]
+        name, shown = definition.name.text, f"congestion by {by}" if written.by else name
+        body, _ = checker.unfold(syntax.Name(written.name.at, name), name, ())
+        return Rule(shown, "congestion", by, body, span, definition.label)
+    nested = meant(written, clusters=bool(words.machine.clusters))
     body, _ = checker.unfold(syntax.Name(written.name.at, nested), nested, written.arguments)
     built_in = name if name in BUILT_IN else ""
     shown = f"{name} by {by}" if by else name

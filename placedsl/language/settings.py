@@ -1,4 +1,4 @@
-"""``schedule`` and ``solve { … }``."""
+"""``solve { … }``."""
 
 from __future__ import annotations
 
@@ -11,20 +11,6 @@ from placedsl.language.checking import Checker
 from placedsl.language.imports import first_at
 from placedsl.problem import Settings
 from placedsl.units import NUMBER, TIME
-
-SCHEDULES = ("pipedream", "gpipe", "overlapped", "duplex")
-
-
-def schedule(checker: Checker, statements: Sequence[syntax.Schedule], given: str | None = None) -> str:
-    """The schedule of a spec, ``pipedream`` where it says none; one that is ``given`` (and exists) replaces it."""
-    for extra in statements[1:]:
-        checker.error(extra.name, "there is a second 'schedule'", first_at(extra.at, statements[0].at))
-    if not statements:
-        return given or "pipedream"
-    name = statements[0].name
-    if name.text not in SCHEDULES:
-        checker.error(name, f"there is no schedule '{name.text}'", nearest(name.text, SCHEDULES))
-    return given or name.text
 
 
 def settings(checker: Checker, statements: Sequence[syntax.Solve]) -> Settings:

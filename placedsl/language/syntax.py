@@ -30,7 +30,7 @@ from placedsl.language.terms import (
 __all__ = (
     "Aggregate", "At", "Attribute", "Binary", "Block", "Braces", "Call", "Chain", "Clause", "Cluster", "Compare",
     "Conditional", "ConstraintDefinition", "Define", "DeviceFamily", "Endpoint", "Entry", "Expression", "Forall",
-    "Formulation", "GraphFile", "GraphInline", "Import", "Index", "Interconnect", "LinkBetween", "Match",
+    "Formulation", "Fuse", "GraphFile", "GraphInline", "Import", "Index", "Interconnect", "LinkBetween", "Match",
     "Minimize", "Module", "Name", "Node", "Number", "Parallel", "Parallelism", "Param", "Parameter",
     "Provides", "Range", "Rule", "Schedule",
     "SetOf", "Solve", "Statement", "Subject", "Text", "Tight", "TupleOf", "Unary", "Variable", "Where", "Word",
@@ -90,6 +90,15 @@ class GraphInline:
 
     at: At
     items: tuple[Node | Chain, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fuse:
+    """``fuse conv + bn``: operators of these types run as one; ``fuse by layer``: those of one value."""
+
+    at: At
+    types: tuple[Word, ...]
+    by: Word | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,10 +181,11 @@ class SetOf:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """``schedule name``."""
+    """``schedule name { pieces = 2 }``."""
 
     at: At
     name: Word
+    block: Block = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +323,7 @@ class Formulation:
 
 
 Statement = (
-    GraphFile | GraphInline | DeviceFamily | LinkBetween | Interconnect | Param | SetOf | Schedule
+    GraphFile | GraphInline | Fuse | DeviceFamily | LinkBetween | Interconnect | Param | SetOf | Schedule
     | Cluster | Parallelism | Minimize | Subject | Solve | ConstraintDefinition | Define | Formulation | Variable
     | Import
 )  # fmt: skip

@@ -133,8 +133,9 @@ def _from_file(checker: Checker, statement: syntax.Param, sorts: tuple[Sort, ...
     def walk(raw: object, path: list[str], positions: tuple[int, ...], level: int) -> None:
         if level == len(sorts):
             value, got = from_data(checker, given, path, raw, kind)
-            if got.kind != "error":
-                out[positions] = value
+            if got.kind != "error" and out.setdefault(positions, value) != value:
+                hint = "its members are fused, and need one value"
+                checker.found.append(Diagnostic(f"'{name}' has two values for one operator", given.place(path), hint))
             return
         if not isinstance(raw, Mapping):
             hint = 'as in {"gpu[1]": 2, "*": 1}'

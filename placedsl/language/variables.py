@@ -18,6 +18,7 @@ def variable(checker: Checker, clause: syntax.Variable) -> tuple[Variable, Famil
     with checker.bound():
         binders = checker.binders(clause.items)
     kind, low, high, integer = PLAIN, 0.0, math.inf, False
+    binary = clause.type is not None and clause.type.text == "binary"
     if clause.type is not None:
         word = clause.type.text
         numbers = {name: t for name, t in checker.vocabulary.types.items() if t.kind == "number" and t != PLAIN}
@@ -27,7 +28,7 @@ def variable(checker: Checker, clause: syntax.Variable) -> tuple[Variable, Famil
             integer = True
         elif word in numbers:
             kind = numbers[word]
-        elif word != "real":
+        elif word not in ("real", "time"):
             known = ["binary", "integer", "real", *numbers]
             checker.error(clause.type, f"'{word}' is no type of a variable", nearest(word, known))
     said = clause.type is not None
@@ -46,9 +47,9 @@ def variable(checker: Checker, clause: syntax.Variable) -> tuple[Variable, Famil
         low, high = (value, high) if which == "low" else (low, value)
     if low > high:
         checker.error(clause.name, f"no value of '{clause.name.text}' lies between its bounds")
-    if clause.type is not None and clause.type.text == "binary" and clause.low is not None:
+    if binary and clause.low is not None:
         checker.error(clause.low, "a binary variable is 0 or 1", "leave the bounds out")
-    family = Family(tuple(s for b in binders for s in b.sorts), kind)
+    family = Family(tuple(s for b in binders for s in b.sorts), kind, binary)
     made = Variable(clause.name.text, binders, integer, low, high, clause.at.span, kind.dimension)
     return made, family
 

@@ -10,7 +10,7 @@ import numpy as np
 from placedsl.expressions import Sort
 from placedsl.graph.graph import Graph
 from placedsl.machine.machine import Machine
-from placedsl.units import BANDWIDTH, COMPUTE, DATA, MONEY, NUMBER, PRICE, TIME, Dimension
+from placedsl.units import BANDWIDTH, COMPUTE, DATA, MONEY, NUMBER, OPERATIONS, PRICE, TIME, Dimension
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +60,14 @@ def element(sort: Sort) -> Type:
 
 @dataclass(frozen=True, slots=True)
 class AttributeType:
-    """The type of ``element.name``; ``per``: what stands in brackets after it (nothing, a device or a cluster)."""
+    """The type of ``element.name``; ``per``: what stands in brackets after it (nothing, a device or a cluster).
+
+    ``pair``: two devices stand there, from the first to the second.
+    """
 
     type: Type
     per: Sort = ""
+    pair: bool = False
 
     @property
     def per_device(self) -> bool:
@@ -103,10 +107,14 @@ def quantities(time: Dimension, size: Dimension) -> dict[str, Quantity]:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """An indexed name, a decision variable or a parameter: the sorts of its indices, and the type of each value."""
+    """An indexed name, a decision variable or a parameter: the sorts of its indices, and the type of each value.
+
+    ``binary``: a variable that is 0 or 1, and may stand for a condition.
+    """
 
     sorts: tuple[Sort, ...]
     type: Type
+    binary: bool = False
 
 
 @dataclass(frozen=True)
@@ -158,10 +166,11 @@ def vocabulary(graph: Graph, machine: Machine, device_dimensions: Mapping[str, D
         "backward": AttributeType(TRUTH),
         "time": AttributeType(number(time), "device"),
         "supported": AttributeType(TRUTH, "device"),
+        "measured": AttributeType(TRUTH, "device"),
     }
     for name, values in graph.attributes.items():
         if name not in node:
-            plain = number(DATA) if name == "parameters" else PLAIN
+            plain = number(NODE_ATTRIBUTES.get(name, NUMBER))
             node[name] = AttributeType(plain if values.dtype.kind == "f" else TEXT)
     device: dict[str, AttributeType] = {
         "name": AttributeType(TEXT),
@@ -178,6 +187,9 @@ def vocabulary(graph: Graph, machine: Machine, device_dimensions: Mapping[str, D
         "transfer": AttributeType(number(time), "device"),
     }
     ids = {str(i): position for position, i in enumerate(graph.ids)}
+    if graph.fusion is not None:
+        # Members stand for the operator that they are part of.
+        ids |= {str(i): v for i, v in zip(graph.written.ids, graph.fusion.node_of.tolist(), strict=True)}
     attributes = {"node": node, "device": device, "tensor": tensor}
     words = Vocabulary(sets, families, attributes, quantities(time, size), graph, machine, ids, types(time))
     return with_clusters(words) if machine.clusters else words
@@ -204,5 +216,10 @@ SETS = frozenset((
     "memberships", "cluster_levels",
 ))  # fmt: skip
 
+#: Further node attributes with a meaning of their own, and their dimension.
+NODE_ATTRIBUTES = {"parameters": DATA, "flops": OPERATIONS, "bytes": DATA}
+
 #: Device attributes with a meaning of their own and the dimension they must have.
-DEVICE_ATTRIBUTES = {"memory": DATA, "compute": COMPUTE, "memory_bandwidth": BANDWIDTH, "price": PRICE}
+DEVICE_ATTRIBUTES = {
+    "memory": DATA, "compute": COMPUTE, "memory_bandwidth": BANDWIDTH, "launch_overhead": TIME, "price": PRICE,
+}  # fmt: skip

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 KEYWORDS = (
-    "graph", "device", "cluster", "link", "interconnect", "param", "set", "schedule", "parallelism", "minimize",
+    "graph", "fuse", "device", "cluster", "link", "interconnect", "param", "set", "schedule", "parallelism", "minimize",
     "subject", "solve", "formulation", "constraint", "define", "extend", "import", "var", "soft", "node",
     "provides", "tight", "replace",
 )  # fmt: skip
 #: Those that begin a statement of a spec.
-STATEMENTS = KEYWORDS[:18]
+STATEMENTS = KEYWORDS[:19]
 #: Words that cannot be names without quotes.
 RESERVED = frozenset((
     *KEYWORDS, "forall", "exists", "if", "then", "else", "or", "and", "not", "on", "in", "sum", "count", "max", "min",

@@ -20,7 +20,8 @@ def lower(constraint: Implication, state: State) -> None:
     largest, because = 0.0, ""
     for upper_side in (True, False):
         bound = rows.upper if upper_side else rows.lower
-        gap = most - bound if upper_side else bound - least
+        with np.errstate(invalid="ignore"):  # no bound on either side: there is nothing to keep
+            gap = most - bound if upper_side else bound - least
         kept = np.isfinite(bound) & (gap > 0) & (literals > 0)
         unbounded = np.isfinite(bound) & np.isinf(gap)
         if unbounded.any():

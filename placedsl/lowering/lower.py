@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
-from placedsl.lowering import convex, implication, maximum, pipeline, product
+from placedsl.lowering import convex, implication, maximum, no_overlap, pipeline, product
 from placedsl.lowering.bounds import tighten
+from placedsl.lowering.differences import Differences, bounded, differences
 from placedsl.lowering.margin import with_margin
+from placedsl.lowering.one_of import OneOf, one_of
 from placedsl.lowering.state import Note, State
 from placedsl.program.affine import merged
 from placedsl.program.program import (
@@ -20,6 +23,7 @@ from placedsl.program.program import (
     Integers,
     LinearProgram,
     Maximum,
+    NoOverlap,
     Origin,
     Pipeline,
     Product,
@@ -67,19 +71,21 @@ def lower(
     objective: int = 0,
     fixed: tuple[tuple[int, float], ...] = (),
     hint: Floats | None = None,
+    most: float = np.inf,
 ) -> Lowered:
     """Lower everything that is not ``native``.
 
     ``integral``: the solver has integer columns only.  ``objective``: which objective is minimised;
     ``fixed``: (objective, limit) pairs that earlier objectives must stay within.  ``hint`` is a partial point
-    (nan: unknown) over the program's columns.
+    (nan: unknown) over the program's columns.  ``most``: only points with an objective of at most this matter, which
+    some point is known to have; bounds of columns, and with them big-M, may rest on it.
     """
     blocks = list(program.rows)
     for position, limit in fixed:
         goal = program.objectives[position]
         zero = np.zeros(len(goal.column), dtype=np.int64)
-        none, most = np.array([-np.inf]), np.array([limit - goal.constant])
-        blocks.append(RowBlock(Origin(goal.name), zero, goal.column, goal.coefficient, none, most))
+        none, side = np.array([-np.inf]), np.array([limit - goal.constant])
+        blocks.append(RowBlock(Origin(goal.name), zero, goal.column, goal.coefficient, none, side))
     lower_bound, upper_bound = tighten(program.lower, program.upper, program.integer, blocks)
     state = State(
         lower_bound, upper_bound, program.integer.copy(), integral, blocks,
@@ -88,24 +94,35 @@ def lower(
         declared=np.isfinite(program.lower) & np.isfinite(program.upper),
     )  # fmt: skip
     _settle_bounds(program, state)
+    goal = program.objectives[objective]
+    if len(goal.column) == 1 and goal.coefficient[0] > 0.0:
+        state.upper[goal.column] = np.minimum(state.upper[goal.column], (most - goal.constant) / goal.coefficient[0])
+    known, apart = _settle_differences(program, state)
     state.blocks[:] = [with_margin(block, state) for block in state.blocks]
     constraints = [
         replace(c, rows=with_margin(c.rows, state)) if isinstance(c, Implication) else c for c in program.constraints
     ]
     kept: list[GlobalConstraint] = []
     rewritten: list[Rewritten] = []
+
+    def rewrite_by(rewrite: Callable[[], None], k: int) -> None:
+        columns, rows, told = len(state.lower), len(state.blocks), len(state.notes)
+        rewrite()
+        big_m = max((note.big_m for note in state.notes[told:]), default=0.0)
+        rewritten.append(Rewritten(k, range(columns, len(state.lower)), range(rows, len(state.blocks)), big_m))
+
+    for k, constraint in enumerate(constraints):
+        if isinstance(constraint, NoOverlap):
+            whole, left = no_overlap.apart(no_overlap.settled(constraint, state, known), "NoOverlap" in native)
+            kept += [whole] if "NoOverlap" in native else []
+            if len(left.start) or "NoOverlap" not in native:
+                rewrite_by(partial(_in_pairs, left, state, known, apart, kept, "Implication" in native), k)
     for kind, rewrite in _REWRITES:
         for k, constraint in enumerate(constraints):
-            if not isinstance(constraint, kind):
-                continue
-            if kind.__name__ in native:
+            if isinstance(constraint, kind) and kind.__name__ in native:
                 kept.append(constraint)
-                continue
-            columns, rows, told = len(state.lower), len(state.blocks), len(state.notes)
-            rewrite(constraint, state)
-            big_m = max((note.big_m for note in state.notes[told:]), default=0.0)
-            rewritten.append(Rewritten(k, range(columns, len(state.lower)), range(rows, len(state.blocks)), big_m))
-    goal = program.objectives[objective]
+            elif isinstance(constraint, kind):
+                rewrite_by(partial(rewrite, constraint, state), k)
     columns = len(state.lower)
     cost = np.bincount(goal.column, weights=goal.coefficient, minlength=columns).astype(float)
     start, column, coefficient, low, high, origin_start = assembled(state.blocks, columns)
@@ -132,6 +149,40 @@ def _settle_bounds(program: Program, state: State) -> None:
                 product.bound(constraint, state)
         if np.array_equal(before[0], state.lower) and np.array_equal(before[1], state.upper):
             return
+
+
+def _in_pairs(
+    constraint: NoOverlap, state: State, known: OneOf, arcs: Differences, kept: list[GlobalConstraint], native: bool
+) -> None:
+    """Intervals as implications, which the solver takes or which become rows."""
+    for made in no_overlap.as_implications(constraint, state, known, arcs):
+        if native:
+            kept.append(made)
+        else:
+            implication.lower(made, state)
+
+
+def _settle_differences(program: Program, state: State) -> tuple[OneOf, Differences]:
+    """Bounds of columns that rows tie to one another by differences, where something needs them."""
+    known = one_of(state.blocks, state.lower, state.upper, state.integer)
+    if not any(isinstance(c, NoOverlap) or _unbounded(c, state) for c in program.constraints):
+        return known, differences((), (), state.lower, state.upper, state.integer, known)
+    found = differences(state.blocks, program.constraints, state.lower, state.upper, state.integer, known)
+    state.lower, state.upper = bounded(found, program.constraints, state.lower, state.upper)
+    _settle_bounds(program, state)
+    return known, found
+
+
+def _unbounded(constraint: GlobalConstraint, state: State) -> bool:
+    """Whether a rewrite that takes its big-M from bounds would find none."""
+    match constraint:
+        case Implication(rows=rows):
+            column = rows.column
+        case Product(factor=column) | Maximum(column=column):
+            pass
+        case _:
+            return False
+    return not (np.isfinite(state.lower[column]).all() and np.isfinite(state.upper[column]).all())
 
 
 def assembled(blocks: list[RowBlock], columns: int) -> tuple[Integers, Integers, Floats, Floats, Floats, Integers]:

@@ -22,6 +22,7 @@ from typing import IO, Any, Protocol, Self
 
 import numpy as np
 
+from placedsl.cost.expressions import OwnValues
 from placedsl.graph.graph import Integers
 from placedsl.solvers.messages import receive, send
 
@@ -32,8 +33,11 @@ class Link(Protocol):
     #: The value of the best placement that the planner knows of (inf: none); falls while the member works.
     best: float
 
-    def say(self, placement: Integers | None, bound: float) -> None:
-        """Tell of a placement (None: none) and of a proven lower bound on the first objective (-inf: none)."""
+    def say(self, placement: Integers | None, bound: float, values: OwnValues | None = None) -> None:
+        """Tell of a placement (None: none) and of a proven lower bound on the first objective (-inf: none).
+
+        ``values``: what else an answer says, by name and positions; see :func:`placedsl.cost.evaluate.evaluate`.
+        """
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ class News:
     placement: Integers | None
     bound: float
     failed: str = ""
+    values: OwnValues | None = None
 
 
 class Portfolio:
@@ -91,6 +96,11 @@ class Portfolio:
         with contextlib.suppress(queue.Empty):
             while True:
                 yield self.inbox.get_nowait()
+
+    @property
+    def active(self) -> bool:
+        """Some member has not ended yet, or not begun."""
+        return bool(self.members) or any(process.threads[1].is_alive() for process in self.running)
 
     def tell(self, best: float) -> None:
         """Let the members know the value of the best placement."""
@@ -163,7 +173,7 @@ class _Process:
                 if message[0] == "failed":
                     self.tell(News(name, None, -float("inf"), message[1]))
                     return
-                self.tell(News(name, message[1], message[2]))
+                self.tell(News(name, message[1], message[2], values=message[3]))
         except (EOFError, OSError, ValueError):
             if not self.ending:
                 self.tell(News(name, None, -float("inf"), "its process has gone"))

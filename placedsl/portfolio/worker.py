@@ -10,6 +10,7 @@ from typing import IO
 
 import numpy as np
 
+from placedsl.cost.expressions import OwnValues
 from placedsl.graph.graph import Integers
 from placedsl.solvers.messages import receive, send
 from placedsl.solvers.worker import leave
@@ -45,8 +46,8 @@ class _Link:
         self.answers = answers
         self.best = np.inf
 
-    def say(self, placement: Integers | None, bound: float) -> None:
-        send(self.answers, ("news", placement, bound))
+    def say(self, placement: Integers | None, bound: float, values: OwnValues | None = None) -> None:
+        send(self.answers, ("news", placement, bound, values))
 
     def hear(self, requests: IO[bytes]) -> None:
         """Until the parent's end of the pipe closes, which it does when the parent goes, however it goes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -14,7 +14,9 @@ from placedsl.formulation import Formulation, NamedRule
 from placedsl.graph.contraction import Quotient
 from placedsl.problem import Problem, Variable
 from placedsl.program.account import Part, Recorder
-from placedsl.program.frames import ROOT, Columns
+from placedsl.program.affine import Affine
+from placedsl.program.completion import completed
+from placedsl.program.frames import ROOT, Columns, Frame
 from placedsl.program.ground import Grounder
 from placedsl.program.program import (
     Floats,
@@ -41,7 +43,8 @@ class Grounded:
     ``on`` is units x devices: the column that puts a unit on a device (-1: not supported).
     ``own`` holds the spec's own variables, each with the index positions of its columns; ``never`` the rows of
     the spec (origin and position) that are false whatever the placement.  ``units`` names the units, ``parts`` tells
-    what each constraint, objective, variable and row family has brought forth.
+    what each constraint, objective, variable and row family has brought forth.  ``told`` are the quantities that an
+    answer says beside the placement.
     """
 
     program: Program
@@ -51,6 +54,7 @@ class Grounded:
     never: tuple[tuple[Origin, int], ...]
     units: tuple[str, ...]
     parts: tuple[Part, ...]
+    told: Mapping[str, Told] = field(default_factory=dict)
 
     def placement(self, point: Floats) -> Integers:
         """The device of each node of the problem."""
@@ -59,7 +63,7 @@ class Grounded:
         return chosen
 
     def values(self, point: Floats) -> dict[str, dict[tuple[int, ...], float]]:
-        """The values of the spec's own variables by the positions of their indices."""
+        """The values of the spec's own variables, and of what else an answer says, by the positions of indices."""
         out: dict[str, dict[tuple[int, ...], float]] = {}
         for name, (block, slots) in self.own.items():
             columns = np.arange(block.start, block.start + block.size)
@@ -69,17 +73,53 @@ class Grounded:
             given = np.clip(given, self.program.lower[columns], self.program.upper[columns])
             keys = zip(*(s.tolist() for s in slots), strict=True) if slots else [()]
             out[name] = dict(zip(keys, given.tolist(), strict=True))
+        for name, told in self.told.items():
+            keys = zip(*(p.tolist() for p in told.positions), strict=True)
+            out[name] = dict(zip(keys, told.at(point).tolist(), strict=True))
         return out
 
-    def hint(self, device_of_node: Integers) -> Floats:
-        """A partial starting point: the placement's columns; nan for all others."""
+    def hint(
+        self, device_of_node: Integers, values: Mapping[str, Mapping[tuple[int, ...], float]] | None = None
+    ) -> Floats:
+        """A starting point: the placement's columns, and with ``values`` of all that is told everything they imply.
+
+        What stays unknown is nan.
+        """
         point = np.full(self.program.columns, np.nan)
         point[self.on[self.on >= 0]] = 0.0
         device_of_unit = np.empty(self.quotient.units, dtype=np.int64)
         device_of_unit[self.quotient.unit_of_node] = device_of_node
         chosen = self.on[np.arange(self.quotient.units), device_of_unit]
         point[chosen[chosen >= 0]] = 1.0
-        return point
+        given = values or {}
+        if not self.told or not self.told.keys() <= given.keys():
+            return point
+        rows = tuple(told.settled(point, given[name]) for name, told in self.told.items())
+        return completed(self.program, point, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """A quantity for each of its elements: ``positions`` (an array an index), and its value over the columns."""
+
+    positions: tuple[Integers, ...]
+    value: Affine
+
+    def at(self, point: Floats) -> Floats:
+        """Its values."""
+        terms = self.value.coefficient * point[self.value.column]
+        return self.value.constant + np.bincount(self.value.row, terms, minlength=self.value.size)
+
+    def settled(self, point: Floats, given: Mapping[tuple[int, ...], float]) -> RowBlock:
+        """Rows that say that it has these values; of columns that count several numbers those of another are zero."""
+        keys = zip(*(p.tolist() for p in self.positions), strict=True)
+        wanted = np.array([given.get(key, np.nan) for key in keys]) - self.value.constant
+        row, column = self.value.row, self.value.column
+        several = np.bincount(row, minlength=self.value.size)[row] > 1
+        other = several & ~np.isnan(wanted[row]) & (self.value.coefficient != wanted[row])
+        point[column[other]] = 0.0
+        low, high = np.where(np.isnan(wanted), -np.inf, wanted), np.where(np.isnan(wanted), np.inf, wanted)
+        return RowBlock(Origin("told"), row, column, self.value.coefficient, low, high)
 
 
 def build(problem: Problem, formulation: Formulation, *, contracted: bool = True) -> Grounded:
@@ -88,7 +128,8 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
     What must share a device is contracted first, unless the formulation asks of a node what a unit of several does
     not have: the part that it belongs to, its name, an attribute of the graph.
     """
-    quotient = quotient_of(problem, contracted=contracted and not _tells_nodes_apart(formulation))
+    merge = not any("tensor" in d.sorts for d in formulation.provides.values())
+    quotient = quotient_of(problem, contracted and not _tells_nodes_apart(formulation), merge)
     columns = Columns()
     recorder = Recorder(columns)
     inner = Grounder(of_quotient(problem, quotient), columns, {}, {})
@@ -143,7 +184,20 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
     )  # fmt: skip
     unit_names = inner.universe.labels["node"]
     placed = lookup.reshape(quotient.units, -1)
-    return Grounded(program, quotient, placed, own, never, unit_names, recorder.parts(refuted))
+    told = {name: _told(outer, formulation, name) for name in problem.told if name in formulation.provides}
+    return Grounded(program, quotient, placed, own, never, unit_names, recorder.parts(refuted), told)
+
+
+def _told(grounder: Grounder, formulation: Formulation, name: str) -> Told:
+    """A quantity for all elements of the problem that it is about."""
+    sorts = formulation.provides[name].sorts
+    sizes = [grounder.universe.sizes[sort] for sort in sorts]
+    positions = tuple(np.asarray(p).ravel() for p in np.indices(sizes))
+    slots = tuple(f"·{i}" for i in range(len(sorts)))
+    frame = Frame(len(positions[0]), dict(zip(slots, positions, strict=True)), dict(zip(slots, sorts, strict=True)))
+    span = formulation.provides[name].span
+    arguments = tuple(core.Slot(slot, sort, span) for slot, sort in zip(slots, sorts, strict=True))
+    return Told(positions, grounder.value(core.Provided(name, arguments, span), frame).merged())
 
 
 def _title(rule: NamedRule) -> str:
@@ -195,7 +249,9 @@ def _bodies(formulation: Formulation) -> list[core.Expression]:
 
 
 def _tells_nodes_apart(formulation: Formulation) -> bool:
-    """Whether it asks of a node what a unit of several nodes does not have."""
+    """Whether it asks of a node what a unit of several nodes does not have, or says of it what such a unit cannot."""
+    if any("node" in d.sorts and name not in ("on", "inside") for name, d in formulation.provides.items()):
+        return True
     binders = [b for variable in formulation.variables.values() for b in variable.binders]
     for part in (part for body in [*_bodies(formulation), *binders] for part in core.every(body)):
         match part:
@@ -237,7 +293,9 @@ def _needed(problem: Problem, formulation: Formulation) -> set[str]:
     further ones.
     """
     asked = [*(o.body for o in problem.objectives), *(r.body for r in problem.rules)]
-    found: set[str] = set(formulation.always)
+    spoken = set().union(*(_variables_of(d.body) for d in formulation.provides.values()))
+    # What no quantity rests on serves the rows alone, and is there for them.
+    found: set[str] = set(formulation.always) | (formulation.variables.keys() - spoken)
     shared = {"load", "used"} if problem.replication is not None else set()
     found |= {"copies"} if shared else set()
     seen: set[str] = set()
@@ -253,7 +311,7 @@ def _needed(problem: Problem, formulation: Formulation) -> set[str]:
                 waiting += core.provided_names(body)
 
     # The decisions that the spec's bodies mention themselves are its own.
-    rest({"on"}.union(shared, *map(core.provided_names, asked)))
+    rest({"on", *problem.told}.union(shared, *map(core.provided_names, asked)))
     before = -1
     while before < len(found):
         before = len(found)

@@ -17,7 +17,7 @@ from placedsl.program import affine
 from placedsl.program.affine import Affine
 from placedsl.program.frames import Frame
 from placedsl.program.numbers import Numbers, exclusive, membership_columns, rows_of, single_columns, stack
-from placedsl.program.program import NODE, Convex, Floats, Implication, Integers, Pipeline
+from placedsl.program.program import NODE, Convex, Floats, Implication, Integers, NoOverlap, Pipeline
 
 
 class Grounder(Numbers):
@@ -41,7 +41,7 @@ class Grounder(Numbers):
         none, zero, one = np.full(frame.size, np.inf), np.zeros(frame.size), np.ones(frame.size)
         if isinstance(node, core.Forall):
             node = guarded(node)
-        elif not isinstance(node, core.SetProperty):
+        elif not isinstance(node, core.SetProperty | core.NoOverlap):
             known = self.truth_of_data(node, frame)
             if known is not None:
                 self.columns.impossible += [(origin, int(i)) for i in np.flatnonzero(~known)]
@@ -80,6 +80,8 @@ class Grounder(Numbers):
                     self.columns.add_rows(origin, *self._comparison(node, frame))
             case core.SetProperty():
                 self._set_property(node, frame)
+            case core.NoOverlap():
+                self._no_overlap(node, frame)
             case _:
                 self.columns.add_rows(origin, self.indicator(node, frame), one, none)
 
@@ -189,6 +191,38 @@ class Grounder(Numbers):
                 self._require_where(literal, right, frame)
                 return
         self._clause([core.Not(left, left.span), right], frame)
+
+    def _no_overlap(self, node: core.NoOverlap, frame: Frame) -> None:
+        """Intervals that do not overlap, a group of them each row of the frame."""
+        inner, group = self.expand(frame, node.binders)
+        present = np.full(inner.size, -1)
+        known = None if node.presence is None else self.truth_of_data(node.presence, inner)
+        if known is not None:
+            inner, group = inner.take(np.flatnonzero(known)), group[known]
+            present = present[known]
+        elif node.presence is not None:
+            there = self.indicator(node.presence, inner)
+            ever = np.flatnonzero((np.bincount(there.row, minlength=inner.size) > 0) | (there.constant != 0.0))
+            inner, group = inner.take(ever), group[ever]
+            present = self._literals(there.take(ever), inner)
+        start = self.value(node.start, inner)
+        length = (self.value(node.finish, inner) - start).merged()
+        origin = self.origin_at(inner)
+        constraint = NoOverlap(
+            origin, group, present, self.defined(start, inner), length.constant, length.row, length.column,
+            length.coefficient,
+        )  # fmt: skip
+        self.columns.constraints.append(constraint)
+
+    def _literals(self, body: Affine, frame: Frame) -> Integers:
+        """0/1 columns that equal an expression that is 0 or 1."""
+        column = single_columns(body)
+        if column is not None:
+            return column
+        column = self.columns.add(frame.size, 0, 1, True, self.auxiliary("there", frame))
+        zero = np.zeros(frame.size)
+        self.columns.add_rows(self.origin_at(frame), body - affine.of_columns(column), zero, zero)
+        return column
 
     def _set_property(self, node: core.SetProperty, frame: Frame) -> None:
         """``convex`` and ``pipeline``: sets by a 0/1 column a node."""

@@ -176,7 +176,26 @@ class Product:
     factor: Integers
 
 
-GlobalConstraint = Convex | Pipeline | Implication | Maximum | Product
+@dataclass(frozen=True, eq=False)
+class NoOverlap:
+    """Of the intervals of one group that are there, no two overlap; one of no length overlaps nothing.
+
+    Interval i belongs to group ``group[i]``, is there where the 0/1 column ``present[i]`` is one (-1: always), begins
+    at column ``start[i]`` and lasts ``constant[i] + sum coefficient * column`` with the triplets (``interval``,
+    ``column``, ``coefficient``).  The indices of the origin have one entry an interval.
+    """
+
+    origin: Origin
+    group: Integers
+    present: Integers
+    start: Integers
+    constant: Floats
+    interval: Integers
+    column: Integers
+    coefficient: Floats
+
+
+GlobalConstraint = Convex | Pipeline | Implication | Maximum | Product | NoOverlap
 
 
 @dataclass(frozen=True, eq=False)

@@ -255,6 +255,8 @@ class Relations(ABC):
         owner = self.positions(node.owner, frame)
         if node.device is None:
             return np.asarray(column[owner])
+        if node.target is not None:
+            return np.asarray(column[owner, self.positions(node.device, frame), self.positions(node.target, frame)])
         return np.asarray(column[owner, self.positions(node.device, frame)])
 
     def condition(self, node: core.Expression, frame: Frame) -> Booleans:

@@ -52,8 +52,11 @@ def relation(owner: Integers, member: Integers, owners: int) -> Relation:
     return Relation(np.searchsorted(owner[order], np.arange(owners + 1)), member[order])
 
 
-def quotient_of(problem: Problem, contracted: bool) -> Quotient:
-    """Contract what must share a device; without ``contracted``, every node stays one of its own."""
+def quotient_of(problem: Problem, contracted: bool, merge: bool = True) -> Quotient:
+    """Contract what must share a device; without ``contracted``, every node stays one of its own.
+
+    Without ``merge`` every tensor does.
+    """
     graph = problem.graph
     contiguous = contracted and problem.rule("contiguous") is not None
     return contract(
@@ -66,6 +69,7 @@ def quotient_of(problem: Problem, contracted: bool) -> Quotient:
         read_tensor=graph.edge_tensor,
         read_node=graph.edge_target,
         transfer=problem.transfer.T,
+        merge=merge,
     )
 
 
@@ -111,6 +115,27 @@ def _machine(problem: Problem) -> tuple[dict[str, tuple[Integers, ...]], dict[tu
     return sets, attributes
 
 
+def _between(
+    problem: Problem, tensor: Integers
+) -> tuple[dict[str, tuple[Integers, ...]], dict[tuple[Sort, str], Column], tuple[str, ...]]:
+    """Directed links, routes over them, and how long these tensors take between devices; the names of the links."""
+    moves, devices = problem.moves, problem.machine.devices
+    none = np.zeros(0, dtype=np.int64)
+    sets: dict[str, tuple[Integers, ...]] = {"pieces": (np.arange(1, problem.pieces + 1),)}
+    if moves is None:
+        return sets | {"links": (none,), "hops": (none, none, none)}, {}, ()
+    pair = np.repeat(np.arange(len(devices) ** 2), np.diff(moves.hop_start))
+    sets |= {"links": (np.arange(len(moves.hop_ends)),), "hops": (moves.hop, pair // len(devices), pair % len(devices))}
+    source, target = np.indices((len(devices), len(devices)))
+    move = moves.time(tensor[:, None, None], source[None], target[None])
+    names = tuple(f"{devices[a].name} -> {devices[b].name}" for a, b in moves.hop_ends)
+    columns: dict[tuple[Sort, str], Column] = {
+        ("tensor", "move"): move, ("tensor", "reaches"): np.isfinite(move),
+        ("link", "name"): np.array(names, dtype=object),
+    }  # fmt: skip
+    return sets, columns, names
+
+
 def original(problem: Problem) -> Universe:
     """The universe of the problem as written."""
     graph = problem.graph
@@ -127,6 +152,7 @@ def original(problem: Problem) -> Universe:
         ("node", "id"): np.array([str(i) for i in graph.ids], dtype=object),
         ("node", "memory"): graph.memory, ("node", "backward"): graph.backward,
         ("node", "time"): problem.time, ("node", "supported"): np.isfinite(problem.time),
+        ("node", "measured"): problem.measured,
         ("tensor", "producer"): graph.tensor_producer, ("tensor", "size"): problem.size,
         ("tensor", "transfer"): problem.transfer, ("tensor", "leaving"): problem.leaving.T,
     }  # fmt: skip
@@ -141,12 +167,14 @@ def original(problem: Problem) -> Universe:
         "cluster": _members(problem),
     }
     devices = problem.machine.devices
-    sizes: dict[Sort, int] = {"node": n, "tensor": t, "device": len(devices), "part": 2,
+    more_sets, more, links = _between(problem, np.arange(t))
+    sets, attributes = sets | more_sets, attributes | more
+    sizes: dict[Sort, int] = {"node": n, "tensor": t, "device": len(devices), "part": 2, "link": len(links),
                               "cluster": len(problem.machine.clusters)}  # fmt: skip
     producers = tuple(graph.names[p] for p in graph.tensor_producer)
     labels: dict[Sort, tuple[str, ...]] = {
         "node": graph.names, "tensor": producers, "device": tuple(d.name for d in devices),
-        "part": ("forward", "backward"), "cluster": tuple(c.name for c in problem.machine.clusters),
+        "part": ("forward", "backward"), "cluster": tuple(c.name for c in problem.machine.clusters), "link": links,
     }  # fmt: skip
     for name, group in problem.groups.items():
         sort = f"group:{name}"
@@ -179,6 +207,8 @@ def of_quotient(problem: Problem, quotient: Quotient) -> Universe:
     further = np.zeros((t, len(problem.machine.clusters)))
     np.add.at(further, quotient.tensor_of[kept], problem.leaving.T[kept])
     everyone = np.arange(units)
+    measured = np.ones((units, len(problem.machine.devices)), dtype=bool)
+    np.logical_and.at(measured, quotient.unit_of_node, problem.measured)
     sets |= {
         "nodes": (everyone,), "forward": (everyone[~backward],), "backward": (everyone[backward],),
         "tensors": (np.arange(t),), "edges": (quotient.tensor_producer[read_tensor], read_unit),
@@ -187,6 +217,7 @@ def of_quotient(problem: Problem, quotient: Quotient) -> Universe:
     attributes |= {
         ("node", "memory"): quotient.memory, ("node", "backward"): backward,
         ("node", "time"): quotient.work.T, ("node", "supported"): np.isfinite(quotient.work.T),
+        ("node", "measured"): measured,
         ("tensor", "producer"): quotient.tensor_producer, ("tensor", "size"): size,
         ("tensor", "transfer"): quotient.transfer.T, ("tensor", "leaving"): further,
     }  # fmt: skip
@@ -203,11 +234,17 @@ def of_quotient(problem: Problem, quotient: Quotient) -> Universe:
         for name, values in {**graph.attributes, **own}.items():
             attributes.setdefault(("node", name), values[first])
     devices = problem.machine.devices
+    # What a schedule of one sample says is said of a graph in which nothing is contracted: tensors are the same.
+    first_of = np.zeros(t, dtype=np.int64)
+    first_of[quotient.tensor_of[kept][::-1]] = np.flatnonzero(kept)[::-1]
+    more_sets, more, links = _between(problem, first_of)
+    sets, attributes = sets | more_sets, attributes | more
     return Universe(
-        {"node": units, "tensor": t, "device": len(devices), "part": 2, "cluster": len(problem.machine.clusters)},
+        {"node": units, "tensor": t, "device": len(devices), "part": 2, "cluster": len(problem.machine.clusters),
+         "link": len(links)},
         {"node": names, "tensor": tuple(names[p] for p in quotient.tensor_producer),
          "device": tuple(d.name for d in devices), "part": ("forward", "backward"),
-         "cluster": tuple(c.name for c in problem.machine.clusters)},
+         "cluster": tuple(c.name for c in problem.machine.clusters), "link": links},
         sets,
         {"part": relation(backward.astype(np.int64), everyone, 2), "tensor": relation(read_tensor, read_unit, t),
          "cluster": _members(problem)},

@@ -11,7 +11,16 @@ from placedsl.lowering.lower import Lowered
 from placedsl.program.account import Kind, Part
 from placedsl.program.affine import spread
 from placedsl.program.build import Grounded
-from placedsl.program.program import Convex, Floats, GlobalConstraint, Implication, Integers, Maximum, Pipeline
+from placedsl.program.program import (
+    Convex,
+    Floats,
+    GlobalConstraint,
+    Implication,
+    Integers,
+    Maximum,
+    NoOverlap,
+    Pipeline,
+)
 
 #: What one column holds: two bounds, whether it is integer, its cost; one row: two bounds and a start; an entry.
 _COLUMN_BYTES, _ROW_BYTES, _ENTRY_BYTES = 25, 24, 16
@@ -87,6 +96,8 @@ def entries_of(lowered: Lowered, rows: Integers) -> Integers:
 def _instances(constraint: GlobalConstraint) -> int:
     if isinstance(constraint, Implication):
         return constraint.rows.rows
+    if isinstance(constraint, NoOverlap):
+        return len(constraint.start)
     return len(constraint.members) if isinstance(constraint, Convex | Pipeline) else len(constraint.result)
 
 

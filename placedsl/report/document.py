@@ -10,6 +10,7 @@ from placedsl.conflicts.conflict import Conflict
 from placedsl.cost.evaluate import Evaluation
 from placedsl.problem import Labels, Problem
 from placedsl.report.groups import leaders
+from placedsl.report.schedule_document import schedule_document
 from placedsl.sensitivity.why import Why
 from placedsl.units import CANONICAL
 
@@ -38,9 +39,11 @@ def document(answer: Answer, conflict: Conflict | None = None, why: Why | None =
         "objective": goals[0],
         "objectives": goals,
         "placement": None if evaluation is None else {str(k): v for k, v in answer.device_of().items()},
+        "fused": problem.graph.fused(),
         "devices": [] if evaluation is None else device_list(problem, evaluation),
         "variables": {} if evaluation is None else own_variables(problem, evaluation),
         "soft": [] if evaluation is None else soft_costs(problem, evaluation),
+        "schedule": None if evaluation is None else schedule_document(problem, evaluation),
         "method": answer.method,
         "solver": answer.solver or None,
         "verified": evaluation is not None and not evaluation.violations,
@@ -98,7 +101,7 @@ def device_list(problem: Problem, evaluation: Evaluation) -> list[dict[str, Any]
     out: list[dict[str, Any]] = []
     leader = leaders(problem, evaluation)
     for i, device in enumerate(problem.machine.devices):
-        ids = [problem.graph.ids[v] for v in evaluation.nodes[i]]
+        ids = [problem.graph.written.ids[v] for v in problem.graph.members(evaluation.nodes[i])]
         first = leader.get(i, i)
         load, memory = evaluation.loads[first], evaluation.memory[first]
         out.append({"name": device.name, "kind": device.kind, "load": finite(load), "memory": memory, "nodes": ids})
@@ -136,8 +139,10 @@ def evaluation_document(problem: Problem, evaluation: Evaluation) -> dict[str, A
             {"name": goal.name, "value": finite(value)}
             for goal, value in zip(problem.objectives, evaluation.objectives, strict=True)
         ],
+        "fused": problem.graph.fused(),
         "devices": device_list(problem, evaluation),
         "variables": own_variables(problem, evaluation),
+        "schedule": schedule_document(problem, evaluation),
         "soft": soft_costs(problem, evaluation),
         "violations": [{"rule": v.rule, "message": v.message} for v in evaluation.violations],
         "feasible": not evaluation.violations,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
@@ -13,10 +14,11 @@ from placedsl.language import syntax
 from placedsl.language.elaborate import Elaborated
 from placedsl.language.formatting import block, expression, statement, word
 from placedsl.language.library import constraint_definitions
+from placedsl.language.rules import meant
 from placedsl.report.values import scalar, values_written_out
 
 _ORDER = (
-    syntax.GraphFile, syntax.GraphInline, syntax.Param, syntax.DeviceFamily, syntax.Cluster,
+    syntax.GraphFile, syntax.GraphInline, syntax.Fuse, syntax.Param, syntax.DeviceFamily, syntax.Cluster,
     syntax.LinkBetween, syntax.Interconnect,
     syntax.SetOf, syntax.Define, syntax.Variable, syntax.ConstraintDefinition, syntax.Formulation, syntax.Schedule,
     syntax.Parallelism, syntax.Minimize, syntax.Subject, syntax.Solve,
@@ -114,15 +116,18 @@ def _meaning(rule: syntax.Rule, clusters: bool) -> list[str]:
     """What a built-in constraint says, as a comment."""
     if rule.body is not None:
         return []
-    name = rule.name.text
-    known = constraint_definitions().get(f"{name}_in_clusters" if clusters and name == "contiguous" else name)
+    known = constraint_definitions().get(meant(rule, clusters=clusters))
     return [] if known is None else [f"    # {rule.name.text}: {expression(known.body)}"]
 
 
 def wrapped(text: str) -> Iterable[str]:
     """A long line over several, cut after commas and operators, where the end of a line means nothing."""
-    if len(text) <= _WIDTH or text.lstrip().startswith("#"):
+    if len(text) <= _WIDTH:
         return [text]
+    if text.lstrip().startswith("#"):
+        margin = text[: text.index("#")] + "# "
+        body = text.lstrip()[1:].strip()
+        return textwrap.wrap(body, _WIDTH, initial_indent=margin, subsequent_indent=f"{margin}    ")
     segments = [""]
     for piece in _PIECE.findall(text):
         segments[-1] += piece

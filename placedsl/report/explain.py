@@ -10,8 +10,11 @@ import numpy as np
 from placedsl import plugins
 from placedsl.algorithms import contiguous, registry
 from placedsl.formulation import Formulation, choose, passed_over
+from placedsl.graph.graph import Graph
 from placedsl.lowering.lower import lower
 from placedsl.lowering.state import Note
+from placedsl.paths.one_sample import HEAD_START
+from placedsl.portfolio.latency_members import against, alone
 from placedsl.problem import Problem
 from placedsl.program.build import build
 from placedsl.program.program import LinearProgram
@@ -93,7 +96,7 @@ def explain(problem: Problem, formulations: Callable[[], Iterable[Formulation]],
         contributions=contributed,
         lowerings=lowered.notes,
         warnings=numerical_warnings(problem.objectives, grounded, lowered, contributed),
-        path=_path(problem, str(chosen.method), fit, candidates, in_turn),
+        path=_path(problem, str(chosen.method), str(chosen.solver), fit, candidates, in_turn),
     )
 
 
@@ -104,6 +107,7 @@ def _facts(problem: Problem, units: int, classes: Sequence[np.ndarray]) -> tuple
         size += f"; {int(graph.backward.sum())} nodes are backward"
     facts = [
         ("graph", size),
+        *([("fusion", _fusion(graph))] if graph.fusion is not None else []),
         ("devices", ", ".join(f"{len(members)} x {devices[members[0]].family}" for members in classes)),
         ("schedule", problem.schedule),
     ]
@@ -117,6 +121,13 @@ def _facts(problem: Problem, units: int, classes: Sequence[np.ndarray]) -> tuple
     if problem.soft:
         facts.append(("soft", ", ".join(one.name for one in problem.soft) + ": their costs are in the first objective"))
     return tuple(facts)
+
+
+def _fusion(graph: Graph) -> str:
+    """How many operators there were, and which rule made how many of those that are left."""
+    assert graph.fusion is not None
+    made = ", ".join(f"{said}: {count}" for said, count in graph.fusion.made)
+    return f"{graph.written.nodes} nodes to {graph.nodes}; {made}"
 
 
 def _candidates(problem: Problem, method: str) -> tuple[Candidate, ...]:
@@ -134,7 +145,12 @@ def _candidates(problem: Problem, method: str) -> tuple[Candidate, ...]:
 
 
 def _path(
-    problem: Problem, method: str, fit: contiguous.Fit, candidates: Sequence[Candidate], in_turn: Sequence[str]
+    problem: Problem,
+    method: str,
+    solver: str,
+    fit: contiguous.Fit,
+    candidates: Sequence[Candidate],
+    in_turn: Sequence[str],
 ) -> str:
     """What will be run, in turn."""
     if method not in METHODS:
@@ -143,6 +159,10 @@ def _path(
     fitting = [c.name for c in candidates if not c.against]
     if fitting:
         program = f"{' and '.join(fitting)} of a plug-in; {program}"
+    if problem.told and not against(problem):
+        if alone(problem, method, solver):
+            return "searches for schedules, and lower bounds; a program would be too large to help"
+        return f"searches for schedules, and lower bounds; after {HEAD_START:g} s, beside them, a {program}"
     # Dynamic programming gives a placement, no values of variables, and looks at the first objective alone.
     beyond_help = bool(problem.variables) or any(name.startswith("then ") for name in fit.beyond)
     if method == "dp":

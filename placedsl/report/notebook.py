@@ -91,7 +91,7 @@ def _devices(problem: Problem, evaluation: Evaluation) -> str:
         width = 12 * min(1.0, load / most) if math.isfinite(load) else 12
         cells = (
             escape(device.name), escape(amount(load, time)), f'<div style="{_BAR}{width:.2f}em"></div>',
-            escape(show(evaluation.memory[i], DATA) + limit), str(len(evaluation.nodes[i])),
+            escape(show(evaluation.memory[i], DATA) + limit), str(len(problem.graph.members(evaluation.nodes[i]))),
         )  # fmt: skip
         rows.append("<tr>" + "".join(map(_cell, cells)) + "</tr>")
     if len(devices) > _MOST_DEVICES:

@@ -126,5 +126,5 @@ def _figure(answer: Answer) -> Any:
 
 def _label(answer: Answer, device: int) -> str:
     assert answer.evaluation is not None
-    count = len(answer.evaluation.nodes[device])
+    count = len(answer.problem.graph.members(answer.evaluation.nodes[device]))
     return f"{answer.problem.machine.devices[device].name}  ({count} node{'s' if count != 1 else ''})"

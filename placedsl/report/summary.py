@@ -42,7 +42,8 @@ def print_answer(answer: Answer, console: Console) -> None:
     path = f"{answer.method}" + (f", {answer.solver}" if answer.solver else "")
     by = f" ({path}, {answer.seconds['total']:.2f} s)" if answer.method != "none" else ""
     ended = "ended without a placement" if answer.termination == "ended" and not answer.evaluation else ""
-    console.print(f"[bold]{ended or WORDS[answer.termination]}[/bold]{by}: {escape(answer.message)}", highlight=False)
+    said = f": {escape(answer.message)}" if answer.message else ""
+    console.print(f"[bold]{ended or WORDS[answer.termination]}[/bold]{by}{said}", highlight=False)
     if answer.evaluation is None:
         if math.isfinite(answer.bound) and answer.termination != "infeasible":
             goal = problem.objectives[0]
@@ -88,7 +89,7 @@ def print_devices(problem: Problem, evaluation: Evaluation, console: Console) ->
     """Load, memory and number of nodes of each device."""
     time = TIME if problem.graph.time_in_seconds else NUMBER
     table = Table(box=None, padding=(0, 2, 0, 2))
-    named = problem.graph.nodes <= _MOST_NAMED
+    named = problem.graph.written.nodes <= _MOST_NAMED
     for heading in ("device", "load", "memory", "nodes", "", ""):
         table.add_column(heading, justify="left" if heading in ("device", "") else "right")
     most = max(evaluation.loads, default=0.0) or 1.0
@@ -98,8 +99,9 @@ def print_devices(problem: Problem, evaluation: Evaluation, console: Console) ->
         load, memory = evaluation.loads[first], evaluation.memory[first]
         limit = "" if math.isinf(device.memory) else f" of {show(device.memory, DATA)}"
         bar = "█" * round(24 * load / most)
-        count = str(len(evaluation.nodes[first]))
-        names = ", ".join(str(problem.graph.ids[v]) for v in evaluation.nodes[first]) if named else ""
+        held = problem.graph.members(evaluation.nodes[first])
+        count = str(len(held))
+        names = ", ".join(str(problem.graph.written.ids[v]) for v in held) if named else ""
         if first != i:
             names = f"with {problem.machine.devices[first].name}"
         table.add_row(device.name, amount(load, time), show(memory, DATA) + limit, count, bar, escape(names))

@@ -14,7 +14,7 @@ def timeline_document(timeline: Timeline) -> dict[str, Any]:
     Times are in ``unit``: seconds, or empty where the workload's times have no unit.
     """
     problem, costs = timeline.problem, timeline.costs
-    ids, devices = problem.graph.ids, problem.machine.devices
+    ids, devices = problem.graph.written.ids, problem.machine.devices
     pieces = timeline.pieces
     used = sorted({piece.device for piece in pieces})
     return {
@@ -41,7 +41,7 @@ def timeline_document(timeline: Timeline) -> dict[str, Any]:
         "pieces": [
             {
                 "name": piece.name, "device": devices[piece.device].name, "backward": piece.backward,
-                "nodes": [ids[v] for v in piece.nodes],
+                "nodes": [ids[v] for v in problem.graph.members(piece.nodes)],
                 "reads": [pieces[q].name for q, reader in sorted(timeline.arcs) if reader == p],
                 "receive": costs.receive[p], "compute": costs.compute[p], "send": costs.send[p],
             }

@@ -10,8 +10,11 @@ import numpy as np
 
 from placedsl import expressions as core
 from placedsl.conflicts.feasibility import restricted
-from placedsl.language.assemble import times, transfers
-from placedsl.machine.machine import Cluster, Device
+from placedsl.graph.graph import Floats
+from placedsl.language.assemble import moves_of, transfers
+from placedsl.language.estimates import on_device
+from placedsl.machine.machine import Cluster, Device, Machine
+from placedsl.machine.moves import Moves
 from placedsl.problem import Problem
 from placedsl.units import DATA, show
 
@@ -36,8 +39,8 @@ def changes(problem: Problem) -> Iterator[Change]:
     clustered = {device.family for i, device in enumerate(machine.devices) if machine.innermost(i) >= 0}
     named = _named_families(problem) | clustered
     for family in families:
-        if family not in named:
-            yield Change(f"one more {family}", with_device(problem, family))
+        if family not in named and (larger := with_device(problem, family)) is not None:
+            yield Change(f"one more {family}", larger)
     if any(_asks_for_memory(rule.body) for rule in problem.rules):
         for family in families:
             least = min(d.memory for d in problem.machine.devices if d.family == family)
@@ -62,8 +65,11 @@ def _named_families(problem: Problem) -> set[str]:
     return {d.family for d in devices} if by_device else named
 
 
-def with_device(problem: Problem, family: str) -> Problem:
-    """One more device of a family, as if the spec had declared that many: like its last, but for what has a number."""
+def with_device(problem: Problem, family: str) -> Problem | None:
+    """One more device of a family, as if the spec had declared that many: like its last, but for what has a number.
+
+    None where nothing says how tensors would reach it from every other device (schedule ``dataflow``).
+    """
     devices = problem.machine.devices
     alike = [i for i, d in enumerate(devices) if d.family == family]
     last = devices[alike[-1]]
@@ -73,19 +79,31 @@ def with_device(problem: Problem, family: str) -> Problem:
     )
     clusters = (*problem.machine.clusters, *alone)
     machine = replace(problem.machine, devices=(*devices, new), clusters=clusters)
-    time = times(problem.graph, machine, len(devices))
+    time, measured = on_device(problem.graph, machine, len(devices))
     transfer, _, missing = transfers(problem.graph, machine, problem.objectives[0].span.source)
     # Where links are declared device by device there is none to a new one: it has that of its fellow.
     column = problem.transfer[:, alike[-1]] if missing else transfer[:, -1]
+    transfer = np.column_stack((problem.transfer, column))
+    between = None if problem.moves is None else _moves(problem, machine, transfer)
+    if problem.moves is not None and between is None:
+        return None
     replication = problem.replication
     if replication is not None:
         known = replication.synchronisation
         replication = replace(replication, synchronisation=np.column_stack((known, known[:, alike[-1]])))
     return replace(
         problem, machine=machine, time=np.column_stack((problem.time, time)), replication=replication,
-        transfer=np.column_stack((problem.transfer, column)),
+        transfer=transfer, moves=between, measured=np.column_stack((problem.measured, measured)),
         leaving=np.concatenate((problem.leaving, np.zeros((len(alone), problem.leaving.shape[1])))),
     )  # fmt: skip
+
+
+def _moves(problem: Problem, machine: Machine, transfer: Floats) -> Moves | None:
+    """How tensors move when there is one more device; None where a profile or links of single devices leave it out."""
+    if problem.graph.tensor_matrix is not None:
+        return None
+    between = moves_of(problem.graph, machine, transfer, problem.size)
+    return None if np.isinf(between.fixed).any() else between
 
 
 def with_memory(problem: Problem, family: str, extra: float) -> Problem:

@@ -12,6 +12,7 @@ from placedsl.api import Spec
 from placedsl.diagnostics import Diagnostic, InputError, PlacedslError, Source, Span
 from placedsl.graph.graph import Graph
 from placedsl.graph.readers import read as read_graph
+from placedsl.graph.readers.sizes import Sizes
 from placedsl.language import syntax
 from placedsl.language.elaborate import Elaborated, elaborate
 from placedsl.language.parsing import parse
@@ -28,20 +29,20 @@ class Graphs:
 
     def __init__(self, most: int = 4) -> None:
         self.most = most
-        self.known: dict[tuple[Path, str | None], tuple[_Stamp, Graph]] = {}
+        self.known: dict[tuple[Path, str | None, tuple[tuple[str, int], ...]], tuple[_Stamp, Graph]] = {}
 
-    def read(self, path: Path, form: str | None = None) -> Graph:
+    def read(self, path: Path, form: str | None = None, sizes: Sizes | None = None) -> Graph:
         """The graph of a file; raises what the readers raise."""
-        key = (path, form)
+        key = (path, form, tuple((name, size.value) for name, size in (sizes or {}).items()))
         try:
             status = path.stat()
         except OSError:
             self.known.pop(key, None)
-            return read_graph(path, form)
+            return read_graph(path, form, sizes)
         stamp = (status.st_mtime_ns, status.st_size)
         found = self.known.pop(key, None)
         if found is None or found[0] != stamp:
-            found = (stamp, read_graph(path, form))
+            found = (stamp, read_graph(path, form, sizes))
         self.known[key] = found  # the latest is last
         while len(self.known) > self.most:
             self.known.pop(next(iter(self.known)))

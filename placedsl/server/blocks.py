@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from placedsl.algorithms import registry
 from placedsl.graph.readers import READERS
 from placedsl.language.vocabulary import DEVICE_ATTRIBUTES
-from placedsl.units import BANDWIDTH, DATA, NUMBER, TIME, Dimension
+from placedsl.units import BANDWIDTH, DATA, NUMBER, OPERATIONS, TIME, Dimension
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,7 @@ _LINK = {
 _MEANINGS = {
     "memory": "memory of each device", "compute": "operations in a second", "price": "what a device costs",
     "memory_bandwidth": "how fast a device reads its own memory",
+    "launch_overhead": "time that each node takes on top, where times are estimated",
 }  # fmt: skip
 
 #: By syntax node and the keyword that begins the statement: the entries that it can have.
@@ -41,10 +42,13 @@ ENTRIES: Mapping[str, Mapping[str, EntryKind]] = {
         "backward": EntryKind("true where the node belongs to the backward part", None),
         "name": EntryKind("readable name, a text", None),
         "parameters": EntryKind("size of the weights that copies of the node exchange", DATA),
+        "flops": EntryKind("operations, from which times are estimated", OPERATIONS),
+        "bytes": EntryKind("what it reads and writes, from which times are estimated", DATA),
     },
     "graph": {
         "time_unit": EntryKind("the unit of the file's times, as in 1 ms", TIME),
         "format": EntryKind("format of the file: " + ", ".join(READERS), None),
+        "profile": EntryKind("file of measured times, JSON or CSV", None),
     },
     "parallelism": {
         "data": EntryKind("how many devices may share the samples of a stage, as in 1..4", NUMBER),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from placedsl.expressions import Sort
+from placedsl.language.formatting import word
 from placedsl.language.layout import is_operand
 from placedsl.language.parsing import terminals
 from placedsl.language.tokens import COMMENT, UNREADABLE, Token, beginnings, number_and_unit
@@ -22,7 +23,7 @@ from placedsl.server.state import State
 from placedsl.units import Dimension, UnitError, parse_unit, unit_names
 
 _MOST_NODES = 500
-_FUNCTIONS = ("convex", "pipeline", "readers", "partition")
+_FUNCTIONS = ("convex", "pipeline", "no_overlap", "readers", "partition")
 #: After these a name is made up, or nothing fits.
 _NEW_NAME = ("device", "param", "set", "node", "var", "formulation", "constraint", "define")
 _FORMULATIONS = ("formulation", "extend")
@@ -79,8 +80,8 @@ def complete(state: State, offset: int) -> list[Completion]:
     if under is not None and under.type == COMMENT:
         return []
     quoted = under is not None and under.text[0] == '"' and (offset < under.end or under.type == UNREADABLE)
-    word = under is not None and (under.type == "NAME" or under.is_word)
-    start = under.start if under is not None and (quoted or word or under.type == "QUANTITY") else offset
+    is_word = under is not None and (under.type == "NAME" or under.is_word)
+    start = under.start if under is not None and (quoted or is_word or under.type == "QUANTITY") else offset
     earlier = [t for t in reading.before(start) if t.type != COMMENT]
     if quoted:
         return _in_quotes(_Place(state, offset, start + 1, earlier, frames(earlier)))
@@ -187,6 +188,9 @@ def _special(place: _Place) -> list[Completion] | None:
         return list(_constraints(place))
     if before == "schedule":
         return place.items("word", ((n, "schedule") for n in schedules()))
+    if _fuses(place):
+        by = [("by", "an attribute")] if before == "fuse" else []
+        return [*place.items("keyword", by), *place.items("word", ((n, "operator type") for n in _types(place)))]
     if before == "by":
         node = words.attributes.get("node", {})
         return place.items("attribute", ((n, str(a.type)) for n, a in node.items() if not a.per_device))
@@ -206,6 +210,23 @@ def _special(place: _Place) -> list[Completion] | None:
         quotes = '"' if second == "format" else ""
         return place.items("word", ((f"{quotes}{n}{quotes}", second) for n in WORDS[second]))
     return None
+
+
+def _fuses(place: _Place) -> bool:
+    """Whether an operator type can stand here: after ``fuse``, or after ``fuse conv +``."""
+    tokens = [t.text for t in place.earlier]
+    while tokens[-1:] == ["+"]:
+        tokens = tokens[:-2]
+    return tokens[-1:] == ["fuse"]
+
+
+def _types(place: _Place) -> list[str]:
+    """The operator types of the graph, as they are written."""
+    known: set[str] = set()
+    for meaning in place.state.meanings:
+        column = meaning.elaborated.vocabulary.graph.written.attributes.get("type")
+        known |= {text for text in column if isinstance(text, str)} if column is not None else set()
+    return [word(text) for text in sorted(known)]
 
 
 def _beginnings(place: _Place) -> Iterator[Completion]:
@@ -238,8 +259,8 @@ def _declared(place: _Place, keyword: str) -> list[str]:
     """The names that the text declares with a keyword; also those in lines that cannot be read."""
     return [
         name.text
-        for word, name in itertools.pairwise(place.state.reading.tokens)
-        if word.text == keyword and name.type == "NAME" and name.end != place.offset
+        for keyed, name in itertools.pairwise(place.state.reading.tokens)
+        if keyed.text == keyword and name.type == "NAME" and name.end != place.offset
     ]
 
 

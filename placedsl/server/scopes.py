@@ -101,6 +101,11 @@ class _Walk:
                 self.expressions((count,), scope)
                 for part in inside:
                     self.statement(part, scope)
+            case syntax.Fuse(types=types, by=by):
+                for word in types:
+                    self.mark(word, "word")
+                if by is not None:
+                    self.mark(by, "attribute", None, "node")
             case syntax.Parallel(name=word):
                 self.mark(word, "word")
             case syntax.DeviceFamily(count=count, kind=word):

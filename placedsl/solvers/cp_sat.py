@@ -1,4 +1,4 @@
-"""CP-SAT through ortools: integers only, with implications, maxima and products taken as they are.
+"""CP-SAT through ortools: integers only, with implications, maxima, products and intervals taken as they are.
 
 What it is given stands in :mod:`placedsl.solvers.integer_program`; how real data become integers, and why the bound
 stays proven, in :mod:`placedsl.solvers.scaling`.
@@ -23,7 +23,9 @@ from placedsl.solvers.integer_program import (
     LINEAR,
     IntegerBlock,
     IntegerProgram,
+    Intervals,
     booleans,
+    differing,
     integer_program,
 )
 from placedsl.solvers.interface import Budget, Features, Outcome, Progress, Termination
@@ -45,7 +47,7 @@ class CpSat:
     """Constraint programming over integers with clause learning, by Google."""
 
     features = Features(
-        "cp-sat", "ortools", frozenset({"Implication", "Maximum", "Product"}), warm_start=True,
+        "cp-sat", "ortools", frozenset({"Implication", "Maximum", "NoOverlap", "Product"}), warm_start=True,
         streams_incumbents=True, integers_only=True, assumptions=True,
         note="clause learning over integers; real data are scaled",
     )  # fmt: skip
@@ -72,7 +74,7 @@ class CpSat:
             return not_loaded(program, budget, clock, problem, version)
 
         whole = program.integer | booleans(program)
-        unknowns = grid(lower, np.maximum(lower, upper), whole)
+        unknowns = grid(lower, np.maximum(lower, upper), whole, differing(program, whole))
         model: Any = cp_model.CpModel()
         _fill(model.proto, integer_program(program, unknowns))
         goal = integer_objective(program.cost, unknowns)
@@ -108,7 +110,7 @@ class CpSat:
                 bound = max(bound, real(solver.best_objective_bound))
             elif len(goal.column) and np.isfinite(solver.best_objective_bound):
                 bound = max(bound, real(solver.best_objective_bound))
-            if point is not None and not _satisfied(program, point):
+            if point is not None and not _satisfied(program, point, unknowns):
                 reason, point, message = "error", None, _TOO_FAR_APART
         details = {"branches": float(solver.num_branches), "conflicts": float(solver.num_conflicts)}
         ended_so = outcome(program, budget, clock, reason, point, bound, message, version, details, 2 * goal.error)
@@ -169,12 +171,13 @@ def _point(values: Iterable[int], unknowns: Grid) -> Floats:
     return np.array(values, dtype=np.int64)[: len(unknowns.scale)] / unknowns.scale
 
 
-def _satisfied(program: LinearProgram, point: Floats) -> bool:
-    """Whether the rows hold for the real data."""
+def _satisfied(program: LinearProgram, point: Floats, unknowns: Grid) -> bool:
+    """Whether the rows hold for the real data, as far as the grid of their columns lets them."""
     row = row_of_entry(program)
     terms = program.coefficient * point[program.column]
     activity = np.bincount(row, terms, program.rows)
     allowed = _TOLERANCE * np.bincount(row, np.abs(terms), program.rows) + 1e-12
+    allowed += 2.0 * np.bincount(row, np.abs(program.coefficient) * unknowns.half_step[program.column], program.rows)
     return bool(((activity >= program.row_lower - allowed) & (activity <= program.row_upper + allowed)).all())
 
 
@@ -206,6 +209,8 @@ def _fill(proto: Any, program: IntegerProgram) -> None:
     for groups in program.choices:
         for literals in groups:
             proto.constraints.add().bool_or.literals.extend(literals)
+    for intervals in program.intervals:
+        _add_intervals(proto, intervals)
 
 
 def _add_rows(proto: Any, block: IntegerBlock) -> None:
@@ -232,6 +237,26 @@ def _add_rows(proto: Any, block: IntegerBlock) -> None:
         linear.vars.extend(columns[terms])
         linear.coeffs.extend(coefficients[terms])
         linear.domain.extend((low, high))
+
+
+def _add_intervals(proto: Any, given: Intervals) -> None:
+    """Intervals of which no two of a group overlap."""
+    groups: dict[int, list[int]] = {}
+    parts = (given.group, given.present, given.start, given.factor, given.size)
+    for group, present, start, factor, size in zip(*(part.tolist() for part in parts), strict=True):
+        made = proto.constraints.add()
+        if present >= 0:
+            made.enforcement_literal.append(present)
+        interval = made.interval
+        for end, offset in ((interval.start, 0), (interval.end, size)):
+            end.vars.append(start)
+            end.coeffs.append(factor)
+            end.offset = offset
+        interval.size.offset = size
+        groups.setdefault(group, []).append(len(proto.constraints) - 1)
+    for members in groups.values():
+        if len(members) > 1:
+            proto.constraints.add().no_overlap.intervals.extend(members)
 
 
 def _add_hint(proto: Any, unknowns: Grid, hint: Floats | None) -> None:

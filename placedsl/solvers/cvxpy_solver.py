@@ -107,6 +107,7 @@ def _options(backend: str, budget: Budget, clock: Clock) -> dict[str, Any]:
             scipy_options["time_limit"] = clock.left
         return {"scipy_options": scipy_options}
     options: dict[str, Any] = {"mip_rel_gap": budget.gap, "mip_abs_gap": 0.0, "random_seed": budget.seed % 2**31}
+    options["mip_feasibility_tolerance"] = 1e-8  # as in placedsl.solvers.highs
     if clock.left is not None:
         options["time_limit"] = clock.left
     if budget.workers:

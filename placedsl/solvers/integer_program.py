@@ -20,6 +20,7 @@ from placedsl.program.program import (
     Integers,
     LinearProgram,
     Maximum,
+    NoOverlap,
     Origin,
     Product,
 )
@@ -46,6 +47,22 @@ class IntegerBlock:
 
 
 @dataclass(frozen=True, eq=False)
+class Intervals:
+    """Of the intervals of each group that are there, no two overlap.
+
+    Interval i begins at ``factor[i]`` times unknown ``start[i]``, lasts ``size[i]`` and is there where the literal
+    ``present[i]`` (-1: always) is true.
+    """
+
+    origin: Origin
+    group: Integers
+    present: Integers
+    start: Integers
+    factor: Integers
+    size: Integers
+
+
+@dataclass(frozen=True, eq=False)
 class IntegerProgram:
     """Unknowns on a grid, and after them Booleans that exact maxima need.
 
@@ -58,6 +75,7 @@ class IntegerProgram:
     selectors: tuple[Origin, ...]
     selector_start: Integers
     choices: tuple[list[list[int]], ...]
+    intervals: tuple[Intervals, ...] = ()
 
 
 def integer_program(program: LinearProgram, unknowns: Grid) -> IntegerProgram:
@@ -71,6 +89,7 @@ def integer_program(program: LinearProgram, unknowns: Grid) -> IntegerProgram:
     selectors: list[Origin] = []
     start = [0]
     choices: list[list[list[int]]] = []
+    intervals: list[Intervals] = []
     for constraint in program.native:
         if isinstance(constraint, Maximum) and constraint.exact:
             first = len(unknowns.low) + start[-1]
@@ -83,9 +102,36 @@ def integer_program(program: LinearProgram, unknowns: Grid) -> IntegerProgram:
                 groups[group].append(literal)
             choices.append(groups)
             blocks += _maximum(constraint, unknowns, chosen)
+        elif isinstance(constraint, NoOverlap):
+            intervals.append(_intervals(constraint, unknowns))
         else:
             blocks += _native(constraint, unknowns)
-    return IntegerProgram(unknowns, tuple(blocks), tuple(selectors), np.array(start), tuple(choices))
+    return IntegerProgram(unknowns, tuple(blocks), tuple(selectors), np.array(start), tuple(choices), tuple(intervals))
+
+
+def differing(program: LinearProgram, whole: Booleans) -> tuple[Integers, Integers]:
+    """Pairs of continuous columns that stand in one row with opposite coefficients."""
+    parts = [(row_of_entry(program), program.column, program.coefficient, program.rows)]
+    for constraint in program.native:
+        if isinstance(constraint, Implication):
+            rows = constraint.rows
+            parts.append((rows.row, rows.column, rows.coefficient, rows.rows))
+        elif isinstance(constraint, Maximum):
+            result = constraint.result[constraint.group[constraint.term]]
+            column = np.concatenate((result, constraint.column))
+            coefficient = np.concatenate((-np.ones(len(result)), constraint.coefficient))
+            parts.append((np.tile(constraint.term, 2), column, coefficient, len(constraint.group)))
+    one, other = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    for row, column, coefficient, count in parts:
+        kept = ~whole[column] & (np.abs(coefficient) == 1.0)
+        ends = np.full((2, count), -1)
+        for sign, side in ((1.0, 0), (-1.0, 1)):
+            some = kept & (coefficient == sign)
+            ends[side, row[some]] = column[some]
+        both = (ends >= 0).all(axis=0)
+        one.append(ends[0, both])
+        other.append(ends[1, both])
+    return np.concatenate(one), np.concatenate(other)
 
 
 def booleans(program: LinearProgram) -> Booleans:
@@ -165,6 +211,27 @@ def _native(constraint: GlobalConstraint, unknowns: Grid) -> list[IntegerBlock]:
             _triplets(constraint.origin, every, constraint.result, ones, zero, zero, unknowns, off),
         ]
     raise TypeError(f"a {type(constraint).__name__} has no form over integers here")
+
+
+def _intervals(constraint: NoOverlap, unknowns: Grid) -> Intervals:
+    """Intervals in the finest unit of their starts; each is shorter by as much as rounding may move two starts.
+
+    What does not overlap over the reals then does not overlap on the grid either, so that a bound stays proven.  What
+    overlaps by such a step is an order of the intervals still, and the times follow from that.
+    """
+    # A start that is fixed to zero is there on any grid; its own would be as fine as numbers go.
+    factor = np.where(unknowns.largest[constraint.start] > 0, 1.0 / unknowns.scale[constraint.start], 0.0)
+    unit = 1.0 / float(factor[factor > 0.0].min(initial=1.0))
+    moved = float(unknowns.half_step[constraint.start].max(initial=0.0))
+    if moved:
+        size = np.floor(unit * (constraint.constant - 2.0 * moved) * (1.0 - 1e-15))
+    else:
+        size = np.ceil(constraint.constant - 1e-9)  # starts are whole numbers
+    kept = np.flatnonzero(size > 0.0)
+    return Intervals(
+        constraint.origin.take(kept), constraint.group[kept], constraint.present[kept], constraint.start[kept],
+        np.rint(unit * factor[kept]).astype(np.int64), size[kept].astype(np.int64),
+    )  # fmt: skip
 
 
 def _maximum(constraint: Maximum, unknowns: Grid, chosen: Integers | None) -> list[IntegerBlock]:

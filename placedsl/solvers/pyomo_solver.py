@@ -143,7 +143,8 @@ def _with_highs(
     config.raise_exception_on_nonoptimal_result = False
     config.rel_gap, config.abs_gap, config.time_limit = budget.gap, 0.0, clock.left
     config.threads = budget.workers or None
-    config.solver_options = {"random_seed": budget.seed % 2**31}
+    # The tolerance is that of placedsl.solvers.highs.
+    config.solver_options = {"random_seed": budget.seed % 2**31, "mip_feasibility_tolerance": 1e-8}
     found = solver.solve(model)
     codes = TerminationCondition
     ended: dict[Any, Termination] = {

@@ -1,7 +1,8 @@
 """Real data to integers for CP-SAT, so that a proof over the integers is one over the reals.
 
 **Columns.**  An integer column stays.  A continuous column gets a grid: it becomes ``X / s`` with integer ``X``,
-``s`` a power of two such that ``max|x| * s`` is about 2**30.
+``s`` a power of two such that ``max|x| * s`` is about 2**30.  Columns of which rows say how they differ share the
+coarsest of their grids, as long as that is no coarser than 2**20 steps for any of them.
 
 **Rows.**  Every point that satisfies the real rows, with its continuous columns moved to the nearest grid value
 (by at most ``1/(2s)``), satisfies the integer rows: nothing feasible is cut off, and what is infeasible over the
@@ -25,6 +26,8 @@ from placedsl.program.program import Booleans, Floats, Integers
 
 #: A grid has about this many steps.
 _STEPS = 2.0**30
+#: A shared grid has at least this power of two fewer steps.
+_COARSER = 10
 #: No sum over a row may become larger.
 _LARGEST = 2.0**59
 #: Error allowed in a row, of its largest activity.
@@ -81,16 +84,33 @@ class IntegerObjective:
 LEAST, GREATEST = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
 
 
-def grid(lower: Floats, upper: Floats, integer: Booleans) -> Grid:
-    """The unknowns of columns with finite bounds; ``integer`` ones keep their unit."""
+def grid(lower: Floats, upper: Floats, integer: Booleans, alike: tuple[Integers, Integers] | None = None) -> Grid:
+    """The unknowns of columns with finite bounds; ``integer`` ones keep their unit.
+
+    ``alike``: pairs of columns that should have one grid.
+    """
     reach = np.maximum(np.maximum(abs(lower), abs(upper)), 1e-30)
     power = np.clip(np.floor(np.log2(_STEPS / reach)), -200, 200)
+    if alike is not None:
+        power = _shared(power, *alike)
     scale = np.where(integer, 1.0, np.exp2(power))
     # A bound that misses an integer by rounding only is that integer.
     tiny = np.where(integer, 1e-6, 1e-9)
     low = np.where(integer, np.ceil(lower - tiny), np.floor(lower * scale + tiny))
     high = np.where(integer, np.floor(upper + tiny), np.ceil(upper * scale - tiny))
     return Grid(low.astype(np.int64), high.astype(np.int64), scale, integer.copy())
+
+
+def _shared(power: Floats, one: Integers, other: Integers) -> Floats:
+    """The least power among the columns that pairs connect, where that leaves them enough steps."""
+    least = power.copy()
+    for _ in range(len(power)):
+        before = least.copy()
+        np.minimum.at(least, one, least[other])
+        np.minimum.at(least, other, least[one])
+        if np.array_equal(before, least):
+            break
+    return np.where(least >= power - _COARSER, least, power)
 
 
 def integer_rows(

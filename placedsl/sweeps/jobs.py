@@ -17,7 +17,7 @@ from placedsl.versions import package_version
 class Texts:
     """All that a spec reads, so that it can be solved where its files are not.
 
-    ``held`` are the texts of imports and of the graph file, by their names from ``folder``.
+    ``held`` are the texts of imports, of the graph file and its profile, by their names from ``folder``.
     """
 
     source: Source
@@ -47,6 +47,7 @@ def key(run: Run, texts: Texts) -> str:
     read = [texts.source.text, *(source.text for source in texts.held.values())]
     read.append("" if texts.data is None else f"{Path(texts.data.name).suffix}\n{texts.data.text}")
     digests = [hashlib.sha256(text.encode()).hexdigest() for text in read]
+    digests += [hashlib.sha256(source.data).hexdigest() for source in texts.held.values() if source.data]
     whole = json.dumps([package_version(), asked, digests], sort_keys=True)
     return hashlib.sha256(whole.encode()).hexdigest()
 
@@ -78,8 +79,9 @@ def jobs_of(runs: Sequence[Run], known: Sequence[Diagnostic] = ()) -> list[Job]:
 
 def texts_of(spec: str, data: str | None) -> Texts:
     """Read a spec, what it imports, its graph file and a data file; InputError for what cannot be read."""
-    from placedsl.graph.readers import load
+    from placedsl.graph.readers import load_graph
     from placedsl.language import given, syntax
+    from placedsl.language.graph_files import files
     from placedsl.language.imports import imported
     from placedsl.language.parsing import parse, read_source
 
@@ -90,13 +92,12 @@ def texts_of(spec: str, data: str | None) -> Texts:
     held = {_from(folder, Path(s.name)): s for s in texts.folders if s is not source}
     for statement in texts.statements:
         if isinstance(statement, syntax.GraphFile):
-            file = Path(statement.path.text)
-            file = file if file.is_absolute() else texts.folder(statement.at) / file
-            try:
-                held[_from(folder, file)] = load(file)
-            except InputError as problem:
-                place = statement.path.at.span
-                found += [replace(d, span=place) if d.span is None else d for d in problem.diagnostics]
+            for named in files(statement):
+                file = texts.folder(statement.at) / named.text
+                try:
+                    held[_from(folder, file)] = load_graph(file)
+                except InputError as problem:
+                    found += [replace(d, span=named.at.span) if d.span is None else d for d in problem.diagnostics]
     if found:
         raise InputError(found)
     return Texts(source, folder, held, None if data is None else given.load(Path(data)))
@@ -109,7 +110,7 @@ def _from(folder: Path, file: Path) -> str:
 
 def _unknown_names(runs: Iterable[Run]) -> list[Diagnostic]:
     """Methods, solvers and schedules that do not exist."""
-    from placedsl.language.settings import SCHEDULES
+    from placedsl.language.schedules import SCHEDULES
     from placedsl.request import methods, solver_names
 
     runs = list(runs)
@@ -145,7 +146,7 @@ def _wrong_parameters(texts: Texts, runs: Sequence[Run]) -> list[Diagnostic]:
 def _wrong_together(texts: Texts, runs: Sequence[Run]) -> list[Diagnostic]:
     """What elaboration finds: each value is looked at in one run at least, not in every one that it is part of."""
     from placedsl.api import spec_of
-    from placedsl.language.settings import SCHEDULES
+    from placedsl.language.schedules import SCHEDULES
 
     seen: set[tuple[str, str | None]] = set()
     told: list[tuple[Run, Sequence[Diagnostic]]] = []

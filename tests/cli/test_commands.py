@@ -132,7 +132,7 @@ def test_errors_in_the_spec(spec: Path, tmp_path: Path) -> None:
 
 def test_usage(spec: Path, tmp_path: Path) -> None:
     for options, words in (
-        (["--solver", "higs"], "did you mean 'highs'"), (["--method", "magic"], "known here: auto, dp, greedy"),
+        (["--solver", "higs"], "did you mean 'highs'"), (["--method", "magic"], "known here: auto, dp, etf"),
         (["--time-limit", "soon"], "is not a quantity"), (["--time-limit", "0s"], "longer than zero"),
         (["--time-limit", "3 GiB"], "as in 60s"), (["--gap", "200%"], "as in 1%"), (["--workers", "0"], "workers"),
         (["--json", tmp_path / "no" / "a.json"], "there is no folder"), (["--frobnicate"], "frobnicate"),
@@ -257,6 +257,30 @@ def test_import(workloads: Path, tmp_path: Path) -> None:
         assert "contiguous" in text
         free = run("import", "dnn-partitioning", file, "--non-contiguous", "-o", "-").stdout
         assert "contiguous" not in free
+
+
+@pytest.mark.workloads
+def test_import_for_latency(workloads: Path, tmp_path: Path) -> None:
+    files = sorted((workloads / "dnn-partitioning" / "latency-inputs").rglob("*.json"))
+    assert len(files) == 7
+    for file in files:
+        target = tmp_path / (file.parent.name + file.stem + ".place")
+        assert run("import", "dnn-partitioning", file, "--objective", "latency", "-o", target).returncode == 0
+        problem = placedsl.load(target).problem
+        root = json.loads(file.read_text(encoding="utf-8"))
+        assert problem.schedule == "calls"
+        assert [d.kind for d in problem.machine.devices] == ["accelerator"] * int(root["maxFPGAs"]) + ["host"]
+        assert [r.name for r in problem.rules] == ["memory", "colocated by colorClass"]
+        assert [o.name for o in problem.objectives] == ["latency"]
+
+
+def test_import_of_what_does_not_go_together(spec: Path) -> None:
+    done = run("import", "moirai", spec, "--objective", "throughput", "-o", "-")
+    assert (done.returncode, done.stderr) == (2, "error: a profile of moirai is for one sample: --objective latency\n")
+    for given in (("moirai", spec), ("dnn-partitioning", spec, "--objective", "latency")):
+        done = run("import", *given, "--non-contiguous", "-o", "-")
+        assert done.returncode == 2
+        assert done.stderr.startswith("error: --non-contiguous is for throughput")
 
 
 def test_import_of_what_is_none(spec: Path, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ SOLVERS = ("highs", "cp-sat", "pyomo", "mip", "cvxpy")
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_enumeration_confirms_the_conflict(solver: str, pytestconfig: pytest.Config) -> None:
-    seeds = SEEDS if pytestconfig.getoption("--everything") else SEEDS // 5
+    seeds = SEEDS if pytestconfig.getoption("--everything") else SEEDS // 8
     command = [sys.executable, __file__, solver, "0", str(seeds)]
     environment = {**os.environ, "PYTHONPATH": str(Path(placedsl.__file__).parents[1])}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)

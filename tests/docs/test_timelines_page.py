@@ -31,17 +31,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_commands(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = CONSOLE.findall(TEXT)
-    assert len(shown) == 3
+    assert len(shown) == 4
     for command, text in shown:
         assert main(shlex.split(command)[1:]) == 0
         assert [line.split() for line in capsys.readouterr().out.splitlines()] == [x.split() for x in text.splitlines()]
-    assert (folder / "docs" / "pictures" / "timeline.svg").read_text(encoding="utf-8").startswith("<?xml")
+    for name in ("timeline.svg", "timeline-one-sample.svg"):
+        assert (folder / "docs" / "pictures" / name).read_text(encoding="utf-8").startswith("<?xml")
 
 
-def test_the_program(capsys: pytest.CaptureFixture[str]) -> None:
-    ((code, text),) = PYTHON.findall(TEXT)
-    exec(compile(code, "timelines.md", "exec"), {"__name__": "__main__"})
-    assert capsys.readouterr().out == text
+def test_the_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    programs = PYTHON.findall(TEXT)
+    assert len(programs) == 2
+    for code, text in programs:
+        exec(compile(code, "timelines.md", "exec"), {"__name__": "__main__"})
+        assert capsys.readouterr().out == text
 
 
 def test_every_option_and_schedule_is_on_the_page() -> None:

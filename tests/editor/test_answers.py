@@ -77,6 +77,8 @@ COMPLETED: list[tuple[str, str, list[str], list[str]]] = [
     ("link ", "\n", ["gpu", "cpu"], ["load"]),
     ("link gpu -> ", "\n", ["gpu", "cpu"], ["load"]),
     ("link gpu -> cpu { ", " }\n", ["bandwidth", "latency"], ["memory"]),
+    ("fuse ", "\n", ["by"], ["gpu", "kind"]),
+    ("fuse by ", "\n", ["kind", "name"], ["time", "gpu"]),
     ("schedule ", "\n", ["pipedream", "gpipe"], ["gpu"]),
     ("solve { ", " }\n", ["time_limit", "gap", "solver"], ["memory"]),
     ("solve { solver = ", " }\n", ["highs", "cp-sat"], ["dp"]),
@@ -117,6 +119,16 @@ def test_completion(document: Opened, typed: str, rest: str, there: list[str], n
     assert [w for w in there if w not in labels] == []
     assert [w for w in not_there if w in labels] == []
     assert len(set(labels)) == len(labels) or "where" in typed
+
+
+def test_operator_types_are_offered_where_they_are_fused(document: Opened) -> None:
+    typed = SPEC.replace('kind = "first"', 'type = "Conv"').replace("= 512 MiB", '= 512 MiB, type = "max"')
+    document.change(typed)
+    assert document.diagnostics() == []
+    for fuse, there in (("fuse ", {"Conv", '"max"', "by"}), ("fuse conv + ", {"Conv", '"max"'})):
+        document.change(f"{typed}{fuse}\n")
+        place = {"line": typed.count("\n"), "character": len(fuse)}
+        assert {item["label"] for item in document.ask("completion", None, position=place)["items"]} == there
 
 
 def test_units_that_fit_come_first_and_take_the_place_of_what_is_typed(document: Opened) -> None:

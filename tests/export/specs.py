@@ -98,6 +98,9 @@ SPECS = {
     "infeasible": _with("memory\n    much: forall d in gpu: memory(d) >= 5 GiB"),
     "impossible": _with("memory\n    none: count(v in nodes: v on cpu) + 1 <= 0"),
     "never": NEVER,
+    "two calls": _with("memory\n", "latency", _GRAPH + "schedule calls { pieces = 2 }\n"),
+    "dataflow": _with("memory\n    sequential\n    congestion\n", "latency", _GRAPH),
+    "intervals": _with("lock: no_overlap(v in {b, c}: start(v)..finish(v))\n", "latency then devices_used", _GRAPH),
     "own variables": _with(_OWN_RULES, "time_per_sample + over + sum(d in gpu: slack[d]) / 1000", _GRAPH + OWN),
     "own variables in turn": _with(_OWN_RULES, "over then sum(d in gpu: room[d]) then step[3]", _GRAPH + OWN),
     "nobody can": _with("small: forall v in nodes, d in gpu where v.memory >= 2 GiB: not (v on d)\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from placedsl import InputError
-from placedsl.graph.readers import READERS, read
+from placedsl.graph.readers import TEXTS, read
 
 NODE = {"id": "a", "time": 1}
 
@@ -32,6 +32,19 @@ def operator(own: object, **more: object) -> dict[str, object]:
         "id": own, "supportedOnFpga": 1, "cpuLatency": 2.0, "fpgaLatency": 1.0, "isBackwardNode": 0, "size": 1.0,
     }  # fmt: skip
     return {k: v for k, v in (node | more).items() if v is not ...}
+
+
+def profile(nodes: object = None, edges: object = None, **more: object) -> str:
+    root = {
+        "devices": [{"id": 0, "memory": 8}, {"id": 1, "memory": 4}],
+        "nodes": [{"id": i, "time": [1, 2], "memory": 3} for i in (0, 1)] if nodes is None else nodes,
+        "edges": [{"source": 0, "target": 1, "transfer": [[0, 1], [2, 0]]}] if edges is None else edges,
+    }  # fmt: skip
+    return json.dumps(root | more)
+
+
+def sent(transfer: object) -> str:
+    return profile(edges=[{"source": 0, "target": 1, "transfer": transfer}])
 
 
 LAYER = "node{} -- Linear({}) -- forward_compute_time={}, "
@@ -96,6 +109,27 @@ CASES: list[tuple[str, str, list[str]]] = [
     ("dnn-partitioning", workload(maxFPGAs=1.5), ["maxFPGAs"]),
     ("dnn-partitioning", workload(maxSizePerFPGA="big"), ["maxSizePerFPGA"]),
     ("dnn-partitioning", workload()[:-10], ["JSON"]),
+    ("moirai", profile()[:-10], ["JSON"]),
+    ("moirai", profile(devices=[]), ["there are no devices"]),
+    ("moirai", profile(devices=[{"id": 0, "memory": 1}] * 2), ["device '0' is there twice"]),
+    ("moirai", profile(devices=[{"id": 0, "memory": -1}]), ["negative"]),
+    ("moirai", profile(devices=3), ["'devices' is a number: a list is expected"]),
+    ("moirai", profile([{"id": 0, "time": [1], "memory": 0}], []), ["'time' has 1 values for 2 devices"]),
+    ("moirai", profile([{"id": 0, "memory": 0}], []), ["'time' is missing: a list is expected"]),
+    ("moirai", profile([{"id": 0, "time": 4, "memory": 0}], []), ["'time' holds a number: a list is expected"]),
+    ("moirai", profile([{"id": 0, "time": [1, "x"], "memory": 0}], []), ["'time' is a number, this is a text"]),
+    ("moirai", profile([{"id": 0, "time": [1, True], "memory": 0}], []), ["'time' is a number, this is true or false"]),
+    ("moirai", profile([{"id": 0, "time": [-1, 1]}], []), ["this has no 'memory'", "negative"]),
+    ("moirai", profile([{"id": 0, "time": [1, 1], "memory": 0, "size": 3}], []), ["'size' means nothing here"]),
+    ("moirai", sent([[0, 1]]), ["'transfer' has 1 values for 2 devices"]),
+    ("moirai", sent([[0, 1], [2]]), ["'transfer' has 1 values for 2 devices"]),
+    ("moirai", sent([[0, 1], 2]), ["'transfer' holds a number: a list is expected"]),
+    ("moirai", sent([[0, None], [2, 0]]), ["'transfer' is a number, this is null"]),
+    ("moirai", sent([[0, -1], [2, 0]]), ["negative"]),
+    ("moirai", sent([[0, 1], [2, 0]]).replace("[2, 0]", "[Infinity, 0]"), ["infinite"]),
+    ("moirai", profile(edges=[{"source": 0, "target": 7, "transfer": [[0, 1], [2, 0]]}]), ["'7'"]),
+    ("moirai", profile(edges=[{"source": u, "target": 1 - u, "transfer": [[0, 1], [2, 0]]} for u in (0, 1)]),
+     ["cycle"]),
     ("pipedream", "what is this", ["neither a layer nor an edge"]),
     ("pipedream", LAYER.format(1, "x", "fast"), ["'forward_compute_time' is missing or not a number"]),
     ("pipedream", LAYER.format(1, "x", "-1.0"), ["negative"]),
@@ -126,7 +160,7 @@ def test_malformed(case: int, tmp_path: Path) -> None:
 
 def test_there_are_many() -> None:
     assert sum(bool(parts) for *_, parts in CASES) >= 50
-    assert {name for name, *_ in CASES} == set(READERS)
+    assert {name for name, *_ in CASES} == set(TEXTS)
 
 
 def test_place_within_json(tmp_path: Path) -> None:

@@ -72,7 +72,11 @@ def test_what_a_baseline_finds_is_feasible_and_no_better_than_the_optimum(seed: 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_same_seed_gives_the_same_placement(method: str, partitioner: Path) -> None:
-    found = [placedsl.loads(CHAIN).solve(method=method, seed=3).placement for _ in range(2)]
+    text = CHAIN.partition("subject to")[0]  # not all of them heed memory
+    if ".dataflow." in next(known.module for known in registry.NAMED if known.name == method):
+        text = text.replace("time_per_sample", "latency")
+    found = [placedsl.loads(text).solve(method=method, seed=3).placement for _ in range(2)]
+    assert found[0] is not None
     assert found[0] == found[1]
 
 

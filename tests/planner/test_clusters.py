@@ -257,7 +257,7 @@ def least(problem: Problem) -> float:
 
 
 @pytest.mark.parametrize("solver", ["cp-sat", "highs"])
-@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(10)) for n in range(0, 400, 20)])
+@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(20)) for n in range(0, 400, 20)])
 def test_random_problems(first: int, solver: str) -> None:
     for seed in range(first, first + 20):
         spec = placedsl.loads(random_clusters(seed))
@@ -270,7 +270,7 @@ def test_random_problems(first: int, solver: str) -> None:
         assert found.value == pytest.approx(expected, rel=1e-6), seed
 
 
-@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(10)) for n in range(0, 400, 20)])
+@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(20)) for n in range(0, 400, 20)])
 def test_random_pipelines_by_dynamic_programming(first: int) -> None:
     problems = [placedsl.loads(random_clusters(seed)).problem for seed in range(first, first + 20)]
     known = [p for p in problems if not contiguous.structure(p) and not contiguous.left_out(p)]

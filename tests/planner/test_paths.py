@@ -109,7 +109,7 @@ def lying(monkeypatch: pytest.MonkeyPatch, change: Callable[[str, Outcome], Outc
     def run(name: str, program: LinearProgram, budget: Budget, progress: Progress) -> Outcome:
         return change(name, run_isolated(name, program, budget, heard_by_nobody))
 
-    monkeypatch.setattr("placedsl.planner.run_isolated", run)
+    monkeypatch.setattr("placedsl.paths.program.run_isolated", run)
 
 
 def outcome(found: Outcome, termination: str, point: np.ndarray | None, bound: float) -> Outcome:

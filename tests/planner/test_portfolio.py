@@ -117,9 +117,9 @@ def _answer(monkeypatch: pytest.MonkeyPatch, spec, members, proves=True):
             time.sleep(0.05)
         return run_isolated(name, program, budget, progress)
 
-    monkeypatch.setattr("placedsl.planner.run_isolated", patient)
-    monkeypatch.setattr("placedsl.planner.members_for", lambda *_: members)
-    monkeypatch.setattr("placedsl.planner._SOON", 0.0)
+    monkeypatch.setattr("placedsl.paths.program.run_isolated", patient)
+    monkeypatch.setattr("placedsl.paths.program.members_for", lambda *_: members)
+    monkeypatch.setattr("placedsl.paths.program.SOON", 0.0)
     return solve(spec.problem, spec.elaborated.checked_formulations, Request(method="program"))
 
 

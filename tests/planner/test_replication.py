@@ -154,7 +154,7 @@ def test_what_shares_a_stage_is_in_the_answer() -> None:
 
 
 @pytest.mark.parametrize("solver", ["cp-sat", "highs"])
-@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(10)) for n in range(0, 400, 25)])
+@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(20)) for n in range(0, 400, 25)])
 def test_random_problems(first: int, solver: str) -> None:
     compared = shared = 0
     for seed in filter(small, range(first, first + 25)):
@@ -173,7 +173,7 @@ def test_random_problems(first: int, solver: str) -> None:
     assert shared >= 1
 
 
-@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(10)) for n in range(0, 400, 20)])
+@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(20)) for n in range(0, 400, 20)])
 def test_random_pipelines_by_dynamic_programming(first: int) -> None:
     problems = [placedsl.loads(replicated(seed)).problem for seed in filter(small, range(first, first + 20))]
     known = [p for p in problems if not contiguous.structure(p) and not contiguous.left_out(p)]

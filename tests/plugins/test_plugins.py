@@ -104,13 +104,13 @@ def test_names_that_do_not_exist(site: Path) -> None:
         get("quik")
     with pytest.raises(UsageError, match="there is no exporter 'dot'; no plug-in offers one"):
         plugins.get("exporters", "dot")
-    distribution(site, "other", "readers", "onnx", "made = None\n", "made")
-    (site / "graph.onnx").write_text("x", encoding="utf-8")
-    with pytest.raises(InputError, match="no graph format 'onx'"):
-        read(site / "graph.onnx", "onx")
-    with pytest.raises(InputError, match='by name only, with format = "…": onnx'):
-        read(site / "graph.onnx")
-    assert "onnx" not in READERS
+    distribution(site, "other", "readers", "tflite", "made = None\n", "made")
+    (site / "graph.tflite").write_text("x", encoding="utf-8")
+    with pytest.raises(InputError, match="no graph format 'tflit'"):
+        read(site / "graph.tflite", "tflit")
+    with pytest.raises(InputError, match='by name only, with format = "…": tflite'):
+        read(site / "graph.tflite")
+    assert "tflite" not in READERS
 
 
 @pytest.mark.parametrize(

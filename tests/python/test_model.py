@@ -53,6 +53,21 @@ def test_it_is_the_spec_that_the_text_is() -> None:
     assert str(model) == model.text()
 
 
+def test_fusion() -> None:
+    model = Model()
+    for name, kind in zip("abc", ("Conv", "max", "relu"), strict=True):
+        model.node(name, time="1 ms", type=f'"{kind}"', output="1 MiB", layer=1)
+    model.edge("a", "b", "c")
+    model.device("cpu", "host")
+    model.fuse("conv", "max")
+    model.minimize("time_per_sample")
+    assert model.spec().problem.graph.ids == ("a+b", "c")
+    model.fuse(by="layer")
+    assert model.spec().problem.graph.ids == ("layer=1",)
+    with pytest.raises(UsageError, match="fuse takes types"):
+        model.fuse("conv", by="layer")
+
+
 def test_clusters_and_parallelism() -> None:
     model = Model()
     model.node("a", time="4 ms", output="8 MiB", parameters="1 MiB")
@@ -308,3 +323,19 @@ def test_importing_placedsl_imports_nothing_else() -> None:
     assert set(placedsl.__all__) <= set(dir(placedsl))
     with pytest.raises(AttributeError, match="no attribute 'Modell'"):
         placedsl.Modell  # noqa: B018
+
+
+def test_models_and_profiles() -> None:
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    model = Model(folder=docs)
+    samples = model.param("samples", 2)
+    model.graph("picture.onnx", sizes={"batch": samples}, profile="picture-times.csv")
+    model.device("gpu", "accelerator", compute=1e13, memory_bandwidth=3e11)
+    model.interconnect(bandwidth="16 GB/s")
+    model.minimize("time_per_sample")
+    assert 'graph from "picture.onnx" { batch = samples, profile = "picture-times.csv" }' in model.text()
+    problem = model.spec().problem
+    assert problem.measured.sum() == 6
+    sizes = Model(folder=docs)
+    sizes.graph("encoder.pt2", sizes={"tokens[0]": 4, "tokens[1]": 16})
+    assert '"tokens[0]" = 4' in sizes.text()

@@ -83,7 +83,7 @@ def test_a_big_m_comes_with_its_line_and_its_bounds() -> None:
     )
     assert part(native, "sparse").native == 1
     assert part(native, "sparse").rows == 0
-    assert dict(native.native)["cp-sat"] == ("Implication", "Maximum", "Product")
+    assert dict(native.native)["cp-sat"] == ("Implication", "Maximum", "NoOverlap", "Product")
     assert dict(native.native)["highs"] == ()
 
 

@@ -86,6 +86,7 @@ def test_one_more_device_leaves_the_others_where_they_are() -> None:
     """It is the last, belongs to the sets of its family and kind, and to no set that lists devices."""
     problem = placedsl.loads(SPEC).problem
     larger = with_device(problem, "gpu")
+    assert larger is not None
     assert [d.name for d in larger.machine.devices] == ["gpu[1]", "gpu[2]", "cpu", "gpu[3]"]
     assert np.array_equal(larger.time[:, :3], problem.time)
     assert np.array_equal(larger.time[:, 3], problem.time[:, 0])
@@ -98,7 +99,21 @@ def test_one_more_device_where_links_are_declared_one_by_one() -> None:
     own = "link gpu[1] <-> cpu { bandwidth = 16 GB/s }\nlink gpu[2] <-> cpu { bandwidth = 8 GB/s }"
     problem = placedsl.loads(SPEC.replace("link gpu <-> cpu { bandwidth = 16 GB/s }", own)).problem
     larger = with_device(problem, "gpu")
+    assert larger is not None
     assert np.array_equal(larger.transfer[:, 3], problem.transfer[:, 1])
+
+
+def test_one_more_device_under_dataflow() -> None:
+    """It moves tensors over the interconnect; over links of single devices nothing reaches it, and nothing is said."""
+    text = (
+        "graph {\n    node a { time = 4 ms, output = 16 MB }\n    node b { time = 4 ms }\n    a -> b\n}\n"
+        "device gpu[2]: accelerator\ninterconnect { bandwidth = 16 GB/s }\nminimize latency\n"
+    )
+    larger = with_device(placedsl.loads(text).problem, "gpu")
+    assert larger is not None
+    assert evaluate(larger, [0, 2]).objectives == pytest.approx([0.004 + 0.001 + 0.004])
+    single = text.replace("interconnect", "link gpu[1] <-> gpu[2]")
+    assert with_device(placedsl.loads(single).problem, "gpu") is None
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

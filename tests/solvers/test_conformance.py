@@ -178,7 +178,7 @@ def test_global_constraints(solver: str) -> None:
 
 @pytest.mark.xdist_group("cp-sat")
 def test_cp_sat_bound_is_proven() -> None:
-    """Whatever the data, the bound stays below the optimum over the reals."""
+    """Whatever the data, the bound stays below the optimum over the reals, the value as near as the grid lets it."""
     for seed in range(30):
         rng = np.random.default_rng(seed)
         spread = 10.0 ** rng.uniform(-6, 6, 8)
@@ -190,11 +190,12 @@ def test_cp_sat_bound_is_proven() -> None:
             [True] * 8 + [False] * 2,
         )  # fmt: skip
         points = np.array([p for p in itertools.product((0, 1), repeat=8) if sum(p) >= 3])
-        best = float(((points @ loads.T) / -np.diag(matrix[:, 8:])).sum(axis=1).min())
+        values = ((points @ loads.T) / -np.diag(matrix[:, 8:])).sum(axis=1)
+        best, step = float(values.min()), 2.0**-20 * float(values.max())
         found = solve("cp-sat", program)
         assert found.bound <= best * (1 + 1e-12)
         assert found.termination in ("optimal", "error")
-        assert found.objective >= best * (1 - 1e-3)
+        assert found.objective >= best * (1 - 1e-3) - step
 
 
 @every_solver

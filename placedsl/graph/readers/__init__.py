@@ -9,32 +9,78 @@ from pathlib import Path
 from placedsl import plugins
 from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
 from placedsl.graph.graph import Graph
-from placedsl.graph.readers import dnn_partitioning, native, pipedream
+from placedsl.graph.readers import dnn_partitioning, moirai, native, pipedream
+from placedsl.graph.readers import sizes as given_sizes
+from placedsl.graph.readers.sizes import Sizes
 
-READERS: dict[str, Callable[[Source], Graph]] = {
+#: Readers of texts.
+TEXTS: dict[str, Callable[[Source], Graph]] = {
     "dnn-partitioning": dnn_partitioning.read,
+    "moirai": moirai.read,
     "native": native.read,
     "pipedream": pipedream.read,
 }
 
+
+def _onnx(source: Source, sizes: Sizes) -> Graph:
+    from placedsl.graph.readers import onnx
+
+    return onnx.read(source, sizes)
+
+
+def _torch_export(source: Source, sizes: Sizes) -> Graph:
+    from placedsl.graph.readers import torch_export
+
+    return torch_export.read(source, sizes)
+
+
+#: Readers of models, files that are no texts: costs are estimated, and symbolic dimensions may need a size.  They are
+#: imported when there is such a file.
+MODELS: dict[str, Callable[[Source, Sizes], Graph]] = {"onnx": _onnx, "torch-export": _torch_export}
+
+#: An ONNX model begins with its version, an archive with the letters of its inventor.
+_ONNX, _ARCHIVE = b"\x08", b"PK\x03\x04"
+
+#: The names of all that is built in.
+READERS = tuple(sorted((*TEXTS, *MODELS)))
+
 #: The largest file that is read, in bytes.
-LARGEST = 2**30
+LARGEST = 2**31
 
 
 def load(path: Path) -> Source:
     """The text of a file; InputError (without a span) when it cannot be had."""
+    source = load_graph(path)
+    if source.data:
+        raise InputError([Diagnostic(f"'{path}' is not a text in UTF-8", None)])
+    return source
+
+
+def load_graph(path: Path) -> Source:
+    """What a graph file holds, a text or a model; InputError (without a span) when it cannot be had."""
     if "\0" in str(path):
         raise InputError([Diagnostic("a file name cannot hold the character 0", None)])
     try:
         size = path.stat().st_size
+        with path.open("rb") as file:
+            data = file.read(len(_ARCHIVE))
+            if data == _ARCHIVE:
+                from placedsl.graph.readers import torch_export
+
+                return torch_export.program(path)
+            data += file.read() if size <= LARGEST else b""
         if size > LARGEST:
             hint = "contract it beforehand, or split it"
             raise InputError(
                 [Diagnostic(f"'{path}' has {size:,} bytes, more than {LARGEST:,} are not read", None, hint)]
             )
-        return Source(str(path), path.read_text(encoding="utf-8"))
+        if data.startswith(_ONNX):
+            return Source(str(path), "", data=data)
+        text = data.decode("utf-8")
+        return Source(str(path), text.replace("\r\n", "\n").replace("\r", "\n"))
     except UnicodeDecodeError:
-        raise InputError([Diagnostic(f"'{path}' is not a text in UTF-8", None)]) from None
+        hint = "nor is it a model that is known: " + ", ".join(MODELS)
+        raise InputError([Diagnostic(f"'{path}' is not a text in UTF-8", None, hint)]) from None
     except OSError as problem:
         siblings = [p.name for p in path.parent.iterdir() if _may_be_a_graph(p)] if path.parent.is_dir() else []
         reason = (problem.strerror or "cannot be read").lower()
@@ -46,12 +92,24 @@ def _may_be_a_graph(path: Path) -> bool:
     return path.is_file() and path.suffix != ".place"
 
 
-def read(file: Path | Source, format_name: str | None = None) -> Graph:
-    """Read a graph file, or its text; the format is recognised by its content unless named."""
-    source = load(file) if isinstance(file, Path) else file
+def read(file: Path | Source, format_name: str | None = None, sizes: Sizes | None = None) -> Graph:
+    """Read a graph file, or what it holds; the format is recognised by its content unless named.
+
+    ``sizes`` are those of symbolic dimensions by name.
+    """
+    source = load_graph(file) if isinstance(file, Path) else file
     name = recognised(source) if format_name is None else format_name
-    if name in READERS:
-        return READERS[name](source)
+    if name in MODELS:
+        if not source.data:
+            raise InputError([Diagnostic(f"this is a text, and no {name} model", source.whole())])
+        return MODELS[name](source, sizes or {})
+    wrong = given_sizes.unknown(sizes or {}, ())
+    if wrong:
+        raise InputError(wrong)
+    if name in TEXTS:
+        if source.data:
+            raise InputError([Diagnostic(f"this is no text, as the format '{name}' is", None)])
+        return TEXTS[name](source)
     plugin = plugins.find("readers", name)
     if plugin is None:
         known = (*READERS, *plugins.names("readers"))
@@ -63,7 +121,9 @@ def read(file: Path | Source, format_name: str | None = None) -> Graph:
 
 
 def recognised(source: Source) -> str:
-    """The format of a text; InputError when it is none that is known."""
+    """The format of what a file holds; InputError when it is none that is known."""
+    if source.data:
+        return "onnx" if source.data.startswith(_ONNX) else "torch-export"
     if not source.text.strip():
         raise InputError([Diagnostic("the file is empty", source.whole(), "a graph is expected")])
     if pipedream.looks_like(source.text):
@@ -71,6 +131,8 @@ def recognised(source: Source) -> str:
     if not source.text.lstrip().startswith("{"):
         hint = "known formats: " + ", ".join(READERS) + _named()
         raise InputError([Diagnostic("this is no graph file that is known", source.whole(), hint)])
+    if native.BEGINNING.match(source.text):
+        return "native"  # large files are parsed once only
     try:
         root = json.loads(source.text)
     except (json.JSONDecodeError, RecursionError):
@@ -79,6 +141,8 @@ def recognised(source: Source) -> str:
         return "native"
     if dnn_partitioning.looks_like(root):
         return "dnn-partitioning"
+    if moirai.looks_like(root):
+        return "moirai"
     hint = "known formats: " + ", ".join(READERS) + (_named() or '; name it with format = "…"')
     raise InputError([Diagnostic("this JSON is no graph format that is known", source.whole(), hint)])
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 
 from placedsl.diagnostics import Source, Span
 from placedsl.graph.build import Place, build, column, edge_costs
-from placedsl.graph.graph import Graph
+from placedsl.graph.graph import Floats, Graph
 from placedsl.graph.readers.records import Document, word
 from placedsl.units import TIME, Quantity, UnitError, parse_unit
 
 NAME = "placedsl-graph"
 _ROOT = ("format", "version", "time_unit", "nodes", "edges")
-_NODE = ("id", "name", "time", "memory", "output", "transfer", "backward", "attributes")
+_NODE = ("id", "name", "time", "memory", "output", "transfer", "backward", "flops", "bytes", "attributes")
 _EDGE = ("from", "to", "output", "transfer")
+
+
+#: How such a file begins, as a rule: with what it is.
+BEGINNING = re.compile(rf'\s*\{{\s*"format"\s*:\s*"{NAME}"')
 
 
 def looks_like(root: object) -> bool:
@@ -35,12 +40,19 @@ def read(source: Source) -> Graph:
     unit = _unit(document)
     nodes, edges = document.records("nodes"), document.records("edges")
     count = len(nodes)
-    time: dict[str, np.ndarray] = {}
+    time: dict[str, Floats] = {}
     memory, output, transfer = np.zeros(count), np.full(count, np.nan), np.full(count, np.nan)
     backward = np.zeros(count, dtype=bool)
     ids: list[int | str] = []
     names: list[str] = []
     attributes: dict[str, dict[int, Any]] = {}
+
+    def column_of(kind: str) -> Floats:
+        """The times on a kind, which begin as "not supported" everywhere."""
+        if kind not in time:
+            time[kind] = np.full(count, np.inf)
+        return time[kind]
+
     for i, node in enumerate(nodes):
         at = ("nodes", i)
         document.known(at, node, _NODE)
@@ -52,24 +64,30 @@ def read(source: Source) -> Graph:
             output[i] = document.number(at, node, "output")
         if "transfer" in node:
             transfer[i] = unit.times(document.number(at, node, "transfer"))
+        work = [key for key in ("flops", "bytes") if key in node]
+        for key in work:
+            attributes.setdefault(key, {})[i] = document.number(at, node, key)
         given = node.get("time")
-        if "time" not in node or given == {}:
-            document.error(at, "this node has no 'time'", 'as in "time": {"accelerator": 4, "host": 9}')
+        if work and "time" not in node:
+            pass  # it is estimated
+        elif "time" not in node or given == {}:
+            hint = 'as in "time": {"accelerator": 4, "host": 9}, or "flops" and "bytes" to estimate it from'
+            document.error(at, "this node has no 'time'", hint)
         elif isinstance(given, dict):
             for kind in given:
-                time.setdefault(kind, np.full(count, np.inf))[i] = unit.times(
-                    document.number((*at, "time"), given, kind)
-                )
+                column_of(kind)[i] = unit.times(document.number((*at, "time"), given, kind))
         else:
             everywhere = unit.times(document.number(at, node, "time"))
             for kind in ("accelerator", "host"):
-                time.setdefault(kind, np.full(count, np.inf))[i] = everywhere
+                column_of(kind)[i] = everywhere
         extra = node.get("attributes", {})
         if not isinstance(extra, dict):
             document.error((*at, "attributes"), f"'attributes' is an object, this is {word(extra)}")
             continue
         for key, value in extra.items():
-            if isinstance(value, bool) or not isinstance(value, int | float | str):
+            if key in ("flops", "bytes"):
+                document.error((*at, "attributes", key), f"'{key}' stands beside 'time', not among the attributes")
+            elif isinstance(value, bool) or not isinstance(value, int | float | str):
                 document.error((*at, "attributes", key), f"an attribute is a number or a text, this is {word(value)}")
             else:
                 attributes.setdefault(key, {})[i] = value
@@ -97,7 +115,8 @@ def read(source: Source) -> Graph:
         source=source, ids=ids, names=names, time=time, memory=memory, backward=backward,
         attributes={k: column(v, count) for k, v in attributes.items()}, edges=pairs,
         edge_time=edge_time, edge_bytes=edge_bytes,
-        time_in_seconds="time_unit" in root, locate=locate,
+        # Where nothing is timed times are estimated, which is in seconds.
+        time_in_seconds="time_unit" in root or not (time or np.isfinite(edge_time).any()), locate=locate,
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from placedsl.graph.readers.json_places import place_of
 
 #: So many defects are told; a file with more is wrong as a whole.
 _MOST = 100
+_LARGEST = sys.float_info.max
 _EXPECTED = "a finite number, 0 or more, is expected"
 _WORDS = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
 
@@ -73,11 +75,17 @@ class Document:
     ) -> float:
         """A finite number, 0 or more (0 is given back for what was reported); ``default`` where it may be absent."""
         value = record.get(key, default)
+        if type(value) in (float, int) and 0 <= value <= _LARGEST:
+            return float(value)
+        if value is None and key not in record:
+            self.error(path, f"this has no '{key}'", nearest(key, record))
+            return 0.0
+        return self.amount((*path, key), value, key)
+
+    def amount(self, path: tuple[str | int, ...], value: object, name: str) -> float:
+        """The value under a path as a finite number, 0 or more; 0 is given back for what was reported."""
         if isinstance(value, bool) or not isinstance(value, int | float):
-            if key not in record:
-                self.error(path, f"this has no '{key}'", nearest(key, record))
-            else:
-                self.error((*path, key), f"'{key}' is a number, this is {word(value)}", _EXPECTED)
+            self.error(path, f"'{name}' is a number, this is {word(value)}", _EXPECTED)
             return 0.0
         try:
             found = float(value)
@@ -85,7 +93,7 @@ class Document:
             found = math.inf
         if not 0 <= found < math.inf:
             what = "not a number" if math.isnan(found) else "negative" if found < 0 else "infinite, or too large"
-            self.error((*path, key), f"'{key}' is {what}", _EXPECTED)
+            self.error(path, f"'{name}' is {what}", _EXPECTED)
             return 0.0
         return found
 

@@ -1,0 +1,82 @@
+"""Proven lower bounds on the latency under schedule dataflow.
+
+From quick to strong: the longest path at each node's best device, tensors moved where a node is supported elsewhere
+only;
+a linear program of work, memory and paths together; the blocks between nodes that all others come before or after, each
+solved for all pairs of devices of its ends.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from placedsl.algorithms.dataflow.arrays import Flow, flow_of
+from placedsl.algorithms.dataflow.block_solving import improver
+from placedsl.algorithms.dataflow.blocks import Chain, chain_of, refined
+from placedsl.algorithms.dataflow.kernel import Order
+from placedsl.algorithms.dataflow.relaxation import relaxed_latency
+from placedsl.algorithms.dataflow.relaxed_kernel import heads
+from placedsl.problem import Problem
+
+#: Up to so many nodes times devices the linear program is tried, for so many seconds at most.
+_MOST_SHARES, _SECONDS = 12_000, 60.0
+#: Up to so many nodes blocks are looked for; how often each is worked on for one pair of devices.
+_MOST_NODES, _ROUNDS = 6_000, 9
+#: A block of more nodes is not solved: then nodes count that work of this share of all lies beside.
+_LARGE, _BESIDE = 300, 0.1
+#: Two bounds that are closer than this are one.
+_SAME = 1e-9
+
+
+def dataflow_bounds(
+    problem: Problem, *, upper: Callable[[], float], deadline: float | None, stop: Callable[[], bool]
+) -> Iterator[float]:
+    """Ever better bounds for a problem that the search knows; inf where nothing is feasible."""
+    for bound, _ in bounds_and_orders(flow_of(problem), upper=upper, deadline=deadline, stop=stop):
+        yield bound
+
+
+def bounds_and_orders(
+    flow: Flow,
+    *,
+    upper: Callable[[], float] = lambda: np.inf,
+    deadline: float | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    seed: int = 0,
+) -> Iterator[tuple[float, Order | None]]:
+    """The same for arrays, with schedules that come about on the way (they need not heed memory).
+
+    ``deadline``: ``time.monotonic()``, None for none.
+    """
+    if not flow.nodes:
+        yield 0.0, None
+        return
+    best = float(heads(flow).min(axis=1).max())
+    yield best, None
+
+    def done() -> bool:
+        late = deadline is not None and time.monotonic() >= deadline
+        return best >= upper() * (1.0 - _SAME) or stop() or late
+
+    chain: Chain | None = None
+    if not done() and flow.nodes <= _MOST_NODES:
+        chain = chain_of(flow)
+        if max(len(block.nodes) for block in chain.blocks) > _LARGE:
+            chain = chain_of(flow, _BESIDE)
+        best = max(best, chain.bound())
+        yield best, None
+    if not done() and flow.nodes * flow.devices <= _MOST_SHARES:
+        left = _SECONDS if deadline is None else min(_SECONDS, deadline - time.monotonic())
+        best = max(best, relaxed_latency(flow, max(left, 0.1)))
+        yield best, None
+    if done() or chain is None:
+        return
+    for bound, order in refined(chain, improver(flow, seed), upper, _ROUNDS):
+        if bound > best or order is not None:
+            best = max(best, bound)
+            yield best, order
+        if done():
+            return

@@ -1,0 +1,154 @@
+"""The baseline "getf": groups of like fast devices by a linear program, and ETF within them.   Su et al. 2020.
+
+Written for related machines: a device's speed is what it takes for all nodes that every device supports, the
+fastest over
+it.  Devices slower than the fastest by a factor of the number of devices are left out where the rest supports all; the
+others are in groups of speeds within a factor gamma = log m / log log m.  The linear program
+
+    minimise T,  a node's shares of devices add up to 1,  no device's shares take longer than T,
+    end(j) >= end(i) + (time of j at its shares) for each edge,  end(j) <= T
+
+gives each node its slowest group that it has half of its shares in or above; of the groups from there up it goes to the
+one of most speed.  A node is placed on that group's devices by earliest start.  It does not heed memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import coo_array
+
+from placedsl.algorithms.dataflow.arrays import Flow, flow_of
+from placedsl.algorithms.dataflow.kernel import Order, mean_times, ranks
+from placedsl.algorithms.dataflow.list_kernel import earliest_first
+from placedsl.algorithms.dataflow.listing import (
+    NO_ROOM,
+    Values,
+    answer,
+    best_order,
+    fits,
+    options,
+    queues,
+    sizes,
+    without_limit,
+)
+from placedsl.algorithms.interface import Budget, NothingFoundError, Progress
+from placedsl.graph.graph import Booleans, Floats, Integers
+from placedsl.problem import Problem
+
+
+def solve(problem: Problem, budget: Budget, progress: Progress) -> tuple[Sequence[int], float, Values]:
+    """Its schedule; NothingFoundError where the linear program is not solved in time."""
+    flow = flow_of(problem)
+    allowed = assigned(flow, budget.time_limit)
+    if allowed is None:
+        raise NothingFoundError("the linear program for groups was not solved within the limit")
+    return answer(flow, best(flow, allowed)[1], progress, NO_ROOM)
+
+
+def best(flow: Flow, allowed: Booleans) -> tuple[float, Order | None]:
+    """Its latency and order where each node may go to some devices only (n x D)."""
+    work, moving = mean_times(flow)
+    rank = ranks(flow, work, moving)
+    alone = np.full(flow.nodes, -1)
+    return best_order(
+        flow,
+        [
+            partial(earliest_first, flow, allowed, sizes(flow), without_limit(flow), rank, alone, 0.0, queued, False)
+            for queued in queues(flow)
+        ],
+    )
+
+
+def groups(flow: Flow) -> tuple[Integers, Floats]:
+    """The group of each device, 0 the fastest (-1: left out as too slow), and the speed of each device."""
+    common = np.isfinite(flow.time).all(axis=1)
+    total = flow.time[common].sum(axis=0)
+    speed = np.where(total > 0.0, total[total > 0.0].min(initial=np.inf) / np.maximum(total, 1e-300), 1.0)
+    devices = len(speed)
+    gamma = 2.0 if devices < 5 else max(2.0, np.log(devices) / np.log(np.log(devices)))
+    group = np.floor(np.log(1.0 / np.minimum(speed, 1.0)) / np.log(gamma) + 1e-9).astype(np.int64)
+    fast = speed >= 1.0 / devices
+    if options(flow)[:, fast].any(axis=1).all():
+        group[~fast] = -1
+    return group, speed
+
+
+def assigned(flow: Flow, seconds: float | None = None) -> Booleans | None:
+    """n x D: the devices of each node's group, or None after so many seconds."""
+    group, speed = groups(flow)
+    able = options(flow) & (group >= 0)
+    shares = _shares(flow, able, seconds)
+    if shares is None:
+        return None
+    out = np.zeros_like(able)
+    kinds = np.unique(group[group >= 0])
+    power = np.array([speed[group == k].sum() for k in kinds])
+    within = np.stack([shares[:, group == k].sum(axis=1) for k in kinds], axis=1)
+    reached = np.cumsum(within, axis=1) >= 0.5 - 1e-9
+    slowest = reached.argmax(axis=1)
+    choice = np.array([int(power[: last + 1].argmax()) for last in range(len(kinds))])[slowest]
+    unit_choice = np.zeros(len(flow.member_start) - 1, dtype=np.int64)
+    np.maximum.at(unit_choice, flow.unit, choice)
+    for k, kind in enumerate(kinds):
+        out[:, group == kind] |= (unit_choice[flow.unit] == k)[:, None]
+    out &= able
+    nowhere = ~out.any(axis=1)
+    out[nowhere] = able[nowhere]
+    return out
+
+
+def _shares(flow: Flow, able: Booleans, seconds: float | None) -> Floats | None:
+    """n x D: the shares of the linear program."""
+    nodes, devices = able.shape
+    node, device = np.nonzero(able)
+    pairs = len(node)
+    time = flow.time[node, device]
+    tensor = np.repeat(np.arange(len(flow.producer)), np.diff(flow.reader_start))
+    source, target = flow.producer[tensor], flow.reader
+    edges = len(tensor)
+    starts = np.flatnonzero(np.diff(flow.input_start) == 0)
+    e, end, last = np.arange(edges), pairs + np.arange(nodes), pairs + nodes
+    # Rows: load of each device, edges, nodes that read nothing, end of all.
+    first, second, third = devices, devices + edges, devices + edges + len(starts)
+    order = np.argsort(node, kind="stable")
+    begin = np.searchsorted(node[order], np.arange(nodes + 1))
+    count = np.diff(begin)[target]
+    of_edge = np.repeat(e, count)
+    at = np.repeat(begin[target], count) + np.arange(len(of_edge)) - np.repeat(np.cumsum(count) - count, count)
+    pair_of_edge = order[at]
+    number = np.full(nodes, -1)
+    number[starts] = np.arange(len(starts))
+    reads_nothing = np.flatnonzero(number[node] >= 0)
+    rows = np.concatenate([
+        device, np.arange(devices), first + e, first + e, first + of_edge, second + number[node[reads_nothing]],
+        second + np.arange(len(starts)), third + np.arange(nodes), third + np.arange(nodes),
+    ])  # fmt: skip
+    columns = np.concatenate([
+        np.arange(pairs), np.full(devices, last), end[source], end[target], pair_of_edge, reads_nothing,
+        end[starts], end, np.full(nodes, last),
+    ])  # fmt: skip
+    entries = np.concatenate([
+        time, -np.ones(devices), np.ones(edges), -np.ones(edges), time[pair_of_edge], time[reads_nothing],
+        -np.ones(len(starts)), np.ones(nodes), -np.ones(nodes),
+    ])  # fmt: skip
+    height = third + nodes
+    matrix = coo_array((entries, (rows, columns)), shape=(height, last + 1)).tocsr()
+    whole = coo_array((np.ones(pairs), (node, np.arange(pairs))), shape=(nodes, last + 1)).tocsr()
+    goal = np.zeros(last + 1)
+    goal[last] = 1.0
+    settings = {} if seconds is None else {"time_limit": seconds}
+    solved = linprog(
+        goal, A_ub=matrix, b_ub=np.zeros(height), A_eq=whole, b_eq=np.ones(nodes), method="highs", options=settings
+    )
+    if solved.x is None:
+        return None
+    out = np.zeros((nodes, devices))
+    out[node, device] = solved.x[:pairs]
+    return out
+
+
+__all__ = ["assigned", "best", "fits", "groups", "solve"]

@@ -1,0 +1,230 @@
+"""Measured running times of operators, from a file of their own: JSON or CSV.  docs/reading-models.md describes it."""
+
+from __future__ import annotations
+
+import csv
+import fnmatch
+import io
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
+from placedsl.graph.graph import Floats, Graph, Integers
+from placedsl.graph.readers.records import Document, word
+from placedsl.units import NUMBER, TIME, Quantity, UnitError, parse_quantity, parse_unit
+
+NAME = "placedsl-profile"
+_ROOT = ("format", "version", "time_unit", "times")
+_ENTRY = ("node", "type", "time")
+_COLUMNS = ("node", "type", "device", "time")
+_MOST = 100
+_TYPE, _PATTERN, _NODE = range(3)
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """One time: which nodes (by ``node`` or ``type``), on what, how long, and where each of these stands."""
+
+    by: str
+    pattern: str
+    device: str
+    seconds: float
+    place: Callable[[str], Span]
+
+
+def read(source: Source, graph: Graph, devices: Collection[str]) -> dict[str, Floats]:
+    """Times by device kind, family or device name: n each (nan: not measured).
+
+    They are in seconds, or in the graph's own unit where it has one.  A node by name goes before a pattern of
+    names, that before a type; of two patterns the later.  ``devices`` are the names that there are.
+    InputError with every defect.
+    """
+    found: list[Diagnostic] = []
+    is_table = PurePath(source.name).suffix.lower() == ".csv"
+    rows = _table(source, graph, found) if is_table else _document(source, graph)
+    names = _Names(graph)
+    out: dict[str, Floats] = {}
+    rank: dict[str, np.ndarray] = {}
+    for row in rows:
+        level, nodes = names.of(row)
+        if not len(nodes):
+            known = names.types if row.by == "type" else names.positions
+            what = "is of the type" if row.by == "type" else "is called"
+            found.append(Diagnostic(f"no node {what} '{row.pattern}'", row.place(row.by), nearest(row.pattern, known)))
+        if row.device not in devices:
+            hint = nearest(row.device, devices)
+            found.append(Diagnostic(f"there is no device or kind '{row.device}'", row.place("device"), hint))
+            continue
+        times = out.setdefault(row.device, np.full(graph.nodes, np.nan))
+        levels = rank.setdefault(row.device, np.full(graph.nodes, -1))
+        if level == _NODE and (levels[nodes] == _NODE).any():
+            message = f"the time of '{row.pattern}' on '{row.device}' is given twice"
+            found.append(Diagnostic(message, row.place(row.by), "one is enough"))
+        nodes = nodes[levels[nodes] <= level]
+        times[nodes], levels[nodes] = row.seconds, level
+        if len(found) >= _MOST:
+            break
+    if found:
+        raise InputError(found)
+    return out
+
+
+class _Names:
+    """The nodes of a graph by id, name and type."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.positions: dict[str, list[int]] = {}
+        for i, name in enumerate(graph.names):
+            self.positions.setdefault(name, []).append(i)
+        self.positions |= {str(own): [i] for i, own in enumerate(graph.ids)}  # an id goes before a name
+        column = graph.attributes.get("type")
+        self.types: dict[str, list[int]] = {}
+        for i, kind in enumerate([] if column is None or column.dtype.kind == "f" else column):
+            if kind is not None:
+                self.types.setdefault(kind, []).append(i)
+
+    def of(self, row: _Measured) -> tuple[int, Integers]:
+        """How particular a row is, and the nodes that it names."""
+        known = self.types if row.by == "type" else self.positions
+        if row.pattern in known:
+            nodes = known[row.pattern]
+            return _TYPE if row.by == "type" else _NODE, np.array(nodes, dtype=np.int64)
+        nodes = []
+        if "*" in row.pattern or "?" in row.pattern:
+            matches = re.compile(fnmatch.translate(row.pattern.replace("[", "[[]"))).match
+            nodes = [i for name, members in known.items() if matches(name) for i in members]
+        return _TYPE if row.by == "type" else _PATTERN, np.unique(np.array(nodes, dtype=np.int64))
+
+
+def _document(source: Source, graph: Graph) -> list[_Measured]:
+    document = Document(source)
+    root = document.root
+    document.known((), root, _ROOT)
+    if root.get("format") != NAME:
+        document.error(("format",), f"'format' is \"{NAME}\" in a profile")
+    if root.get("version", 1) != 1:
+        document.error(("version",), f"version {root['version']} is not known", "known here: 1")
+    unit = _unit(document, graph)
+    rows = []
+    for i, entry in enumerate(document.records("times")):
+        at: tuple[str | int, ...] = ("times", i)
+        document.known(at, entry, _ENTRY)
+        by = "type" if "type" in entry else "node"
+        if ("type" in entry) == ("node" in entry):
+            document.error(at, "a node or a type is expected, one of the two", 'as in "node": "conv1"')
+            continue
+        pattern = document.identifier(at, entry, by)
+        given = entry.get("time")
+        if not isinstance(given, Mapping) or not given:
+            what = "is missing" if "time" not in entry else f"is {word(given)}"
+            document.error((*at, "time"), f"'time' {what}: times by device are expected", 'as in {"gpu": 0.12}')
+            continue
+        for device in given:
+            seconds = unit.times(document.number((*at, "time"), given, device))
+            rows.append(_Measured(by, str(pattern), device, seconds, _place(document, at, by, device)))
+    document.stop()
+    return rows
+
+
+def _place(document: Document, at: tuple[str | int, ...], by: str, device: str) -> Callable[[str], Span]:
+    return lambda part: document.span(*at, by) if part == by else document.span(*at, "time", device)
+
+
+def _unit(document: Document, graph: Graph) -> Quantity:
+    """What the times are in: a unit where the graph's times have one."""
+    text: Any = document.root.get("time_unit")
+    plain = Quantity(1.0, TIME)
+    if text is None and not graph.time_in_seconds:
+        return plain
+    hint = 'as in "time_unit": "ms"'
+    if text is None:
+        document.error((), "'time_unit' is missing: the graph's times are seconds", hint)
+        return plain
+    if not graph.time_in_seconds:
+        hint = 'say it of the graph too, as in graph from "…" { time_unit = 1 ms }'
+        document.error(("time_unit",), "the graph's times have no unit, these do", hint)
+        return plain
+    try:
+        unit = parse_unit(text) if isinstance(text, str) else plain
+    except UnitError as problem:
+        document.error(("time_unit",), str(problem), hint)
+        return plain
+    if not isinstance(text, str) or unit.dimension != TIME:
+        document.error(("time_unit",), "'time_unit' is a unit of time", hint)
+        return plain
+    return unit
+
+
+def _table(source: Source, graph: Graph, found: list[Diagnostic]) -> list[_Measured]:
+    """The rows of a CSV file with a line of headings."""
+    starts = [0]
+    for written in source.text.split("\n"):
+        starts.append(starts[-1] + len(written) + 1)
+
+    def place(line: int, text: str) -> Span:
+        begin = starts[line - 1]
+        at = source.text.find(text, begin, starts[line]) if text else begin
+        return source.span(max(at, begin), max(at, begin) + max(1, len(text)))
+
+    reader = csv.reader(io.StringIO(source.text))
+    rows: list[_Measured] = []
+    headings: list[str] | None = None
+    try:
+        for cells in reader:
+            line = reader.line_num
+            texts = [cell.strip() for cell in cells]
+            if not any(texts):
+                continue
+            if headings is None:
+                headings = texts
+                unknown = [name for name in headings if name not in _COLUMNS]
+                for name in unknown if len(unknown) < len(headings) else ():
+                    hint = nearest(name, _COLUMNS)
+                    found.append(Diagnostic(f"a profile has no column '{name}'", place(line, name), hint))
+                if not found and (not {"device", "time"} < set(headings) or len(set(headings)) < len(headings)):
+                    hint = "as in node,device,time or type,device,time"
+                    message = "a line of headings is expected: node or type, device, time"
+                    found.append(Diagnostic(message, place(line, texts[0]), hint))
+                if found:
+                    return []
+                continue
+            row = dict(zip(headings, texts, strict=False))
+            if len(texts) != len(headings):
+                message = f"this line has {len(texts)} cells, the headings are {len(headings)}"
+                found.append(Diagnostic(message, place(line, texts[0])))
+                continue
+            by = "node" if row.get("node") else "type"
+            if bool(row.get("node")) == bool(row.get("type")):
+                found.append(Diagnostic("a node or a type is expected, one of the two", place(line, texts[0])))
+                continue
+            seconds = _seconds(row["time"], graph)
+            if isinstance(seconds, str):
+                found.append(Diagnostic(seconds, place(line, row["time"]), "as in 0.12 ms"))
+                continue
+            spans = {part: place(line, row[part]) for part in (by, "device")}
+            rows.append(_Measured(by, row[by], row["device"], seconds, spans.__getitem__))
+    except csv.Error as problem:
+        raise InputError([Diagnostic(f"this is no CSV: {problem}", place(max(1, reader.line_num), ""))]) from None
+    if headings is None:
+        raise InputError([Diagnostic("the file is empty", source.whole(), "as in node,device,time")])
+    return rows
+
+
+def _seconds(text: str, graph: Graph) -> float | str:
+    """A time in a cell, or what is wrong with it."""
+    try:
+        quantity = parse_quantity(text)
+    except UnitError as problem:
+        return str(problem)
+    if quantity.dimension != (TIME if graph.time_in_seconds else NUMBER):
+        wanted = "a time is expected" if graph.time_in_seconds else "the graph's times have no unit"
+        return f"{wanted}, this is {quantity.dimension}"
+    if not 0 <= quantity.value < np.inf:
+        return "a finite time, 0 or more, is expected"
+    return quantity.value

@@ -1,0 +1,77 @@
+"""The quantities that depend on the schedule: those of many samples, and those of one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from placedsl.expressions import Sort
+from placedsl.language.vocabulary import PLAIN, TEXT, TRUTH, AttributeType, Quantity, Vocabulary, quantities
+from placedsl.problem import TOLD
+
+#: What only a schedule of one sample speaks of: quantities, and constraints by name.
+_OF_ONE_SAMPLE = ("latency", "start", "finish", "sent", "arrived", "moved", "sequential", "congestion")
+#: What only a schedule of many samples speaks of.
+_OF_MANY = ("time_per_sample", "forward_load", "backward_load")
+
+
+def with_schedule(words: Vocabulary, schedule: str) -> Vocabulary:
+    """The vocabulary with the quantities of a schedule of one sample in place of those of many."""
+    if schedule not in TOLD:
+        return words
+    known = {name: q for name, q in words.quantities.items() if name not in _OF_MANY}
+    words = replace(words, quantities=known | _of_one_sample(words, schedule))
+    return with_moves(words) if schedule == "dataflow" else words
+
+
+def _of_one_sample(words: Vocabulary, schedule: str) -> dict[str, Quantity]:
+    time = words.quantities["load"].type
+    known = {
+        "latency": Quantity((), time, "when the last node is finished"),
+        "start": Quantity(("node",), time, "when the node starts (under calls: its call)"),
+        "finish": Quantity(("node",), time, "when the node is finished (under calls: its call)"),
+    }
+    if schedule == "calls":
+        return known | {"piece": Quantity(("node",), PLAIN, "which call of its device the node is in, from 1")}
+    return known | {
+        "moved": Quantity(("tensor", "device", "device"), TRUTH, "the tensor goes from the first to the second"),
+        "sent": Quantity(("tensor", "device"), time, "when the tensor leaves for the device"),
+        "arrived": Quantity(("tensor", "device"), time, "when the tensor has arrived on the device"),
+    }
+
+
+def with_moves(words: Vocabulary) -> Vocabulary:
+    """The vocabulary with directed links, the links that each route goes over, and how long tensors take."""
+    time = words.quantities["load"].type
+    tensor = {
+        **words.attributes["tensor"],
+        "move": AttributeType(time, "device", pair=True),
+        "reaches": AttributeType(TRUTH, "device", pair=True),
+    }
+    sets: dict[str, tuple[Sort, ...]] = {"links": ("link",), "hops": ("link", "device", "device")}
+    return replace(
+        words, sets={**words.sets, **sets},
+        attributes={**words.attributes, "tensor": tensor, "link": {"name": AttributeType(TEXT)}},
+    )  # fmt: skip
+
+
+def of_every_schedule(words: Vocabulary) -> Vocabulary:
+    """The vocabulary with the quantities and sets of all schedules: formulations are for one each."""
+    load, traffic = words.quantities["load"].type.dimension, words.quantities["traffic"].type.dimension
+    known = {**quantities(load, traffic), **words.quantities}
+    for schedule in TOLD:
+        known |= _of_one_sample(words, schedule)
+    words = with_moves(replace(words, quantities=known))
+    return replace(words, sets={**words.sets, "pieces": ("integer",)})
+
+
+def hint_for(name: str, words: Vocabulary) -> str:
+    """What to say of a name that only other schedules know; empty for any other."""
+    if name in _OF_ONE_SAMPLE and "latency" not in words.quantities:
+        return "schedule calls and schedule dataflow know it: how one sample runs"
+    if name in ("sent", "arrived", "moved") and name not in words.quantities:
+        return "schedule dataflow knows it: where tensors go from device to device"
+    if name == "piece" and "latency" in words.quantities and name not in words.quantities:
+        return "schedule calls knows it: where devices run in calls"
+    if name in _OF_MANY and "latency" in words.quantities:
+        return "this spec's schedule is for one sample: minimize latency"
+    return ""

@@ -1,0 +1,1 @@
+"""The paths from a problem to a placement; :mod:`placedsl.planner` chooses."""

@@ -1,0 +1,121 @@
+"""The path of dynamic programming over ideals, and the start that it gives a program."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from placedsl.algorithms import contiguous, local_search
+from placedsl.diagnostics import PlacedslError
+from placedsl.formulation import choose
+from placedsl.incumbent import SAME
+from placedsl.paths.program import members_beside
+from placedsl.paths.run import SOON, Run
+from placedsl.portfolio.portfolio import Member
+from placedsl.portfolio.program_member import solve_program
+from placedsl.request import solvers_for
+from placedsl.solvers.interface import Budget
+from placedsl.units import show
+
+
+def by_dynamic_programming(run: Run) -> tuple[str, str] | None:
+    """Run it; None when a program has to go on."""
+    run.method = "dp"
+    limit = run.request.time_limit
+    found = contiguous.solve(
+        run.problem, deadline=None if limit is None else run.began + limit, stop=lambda: _closed(run),
+        progress=lambda placement, _, bound: run.heard(placement, bound),
+    )  # fmt: skip
+    accepted = found.placement is not None and run.best.offer(found.placement, found.values)
+    run.best.bound(found.bound if found.bound < np.inf else -np.inf)
+    run.relaxed = found.placement
+    beyond, goal = contiguous.left_out(run.problem), run.problem.objectives[0]
+    if len(run.problem.objectives) > 1 and not found.fewest and not any(b.startswith("then ") for b in beyond):
+        beyond.append(f"then {run.problem.objectives[1].name}")
+    if found.complete and found.placement is None:
+        return "infeasible", "no contiguous split satisfies the memory limits and what the devices support"
+    # With clusters within clusters a placement may cost more than the program, which sees none, says.
+    reached = accepted and run.best.value <= found.value + SAME * abs(found.value)
+    if found.complete and reached and not any(b.startswith("then ") for b in beyond):
+        for k, value in enumerate(run.best.evaluation.objectives if run.best.evaluation else ()):
+            run.best.bound(value, k)
+        if beyond:
+            unseen = ", ".join(beyond)
+            run.notes.append(f"dynamic programming does not look at {unseen}; what it found satisfies them")
+        return "optimal", "proven by dynamic programming over ideals"
+    if found.complete and beyond:
+        run.notes.append(
+            f"dynamic programming bounds {goal.name} by {show(found.bound, goal.dimension)}; "
+            f"it does not know: {', '.join(beyond)}"
+        )
+    if found.complete and not beyond:
+        violated = "; ".join(v.message for v in run.best.refused.violations) if run.best.refused else "nothing"
+        raise PlacedslError(f"internal error: the evaluator refuses what dynamic programming found: {violated}")
+    if found.message:
+        run.notes.append(f"dynamic programming was not used: {found.message}")
+    elif run.impossible:
+        run.best.claimed[0] = -np.inf
+        return "infeasible", f"{run.prover} proved that no placement satisfies the constraints"
+    elif not found.complete:
+        return run.near(run.gap()) or (
+            "time_limit",
+            "the time limit was reached during dynamic programming",
+        )
+    if run.request.method == "dp":
+        if found.complete:
+            return "error", "method dp cannot take " + ", ".join(beyond) + "; use --method program, or auto"
+        return "error", found.message + "; use --method program, or auto"
+    if found.message:
+        _accompany(run)  # while a program is made ready
+    return None
+
+
+def _closed(run: Run) -> bool:
+    """Asked during dynamic programming: whether what searches beside it has settled the problem."""
+    # From the first question on: before it kernels are compiled, on a machine where they never were.
+    run.asked = run.asked or time.monotonic()
+    if run.request.method == "dp" or time.monotonic() - run.asked < SOON:
+        return False
+    _accompany(run)
+    return run.impossible or run.near(run.gap()) is not None
+
+
+def _accompany(run: Run) -> None:
+    """Hear what searches beside, and start it the first time."""
+    if run.beside is None:
+        run.beside = members_beside(run, 0, 0.0)
+        if run.best.evaluation is None and run.isolated and not run.problem.variables:
+            run.beside.add(_program_member(run))
+    run.beside.tell(run.best.value)
+    run.listen(run.beside)
+
+
+def _program_member(run: Run) -> Member:
+    """The program beside dynamic programming, where that has no placement to begin with."""
+    name = solvers_for(run.problem, run.request.solver)[0]
+    budget = Budget(run.left, 0.5 * SAME, 1, run.request.seed or 0)
+    formulation = choose(run.problem, run.formulations())
+    return Member(f"the program in {name}", solve_program, (run.problem, formulation, name, budget))
+
+
+def start_by_slicing(run: Run) -> None:
+    """A first placement from the best contiguous split (contiguity is only more than is asked for)."""
+    limit = run.left
+    seconds = 10.0 if limit is None else min(10.0, limit / 4)
+    found = contiguous.solve(run.problem, deadline=time.monotonic() + seconds, most=100_000)
+    if found.placement is None and not found.complete:
+        found = contiguous.sliced(run.problem)  # milliseconds, once kernels are loaded
+    if found.placement is None:
+        return
+    accepted = run.best.offer(found.placement, found.values)
+    if accepted and local_search.fits(run.problem):
+        local_search.improve(
+            run.problem, found.placement, seed=run.request.seed or 0, deadline=time.monotonic() + seconds,
+            found=lambda placement: run.heard(placement, -np.inf),
+        )  # fmt: skip
+    if accepted:
+        goal = run.problem.objectives[0]
+        run.notes.append(
+            f"the solver started from a placement with {goal.name} = {show(run.best.value, goal.dimension)}"
+        )

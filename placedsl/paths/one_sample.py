@@ -1,0 +1,59 @@
+"""The path for one sample's latency: searches and bounds, and a program beside them."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from placedsl.paths.program import by_program
+from placedsl.paths.run import Run
+from placedsl.portfolio.latency_members import alone, members_for_one_sample
+from placedsl.portfolio.portfolio import Portfolio
+
+#: Seconds that searches for one sample's run have before a program is made beside them, at most; and between two looks.
+HEAD_START, _NAP = 3.0, 0.02
+#: Seconds without news after which searches without a time limit end.
+_PATIENCE = 20.0
+
+
+def for_one_sample(run: Run) -> tuple[str, str]:
+    """Searches and bounds first, for a start; then a program beside them, where it is small enough to be of use."""
+    if run.request.start and run.isolated:
+        workers, seed = run.request.workers or 0, run.request.seed or 0
+        by_itself = alone(run.problem, run.request.method, run.request.solver)
+        members = members_for_one_sample(run.problem, workers, seed, run.left, alone=by_itself)
+        if members:
+            run.beside = Portfolio(members)
+            ended = _attend(run, None if by_itself else HEAD_START)
+            if ended is not None or by_itself:
+                run.method = "search"
+                return ended or ("ended", "the searches came to their end without a proof")
+    return by_program(run)
+
+
+def _attend(run: Run, seconds: float | None) -> tuple[str, str] | None:
+    """Hear the members for some seconds; without a limit, until long after the last news of them."""
+    assert run.beside is not None
+    beside, left = run.beside, run.left
+    began = news = time.monotonic()
+    known = (np.inf, -np.inf)
+    while True:
+        active = beside.active
+        beside.tell(run.best.value)
+        run.listen(beside)
+        if (now := (run.best.value, run.best.bounds[0])) != known:
+            known, news = now, time.monotonic()
+        if run.impossible:
+            run.best.claimed[0] = -np.inf
+            return "infeasible", f"{run.prover} proved that no placement satisfies the constraints"
+        if (near := run.near(run.gap())) is not None:
+            return near
+        passed = time.monotonic() - began
+        if not active or (seconds is not None and passed > min(seconds, (left or np.inf) / 8.0)):
+            return None
+        if left is not None and passed > left:
+            return "time_limit", "the time limit was reached"
+        if left is None and time.monotonic() - news > max(_PATIENCE, news - began):
+            return "ended", "nothing better was found for long; with a --time-limit the search goes on to it"
+        time.sleep(_NAP)

@@ -1,0 +1,175 @@
+"""The path of a program for a solver, with searches and bounds beside it."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from placedsl.answer import gap
+from placedsl.expressions import Provided
+from placedsl.formulation import choose, passed_over
+from placedsl.graph.graph import Floats
+from placedsl.incumbent import SAME
+from placedsl.lowering.lower import lower
+from placedsl.paths.run import SOON, Run
+from placedsl.portfolio.members import members_for, search_splits, searchers
+from placedsl.portfolio.portfolio import Portfolio
+from placedsl.program.build import Grounded, build
+from placedsl.program.contradiction import refuse_contradictions
+from placedsl.program.program import LinearProgram
+from placedsl.request import solvers_for
+from placedsl.solvers.interface import Budget, Outcome
+from placedsl.solvers.isolated import run_isolated
+from placedsl.solvers.registry import get
+
+#: What is this small a share of the largest value of an objective is zero.
+_NOTHING = 1e-9
+
+
+def by_program(run: Run) -> tuple[str, str]:
+    """Ground, then solve with the first solver that does not give up."""
+    names = solvers_for(run.problem, run.request.solver)
+    run.method, run.solver = "program", names[0]
+    start = time.monotonic()
+    known = list(run.formulations())
+    formulation = choose(run.problem, known)
+    run.notes += passed_over(run.problem, known, formulation)
+    grounded = build(run.problem, formulation)
+    refuse_contradictions(run.problem, formulation, grounded)
+    run.build_seconds += time.monotonic() - start
+    for name, further in zip(names, (*names[1:], ""), strict=True):
+        run.solver = name
+        termination, message = _with_solver(run, name, grounded)
+        if termination != "error" or not further:
+            break
+        run.notes.append(f"{name} gave up and {further} went on: {message}")
+    return termination, message
+
+
+def _with_solver(run: Run, name: str, grounded: Grounded) -> tuple[str, str]:
+    """Lower and hand over, once for each objective."""
+    solver = get(name)
+    fixed: tuple[tuple[int, float], ...] = ()
+    termination, message = "optimal", f"proven by {name}"
+    for position in range(len(run.problem.objectives)):
+        if position and _settled(run, position):
+            continue
+        start = time.monotonic()
+        start_from = run.best.placement if run.best.placement is not None else run.relaxed
+        known = run.best.evaluation
+        hint = None if start_from is None else grounded.hint(start_from, None if known is None else known.values)
+        # Times have no bounds of their own: those of one sample's run are as tight as the best known run lets them be.
+        most = known.objectives[position] if known is not None and run.problem.told else np.inf
+        lowered = lower(
+            grounded.program, native=solver.features.native, integral=solver.features.integers_only,
+            objective=position, fixed=fixed, hint=hint, most=most + SAME * abs(most),
+        )  # fmt: skip
+        run.build_seconds += time.monotonic() - start
+        run.nothing = _NOTHING * _largest(lowered.program)
+        strict = next((n for n in lowered.notes if n.rewrite.startswith("strict")), None)
+        if strict is not None:
+            note = f"{strict.constraint}: {strict.rewrite}; placements within the margin were not considered"
+            run.notes += [note] if note not in run.notes else []
+        left = run.left
+        if left is not None and left <= 0:
+            return "time_limit", "the time limit was reached before the solver could start"
+        # Half of what counts as the same, so that what the solver calls optimal still is after evaluation.
+        near = max(run.request.gap or 0.0, 0.5 * SAME)
+        budget = Budget(left, near, run.request.workers or 0, run.request.seed or 0)
+        outcome = _solved(run, name, grounded, lowered.program, budget, position)
+        ended = _judged(run, outcome, grounded, position)
+        if ended[0] not in ("optimal", "gap_reached") or run.best.evaluation is None:
+            return ended
+        # The whole is proven no better than its least proven objective.
+        if termination == "optimal":
+            termination, message = ended
+        reached = run.best.evaluation.objectives[position]
+        fixed += ((position, reached + 1e-7 * abs(reached)),)
+    return termination, message
+
+
+def _settled(run: Run, position: int) -> bool:
+    """The best placement reaches a bound of this objective that needs no proof."""
+    body, evaluation = run.problem.objectives[position].body, run.best.evaluation
+    if evaluation is None or not isinstance(body, Provided) or body.name != "devices_used":
+        return False
+    if evaluation.objectives[position] <= 1.0:
+        run.best.bound(1.0, position)
+        return True
+    return False
+
+
+def _solved(run: Run, name: str, grounded: Grounded, program: LinearProgram, budget: Budget, position: int) -> Outcome:
+    beside = run.beside if run.beside is not None and not position else members_beside(run, position)
+
+    def heard(point: Floats | None, _value: float, bound: float) -> bool:
+        run.listen(beside)
+        if point is not None:
+            run.best.offer(grounded.placement(point), grounded.values(point))
+        if bound > run.best.bounds[position]:
+            run.best.bound(bound, position, claimed=True)
+            run.prover = name
+        beside.tell(run.best.value)
+        if (done := run.best.evaluation) is None:
+            return False
+        return position == 0 and gap(done.objectives[0], run.best.bounds[0]) <= budget.gap
+
+    if run.isolated:
+        with beside:
+            if beside.members or beside.running:
+                cores = run.request.workers or os.cpu_count() or 1
+                # Where a search knows all that is asked for, what is left to the solver are the small problems.
+                patient = any(member.work is search_splits for member in beside.members)
+                budget = replace(budget, workers=max(1, cores - searchers(cores)), patient=patient)
+            outcome = run_isolated(name, program, budget, heard)
+        run.listen(beside)
+        return outcome
+    return get(name).run(program, budget, heard)
+
+
+def members_beside(run: Run, position: int, delay: float = SOON) -> Portfolio:
+    """What searches beside the solver, for the first objective."""
+    if position or not run.isolated or not run.request.start:
+        return Portfolio(())
+    workers, seed = run.request.workers or 0, run.request.seed or 0
+    return Portfolio(members_for(run.problem, run.best.placement, workers, seed), delay)
+
+
+def _judged(run: Run, outcome: Outcome, grounded: Grounded, position: int) -> tuple[str, str]:
+    """What a solver's outcome amounts to once its placement has been evaluated."""
+    if outcome.version:
+        run.used_versions[run.solver] = outcome.version
+    point = outcome.incumbent
+    accepted = point is None or run.best.offer(grounded.placement(point), grounded.values(point))
+    if outcome.bound > run.best.bounds[position]:
+        run.best.bound(outcome.bound, position, claimed=True)
+        run.prover = run.solver
+    if run.best.evaluation is None:
+        if outcome.termination == "infeasible":
+            return "infeasible", outcome.message or "the solver proved that no placement satisfies the constraints"
+        if not accepted and run.best.refused is not None:
+            broken = "; ".join(v.message for v in run.best.refused.violations[:3])
+            return "error", f"the evaluator refuses the placement that {run.solver} gave: {broken}"
+        return outcome.termination, outcome.message
+    value = run.best.evaluation.objectives[position]
+    if abs(value) <= run.nothing and value - run.best.bounds[position] <= run.nothing:
+        run.best.bound(value, position, claimed=True)  # zero, as far as numbers of this size can tell
+    distance = gap(value, run.best.bounds[position])
+    if outcome.termination == "infeasible":
+        return "error", f"{run.solver} calls infeasible what a verified placement satisfies; try another solver"
+    if (near := run.near(distance)) is not None:
+        return near
+    if outcome.termination in ("optimal", "gap_reached"):
+        return "error", (
+            f"{run.solver} reports {outcome.termination}, but the verified value is {distance:.2g} from the bound"
+        )
+    return outcome.termination, outcome.message
+
+
+def _largest(program: LinearProgram) -> float:
+    """The largest absolute value that the objective can take, as far as its columns have bounds."""
+    ends = np.maximum(abs(program.lower), abs(program.upper))
+    return float((abs(program.cost) * np.where(np.isfinite(ends), ends, 0.0)).sum())

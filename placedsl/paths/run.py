@@ -1,0 +1,93 @@
+"""The state of one call of the planner: the incumbent, what searches beside, and how near the two sides are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from placedsl.answer import gap
+from placedsl.expressions import Expression, Provided
+from placedsl.formulation import Formulation
+from placedsl.graph.graph import Integers
+from placedsl.incumbent import SAME, Incumbent, Progress
+from placedsl.portfolio.portfolio import Portfolio
+from placedsl.problem import Problem
+from placedsl.request import Request
+from placedsl.versions import versions
+
+#: Seconds that a solver has before others begin to search beside it.
+SOON = 1.0
+
+
+class Run:
+    """One call of :func:`placedsl.planner.solve`; the paths read it and write to it."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        formulations: Callable[[], Iterable[Formulation]],
+        request: Request,
+        progress: Progress | None,
+        read_seconds: float,
+        isolated: bool,
+    ) -> None:
+        self.problem, self.formulations, self.request = problem, formulations, request
+        self.isolated = isolated
+        self.began = time.monotonic()
+        self.best = Incumbent(problem, progress, self.began)
+        self.read_seconds, self.build_seconds = read_seconds, 0.0
+        self.relaxed: Integers | None = None
+        self.nothing = 0.0
+        self.asked = 0.0
+        self.notes = list(problem.notes)
+        self.method, self.solver, self.prover = "none", "", ""
+        self.used_versions = versions()
+        #: What searches for the first objective beside dynamic programming, and then beside a solver.
+        self.beside: Portfolio | None = None
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the time limit (None: no limit)."""
+        limit = self.request.time_limit
+        return None if limit is None else limit - (time.monotonic() - self.began)
+
+    @property
+    def impossible(self) -> bool:
+        """Whether something has proven that there is no placement."""
+        return self.best.evaluation is None and self.best.bounds[0] == np.inf
+
+    def gap(self) -> float:
+        """The gap, where that is all there is to settle: inf without a placement, or with further objectives."""
+        alone = self.best.evaluation is not None and len(self.problem.objectives) == 1
+        return gap(self.best.value, self.best.bounds[0]) if alone else np.inf
+
+    def near(self, distance: float) -> tuple[str, str] | None:
+        """Termination and message where the best value is as near to its bound as is asked for."""
+        if distance <= SAME:
+            return "optimal", f"proven by {self.prover or self.solver or 'the simple bound'}"
+        if distance <= (self.request.gap or SAME):
+            return "gap_reached", f"within the gap that was asked for, {self.request.gap:.3g}"
+        return None
+
+    def heard(self, placement: Integers, bound: float) -> None:
+        """Take a placement and a bound."""
+        self.best.bound(bound)
+        self.best.offer(placement)
+
+    def listen(self, beside: Portfolio) -> None:
+        """Take what the others have found."""
+        for news in beside.news():
+            if news.placement is not None:
+                self.best.offer(news.placement, news.values)
+            if news.bound > self.best.bounds[0]:
+                self.best.bound(news.bound, claimed=True)
+                self.prover = news.member
+            if news.failed:
+                self.notes.append(f"{news.member} ended early: {news.failed}")
+
+
+def is_quantity(body: Expression, quantity: str) -> bool:
+    """An objective is that quantity and nothing else."""
+    return isinstance(body, Provided) and body.name == quantity

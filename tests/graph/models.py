@@ -1,0 +1,56 @@
+"""Small ONNX models made for the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from onnx import TensorProto, helper
+
+from placedsl.diagnostics import Source
+from placedsl.graph.graph import Graph
+from placedsl.graph.readers import read
+from placedsl.graph.readers.sizes import Size
+
+Shape = Sequence[int | str | None]
+
+
+def model(
+    nodes: Sequence[Any], inputs: Mapping[str, Shape], weights: Mapping[str, Sequence[int]] | None = None,
+    outputs: Sequence[str] | None = None, **more: Any,
+) -> Any:  # fmt: skip
+    """A model whose weights are shapes without data, in float32; its outputs have no shape."""
+    stored = []
+    for name, shape in (weights or {}).items():
+        tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=shape)
+        tensor.data_location = TensorProto.EXTERNAL
+        tensor.external_data.add(key="location", value="absent.bin")
+        stored.append(tensor)
+    stored += more.pop("initialisers", [])
+    last = [name for node in nodes[-1:] for name in node.output[:1]] if outputs is None else outputs
+    graph = helper.make_graph(
+        list(nodes), "tested",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs.items()],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in last], stored,
+    )  # fmt: skip
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("some.where", 1)], **more
+    )
+
+
+def source(made: Any, name: str = "model.onnx") -> Source:
+    """A model as a file holds it."""
+    return Source(name, "", data=made.SerializeToString())
+
+
+def graph_of(made: Any, **sizes: int) -> Graph:
+    """The graph of a model."""
+    return read(source(made), None, {name: Size(size) for name, size in sizes.items()})
+
+
+def light_folder() -> Path:
+    """Where the package onnx keeps topologies without weights."""
+    import onnx.backend.test
+
+    return Path(onnx.backend.test.__file__).parent / "data" / "light"

@@ -1,0 +1,335 @@
+"""ONNX models: what their operators cost, by hand, by published totals, and at random."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from models import graph_of, light_folder, model, source
+from placedsl import InputError, loads
+from placedsl.diagnostics import Source
+from placedsl.graph.readers import read
+from placedsl.graph.readers.sizes import Size
+
+node = helper.make_node
+
+
+def cost(made: Any, **sizes: int) -> tuple[float, float, float]:
+    """Operations, bytes moved and parameter bytes of a model of one operator."""
+    graph = graph_of(made, **sizes)
+    assert graph.nodes == 1
+    return float(graph.attributes["flops"][0]), float(graph.attributes["bytes"][0]), float(graph.memory[0])
+
+
+def test_convolution() -> None:
+    # 64 filters of 3 x 7 x 7 over 112 x 112 places.
+    made = model([node("Conv", ["x", "w", "b"], ["y"], kernel_shape=[7, 7], strides=[2, 2], pads=[3, 3, 3, 3])],
+                 {"x": [1, 3, 224, 224]}, {"w": [64, 3, 7, 7], "b": [64]})  # fmt: skip
+    weights = 64 * 3 * 7 * 7 + 64
+    places = 112 * 112 * 64
+    assert cost(made) == (2 * places * 147 + places, 4 * (3 * 224 * 224 + weights + places), 4 * weights)
+
+
+def test_grouped_convolution_reads_its_own_channels_only() -> None:
+    grouped = node("Conv", ["x", "w"], ["y"], group=32, pads=[1, 1, 1, 1])
+    made = model([grouped], {"x": [2, 32, 10, 10]}, {"w": [32, 1, 3, 3]})
+    assert cost(made)[0] == 2 * (2 * 32 * 100) * 9
+
+
+def test_transposed_convolution() -> None:
+    made = model([node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2])], {"x": [1, 8, 5, 5]}, {"w": [8, 4, 2, 2]})
+    assert cost(made)[0] == 2 * (8 * 25) * (4 * 2 * 2)
+
+
+@pytest.mark.parametrize("turned", [0, 1])
+def test_general_matrix_product(turned: int) -> None:
+    shape = [30, 10] if turned else [10, 30]
+    made = model([node("Gemm", ["x", "w", "c"], ["y"], transA=turned)], {"x": shape}, {"w": [30, 7], "c": [7]})
+    assert cost(made)[0] == 2 * 10 * 30 * 7 + 10 * 7
+
+
+def test_matrix_product_of_a_batch() -> None:
+    made = model([node("MatMul", ["x", "y"], ["z"])], {"x": ["batch", 12, 64, 32], "y": ["batch", 12, 32, 64]})
+    assert cost(made, batch=4) == (2 * 4 * 12 * 64 * 64 * 32, 4 * 4 * 12 * (2 * 64 * 32 + 64 * 64), 0)
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes", "expected"),
+    [
+        ("bhid,bhjd->bhij", [[2, 3, 5, 7], [2, 3, 6, 7]], 2 * (2 * 3 * 5 * 6 * 7)),  # scores of attention
+        ("...id,...jd->...ij", [[2, 3, 5, 7], [2, 3, 6, 7]], 2 * (2 * 3 * 5 * 6 * 7)),
+        ("i,j->ij", [[5], [6]], 30),  # an outer product sums nothing
+        ("ij->i", [[5, 6]], 30),  # a sum multiplies nothing
+    ],
+)
+def test_einsum(equation: str, shapes: list[list[int]], expected: float) -> None:
+    inputs = {f"x{i}": shape for i, shape in enumerate(shapes)}
+    assert cost(model([node("Einsum", list(inputs), ["y"], equation=equation)], inputs))[0] == expected
+
+
+def test_batch_normalisation_pooling_and_elements() -> None:
+    vectors = {name: [8] for name in ("s", "b", "m", "v")}
+    made = model([node("BatchNormalization", ["x", *vectors], ["y"])], {"x": [1, 8, 10, 10]}, vectors)
+    assert cost(made) == (2 * 800, 4 * (1600 + 32), 4 * 32)
+    made = model([node("MaxPool", ["x"], ["y"], kernel_shape=[3, 3], strides=[2, 2])], {"x": [1, 8, 11, 11]})
+    assert cost(made)[0] == 8 * 25 * 9
+    assert cost(model([node("GlobalAveragePool", ["x"], ["y"])], {"x": [1, 8, 10, 10]}))[0] == 800
+    assert cost(model([node("Softmax", ["x"], ["y"])], {"x": [3, 100]}))[0] == 5 * 300
+    assert cost(model([node("Relu", ["x"], ["y"])], {"x": [3, 100]})) == (300, 2400, 0)
+    assert cost(model([node("Reshape", ["x", "to"], ["y"])], {"x": [3, 100]}, initialisers=[
+        numpy_helper.from_array(np.array([-1]), "to")]))[:2] == (0, 0)  # fmt: skip
+
+
+def test_a_gather_reads_rows_of_its_table_and_keeps_all_of_it() -> None:
+    made = model([node("Gather", ["table", "rows"], ["y"])], {}, {"table": [30000, 64]})
+    made.graph.input.append(helper.make_tensor_value_info("rows", TensorProto.INT64, [1, 16]))
+    assert cost(made) == (0, 2 * 4 * 16 * 64 + 8 * 16, 4 * 30000 * 64)
+
+
+def test_recurrent_layers_use_each_weight_in_each_step() -> None:
+    made = model([node("LSTM", ["x", "w", "r"], ["y"], hidden_size=16)], {"x": [20, 3, 8]},
+                 {"w": [1, 64, 8], "r": [1, 64, 16]})  # fmt: skip
+    assert cost(made)[0] == 2 * 20 * 3 * (64 * 8 + 64 * 16)
+
+
+# Operations of these networks for one picture of 224 x 224, in thousand millions, twice the usual count of pairs of a
+# multiplication and an addition; parameters in millions.  AlexNet is the one of two groups, SqueezeNet 1.1.
+PUBLISHED = {
+    "bvlc_alexnet": (1.31, 61.0), "densenet121": (5.73, 8.0), "inception_v1": (2.86, 7.0), "inception_v2": (4.05, 11.2),
+    "resnet50": (8.2, 25.6), "squeezenet": (0.70, 1.24), "vgg19": (39.2, 143.7),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_known_networks(name: str) -> None:
+    graph = read(light_folder() / f"light_{name}.onnx")
+    operations, parameters = PUBLISHED[name]
+    assert np.nansum(graph.attributes["flops"]) / 1e9 == pytest.approx(operations, rel=0.03)
+    assert graph.memory.sum() / 4e6 == pytest.approx(parameters, rel=0.03)
+
+
+def test_all_topologies_of_the_package_are_read() -> None:
+    files = sorted(light_folder().glob("*.onnx"))
+    assert len(files) == 9
+    for file in files:
+        graph = read(file)
+        assert graph.notes == ()
+        assert np.isfinite(graph.attributes["flops"]).all()
+        assert (graph.attributes["bytes"] >= 0).all()
+        convolutions = graph.attributes["type"] == "Conv"
+        assert graph.attributes["flops"][convolutions].sum() > 0.5 * graph.attributes["flops"].sum()
+        assert "ConstantOfShape" not in set(graph.attributes["type"])  # weights are no nodes
+
+
+def test_dimensions_are_asked_for_by_name() -> None:
+    made = model([node("Relu", ["x"], ["y"])], {"x": ["batch", "length", None]})
+    with pytest.raises(InputError) as caught:
+        graph_of(made, batch=2)
+    assert [d.message for d in caught.value.diagnostics] == [
+        "the dimension 'length' of input 'x' has no size", "the dimension 'x[2]' of input 'x' has no size",
+    ]  # fmt: skip
+    with pytest.raises(InputError, match="the model no dimension of that name") as caught:
+        graph_of(made, lenght=2)
+    assert "did you mean 'length'?" in caught.value.diagnostics[0].hint
+    sizes = {"batch": Size(2), "length": Size(3), "x[2]": Size(5)}
+    assert read(source(made), None, sizes).attributes["flops"][0] == 30
+
+
+def test_dimensions_in_a_spec(tmp_path: Path) -> None:
+    made = model(
+        [node("Relu", ["x"], ["y"]), node("MatMul", ["y", "w"], ["z"])], {"x": ["batch", "in put"]}, {"w": [64, 8]}
+    )
+    (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+    rest = """
+device gpu: accelerator { compute = 1 GFLOP/s, memory_bandwidth = 1 MB/s }
+interconnect { bandwidth = 1 GB/s }
+minimize sum(v in nodes, d in devices: v.time[d] * (v on d))
+"""
+    text = 'param samples = 4\ngraph from "m.onnx" { batch = samples, "in put" = 64 }' + rest
+    problem = loads(text, tmp_path).problem
+    assert problem.graph.attributes["flops"].tolist() == [256, 2 * 4 * 64 * 8]
+    # Both are bound by memory: 4 bytes a number, read or written.
+    assert problem.time[:, 0].tolist() == pytest.approx([4 * 512 / 1e6, 4 * (256 + 512 + 32) / 1e6])
+    with pytest.raises(InputError) as caught:
+        loads('graph from "m.onnx" { batch = 4, "in putt" = 64 }' + rest, tmp_path)
+    unknown, missing = sorted(caught.value.diagnostics, key=lambda d: d.span.column if d.span else 0, reverse=True)
+    assert unknown.span is not None
+    assert (unknown.span.column, "'in putt'" in unknown.message) == (34, True)
+    assert missing.span is not None
+    assert (missing.span.column, "'in put'" in missing.message) == (12, True)
+
+
+@pytest.mark.parametrize("value", ["0", "1.5", "2 ms", '"4"'])
+def test_a_size_is_a_whole_number(value: str, tmp_path: Path) -> None:
+    made = model([node("Relu", ["x"], ["y"])], {"x": ["batch", 4]})
+    (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+    with pytest.raises(InputError, match=r"whole number|a graph file has no 'batch'"):
+        loads(f'graph from "m.onnx" {{ batch = {value} }}\ndevice gpu: accelerator\nminimize devices_used', tmp_path)
+
+
+def test_shapes_are_computed_through_operators_on_shapes() -> None:
+    """As exporters write ``x.view(x.shape[0], -1)``."""
+    nodes = [
+        node("Shape", ["x"], ["s"]), node("Gather", ["s", "zero"], ["first"]),
+        node("Concat", ["first", "rest"], ["to"], axis=0),
+        node("Reshape", ["x", "to"], ["y"]), node("MatMul", ["y", "w"], ["z"]),
+    ]  # fmt: skip
+    constants = [numpy_helper.from_array(np.array([0]), "zero"), numpy_helper.from_array(np.array([-1]), "rest")]
+    graph = graph_of(model(nodes, {"x": ["batch", 4, 5]}, {"w": [20, 3]}, initialisers=constants), batch=7)
+    assert list(graph.attributes["type"]) == ["Reshape", "MatMul"]
+    assert graph.attributes["flops"].tolist() == [0, 2 * 7 * 20 * 3]
+
+
+def test_shapes_that_inference_does_not_follow_are_computed() -> None:
+    """As exporters write ``mask.expand(x.shape[0], -1, 8)`` and ``torch.arange(x.shape[0])``."""
+    numbers = {"zero": 0, "one": 1, "first": [0], "last": [1], "kept": [-1], "length": [8], "minus": [-1]}
+    constants = [numpy_helper.from_array(np.array(value), name) for name, value in numbers.items()]
+    one = numpy_helper.from_array(np.array([1]))
+    nodes = [
+        node("Shape", ["x"], ["s"]), node("Gather", ["s", "zero"], ["n"]), node("Unsqueeze", ["n", "first"], ["n1"]),
+        node("Concat", ["n1", "kept", "length"], ["to"], axis=0), node("Shape", ["to"], ["rank"]),
+        node("ConstantOfShape", ["rank"], ["ones"], value=one), node("Mul", ["ones", "minus"], ["open"]),
+        node("Equal", ["to", "open"], ["is open"]), node("Where", ["is open", "ones", "to"], ["final"]),
+        node("Expand", ["mask", "final"], ["y"]), node("Range", ["zero", "n", "one"], ["count"]),
+        node("Cast", ["count"], ["number"], to=TensorProto.FLOAT), node("Unsqueeze", ["number", "last"], ["column"]),
+        node("Mul", ["column", "row"], ["z"]),
+    ]  # fmt: skip
+    inputs = {"x": ["batch", 4], "mask": [1, 1, 8], "row": [1, 3]}
+    graph = graph_of(model(nodes, inputs, initialisers=constants, outputs=["y", "z"]), batch=7)
+    assert list(graph.attributes["type"]) == ["Expand", "Mul"]
+    assert graph.attributes["bytes"].tolist() == [4 * (8 + 7 * 8) + 8 * 3, 4 * (7 + 3 + 21)]
+
+
+def test_each_output_is_a_tensor_of_its_own() -> None:
+    nodes = [
+        node("Split", ["x"], ["a", "b"], axis=1), node("Relu", ["a"], ["c"]), node("Tanh", ["a"], ["d"]),
+        node("Exp", ["b"], ["e"]), node("Sum", ["c", "d", "e"], ["f"]),
+    ]  # fmt: skip
+    graph = graph_of(model(nodes, {"x": [2, 6]}))
+    tensors = [(graph.names[p], size) for p, size in zip(graph.tensor_producer, graph.tensor_bytes, strict=True)]
+    assert sorted(tensors) == [("a", 24), ("a", 24), ("c", 24), ("d", 24), ("e", 24)]
+
+
+def test_unknown_types_cost_bytes_and_are_told() -> None:
+    nodes = [node("Det", ["x"], ["y"]), node("Relu", ["y"], ["z"])]
+    graph = graph_of(model(nodes, {"x": [5, 3, 3]}))
+    assert math.isnan(graph.attributes["flops"][0])
+    assert graph.attributes["bytes"][0] == 4 * (45 + 5)
+    assert graph.notes == ("type 'Det' is not known: the times of its 1 operators are estimated from bytes alone",)
+
+
+def broken() -> list[tuple[str, Any, str]]:
+    """Models that cannot be used, with a part of what is said."""
+    relu = model([node("Relu", ["x"], ["y"])], {"x": [2]})
+    out = helper.make_tensor_value_info("z", TensorProto.FLOAT, [2])
+    inside = helper.make_graph([node("Relu", ["x"], ["z"])], "inside", [], [out])
+    choice = node("If", ["x"], ["y"], then_branch=inside, else_branch=inside)
+    unknown = helper.make_node("Odd", ["x"], ["y"], domain="some.where")
+    misfit = node("Einsum", ["x"], ["y"], equation="ij,jk->ik")
+
+    def of(*nodes: Any) -> Any:
+        return model(nodes, {"x": [2]})
+
+    return [
+        ("text in place of a model", b"\x08 this is not a model", "no ONNX model, or it was cut off"),
+        ("cut off", relu.SerializeToString()[:-9], "cut off"),
+        ("no operators", model([], {"x": [2]}, outputs=["x"]), "has no operators"),
+        (
+            "nothing makes it",
+            of(node("Relu", ["w"], ["y"], name="r")),
+            r"\(Relu\) reads 'w', which nothing makes",
+        ),
+        ("made twice", of(node("Relu", ["x"], ["y"]), node("Exp", ["x"], ["y"])), "tensor 'y' is made 2 times"),
+        ("no shape", of(unknown, node("Relu", ["y"], ["z"])), r"operator 'y' \(Odd\): the shape of 'y' is not known"),
+        ("control flow", of(choice), r"operator 'y' \(If\) holds a graph of its own"),
+        ("inputs that do not fit", of(misfit), "einsum|Einsum|shape|operands"),
+    ]
+
+
+@pytest.mark.parametrize(("made", "message"), [pytest.param(m, t, id=n) for n, m, t in broken()])
+def test_malformed_models(made: Any, message: str) -> None:
+    data = made if isinstance(made, bytes) else made.SerializeToString()
+    with pytest.raises(InputError, match=message):
+        read(Source("model.onnx", "", data=data))
+
+
+@pytest.mark.parametrize("length", range(0, 132, 4))
+def test_a_model_that_is_cut_off_is_told_as_such(length: int, tmp_path: Path) -> None:
+    nodes = [node("Conv", ["x", "w"], ["y"]), node("Relu", ["y"], ["z"], name="last")]
+    whole = model(nodes, {"x": [1, 3, 9, 9]}, {"w": [4, 3, 3, 3]}).SerializeToString()
+    assert len(whole) > length
+    (tmp_path / "m.onnx").write_bytes(whole[:length])
+    with pytest.raises(InputError):
+        read(tmp_path / "m.onnx")
+
+
+def test_a_model_that_goes_round_in_a_circle() -> None:
+    nodes = [node("Add", ["x", "z"], ["y"], name="a"), node("Relu", ["y"], ["z"], name="b")]
+    made = model(nodes, {"x": [2]}, outputs=[])
+    made.graph.value_info.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "yz")
+    with pytest.raises(InputError, match=r"the graph has a cycle: '[ab]' -> '[ab]' -> '[ab]'"):
+        graph_of(made)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_damaged_models_are_read_or_refused(seed: int) -> None:
+    dice = random.Random(seed)
+    damaged = bytearray((light_folder() / "light_squeezenet.onnx").read_bytes())
+    for _ in range(dice.randint(1, 4)):
+        damaged[dice.randrange(1, len(damaged))] = dice.randrange(256)
+    with contextlib.suppress(InputError):  # anything else fails
+        assert read(Source("model.onnx", "", data=bytes(damaged))).nodes > 0
+
+
+def test_where_the_package_is_not_there_it_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(model([node("Relu", ["x"], ["y"])], {"x": [2]}).SerializeToString())
+    monkeypatch.setattr("placedsl.graph.readers.onnx.find_spec", lambda _: None)
+    with pytest.raises(InputError) as caught:
+        loads('graph from "m.onnx"\ndevice gpu: accelerator\nminimize devices_used', tmp_path)
+    (only,) = caught.value.diagnostics
+    assert only.span is not None
+    assert (only.span.line, only.span.column) == (1, 12)
+    assert "pip install 'placedsl[onnx]'" in only.hint
+
+
+def random_model(dice: random.Random) -> tuple[Any, int, dict[tuple[int, int], set[str]]]:
+    """Operators on squares of numbers: the model, their number, and which tensors flow between which."""
+    side = dice.choice([2, 3, 8])
+    made_by: dict[str, int] = {}
+    nodes, flows = [], dict[tuple[int, int], set[str]]()
+    for i in range(dice.randint(1, 12)):
+        kind = dice.choice(["Relu", "MatMul", "Add", "Sum", "Transpose", "Split"])
+        count = {"MatMul": 2, "Add": 2, "Sum": 3}.get(kind, 1)
+        whole = ["x", *(name for name in made_by if "half" not in name)]
+        reads = [dice.choice(whole) for _ in range(count)]
+        makes = [f"half{i}a", f"half{i}b"] if kind == "Split" and side % 2 == 0 else [f"t{i}"]
+        nodes.append(node("Relu" if kind == "Split" and len(makes) == 1 else kind, reads, makes, name=f"n{i}"))
+        for name in reads:
+            if name in made_by:
+                flows.setdefault((made_by[name], i), set()).add(name)
+        made_by |= dict.fromkeys(makes, i)
+    return model(nodes, {"x": [side, side]}), len(nodes), flows
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_models(seed: int) -> None:
+    made, count, flows = random_model(random.Random(seed))
+    graph = graph_of(made)
+    assert graph.nodes == count
+    edges = set(zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True))
+    assert edges == flows.keys()
+    side = made.graph.input[0].type.tensor_type.shape.dim[0].dim_value
+    for k, (u, v) in enumerate(zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True)):
+        assert graph.tensor_bytes[graph.edge_tensor[k]] == 4 * side * side * len(flows[u, v])
+    for a, b in itertools.combinations(range(len(graph.edge_source)), 2):
+        one, other = ((graph.edge_source[k], graph.edge_target[k]) for k in (a, b))
+        same = one[0] == other[0] and flows[int(one[0]), int(one[1])] == flows[int(other[0]), int(other[1])]
+        assert (graph.edge_tensor[a] == graph.edge_tensor[b]) == same
