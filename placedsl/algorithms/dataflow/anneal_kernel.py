@@ -164,6 +164,46 @@ def _stretch(flow: Flow, walk: Walk, v: int, most: int, change: Change, stamp: i
 
 
 @njit(cache=True)
+def _dear(
+    flow: Flow, walk: Walk, cost: Floats, v: int, over: float, low: int, high: int, target: int, change: Change,
+    stamp: int,
+) -> int:  # fmt: skip
+    """The units that hang together with that of v by tensors dearer to move than ``over``, from place ``low`` to
+    ``high``, wherever they are but on the device ``target``; how many."""
+    change.units[0] = flow.unit[v]
+    change.mark[flow.unit[v]] = stamp
+    count, at = 1, 0
+    while at < count:
+        unit = change.units[at]
+        at += 1
+        for m in range(flow.member_start[unit], flow.member_start[unit + 1]):
+            w = flow.member[m]
+            for i in range(flow.input_start[w], flow.input_start[w + 1]):
+                if cost[flow.input[i]] > over:
+                    u = flow.producer[flow.input[i]]
+                    if change.mark[flow.unit[u]] != stamp and low <= walk.position[u] <= high:
+                        change.mark[flow.unit[u]] = stamp
+                        change.units[count] = flow.unit[u]
+                        count += 1
+            for i in range(flow.output_start[w], flow.output_start[w + 1]):
+                tensor = flow.output[i]
+                if cost[tensor] <= over:
+                    continue
+                for j in range(flow.reader_start[tensor], flow.reader_start[tensor + 1]):
+                    u = flow.reader[j]
+                    if change.mark[flow.unit[u]] != stamp and low <= walk.position[u] <= high:
+                        change.mark[flow.unit[u]] = stamp
+                        change.units[count] = flow.unit[u]
+                        count += 1
+    kept = 0
+    for k in range(count):
+        if walk.device[flow.member[flow.member_start[change.units[k]]]] != target:
+            change.units[kept] = change.units[k]
+            kept += 1
+    return kept
+
+
+@njit(cache=True)
 def _neighbour_device(flow: Flow, walk: Walk, v: int) -> int:
     """The device of some node that v exchanges tensors with, its own where there is none."""
     inputs = flow.input_start[v + 1] - flow.input_start[v]
@@ -182,7 +222,7 @@ def _neighbour_device(flow: Flow, walk: Walk, v: int) -> int:
 
 @njit(cache=True)
 def anneal(
-    flow: Flow, walk: Walk, able: Booleans, size: Floats, latency: float, cooling: Cooling, change: Change,
+    flow: Flow, walk: Walk, able: Booleans, size: Floats, cost: Floats, latency: float, cooling: Cooling, change: Change,
     found: Order, best: float,
 ) -> tuple[float, float]:  # fmt: skip
     """Steps from the walk's schedule, whose latency is given; what is better than ``best`` goes to ``found``.
@@ -241,12 +281,13 @@ def anneal(
                 place = min(place, walk.position[old_caller])
             was_behind = _call_after(walk, flipped_tensor * devices + flipped_target, new_caller, -1)
         else:  # devices
-            if kind < 0.65:
+            together = kind >= 0.85 and tensors > 0
+            if kind < 0.60 or together:
                 count = 1
                 change.units[0] = flow.unit[v]
             else:
                 most = min(units, 1 << np.random.randint(1, 8))
-                if kind < 0.85:
+                if kind < 0.75:
                     count = _grow(flow, walk, v, most, change, stamp)
                 else:
                     count = _stretch(flow, walk, v, most, change, stamp)
@@ -262,6 +303,12 @@ def anneal(
                 target = np.random.randint(devices)
             if target == home:
                 continue
+            if together:
+                side = np.random.randint(4)
+                low = walk.position[v] if side == 0 else 0
+                high = walk.position[v] if side == 1 else nodes - 1
+                over = cost[np.random.randint(tensors)] * (1.0 - 1e-9)
+                count = _dear(flow, walk, cost, v, over, low, high, target, change, stamp)
             fine = True
             amount = 0.0
             for k in range(count):
@@ -270,7 +317,7 @@ def anneal(
             if not fine:
                 continue
             if walk.held[target] + amount > flow.room[target]:
-                if count > 1:
+                if count > 1 or together:
                     continue
                 # In exchange for something that is there.
                 other = np.random.randint(units)
@@ -288,7 +335,7 @@ def anneal(
             for k in range(count):
                 unit = change.units[k]
                 was = walk.device[flow.member[flow.member_start[unit]]]
-                will = target if was == home else home
+                will = target if was == home or together else home
                 change.devices[k] = was
                 place = _affected(flow, walk, unit, was, will, place)
                 _assign(flow, walk, unit, will, size)

@@ -6,7 +6,7 @@ import numpy as np
 
 from placedsl.algorithms.dataflow.anneal_kernel import Change, Cooling, anneal
 from placedsl.algorithms.dataflow.arrays import Flow, supported, unit_memory
-from placedsl.algorithms.dataflow.kernel import Order
+from placedsl.algorithms.dataflow.kernel import Order, mean_times
 from placedsl.algorithms.dataflow.walk_kernel import Walk
 
 
@@ -19,5 +19,5 @@ def annealed(flow: Flow, walk: Walk, latency: float, best: float, cooling: Cooli
     found = Order(
         walk.device.copy(), walk.sequence.copy(), walk.caller.copy(), walk.first.copy(), walk.following.copy()
     )
-    latency, value = anneal(flow, walk, supported(flow), size, latency, cooling, change, found, best)
+    latency, value = anneal(flow, walk, supported(flow), size, mean_times(flow)[1], latency, cooling, change, found, best)
     return latency, found if value < best else None

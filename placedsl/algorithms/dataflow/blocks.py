@@ -87,6 +87,10 @@ class Chain:
             path.append(d)
         return float(reach[best]), path[::-1]
 
+    def largest(self) -> int:
+        """How many nodes the largest block has."""
+        return max(len(block.nodes) for block in self.blocks)
+
     def bound(self) -> float:
         """What no schedule is shorter than."""
         return self.shortest(lambda block: block.least)[0]

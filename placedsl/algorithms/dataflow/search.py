@@ -99,7 +99,7 @@ def run(search: Search) -> Iterator[bool]:
     slices, rounds = _FIRST, 0
     while not search.proven and search.value > 0.0:
         rounds += 1
-        if chain is not None and chain.whole and len(chain.blocks) > 3:
+        if chain is not None and chain.whole and len(chain.blocks) > 3 and chain.largest() <= flow.nodes // 2:
             yield from _by_blocks(search, chain, improve, rounds)
             if search.proven:
                 return
