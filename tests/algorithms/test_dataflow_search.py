@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+
 import numpy as np
 import pytest
 
@@ -13,7 +16,9 @@ from placedsl.algorithms.dataflow.block_solving import improver
 from placedsl.algorithms.dataflow.blocks import chain_of, refined
 from placedsl.algorithms.dataflow.exact import solve_exactly
 from placedsl.algorithms.dataflow.kernel import Order, schedule, values_of
+from placedsl.algorithms.dataflow.narrowing import narrowed, refuted
 from placedsl.algorithms.dataflow.relaxation import relaxed_latency
+from placedsl.algorithms.dataflow.relaxed_kernel import reaches
 from placedsl.algorithms.dataflow.search import from_flow, run
 from placedsl.algorithms.dataflow.starts import starts
 from placedsl.algorithms.dataflow.walk_kernel import walk_from
@@ -79,9 +84,64 @@ def test_no_lower_bound_lies_above_the_optimum(seed: int) -> None:
         assert bound <= best + 1e-9
         if order is not None and not np.isfinite(case.room).any():
             assert schedule(flow, order)[0] >= best - 1e-9
-    chain = chain_of(flow, 0.4)
+    chain = chain_of(flow, 2)
     for bound, _ in refined(chain, improver(flow, seed), lambda: np.inf, 3):
         assert bound <= best + 1e-9
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("seed", range(120))
+def test_narrowing_takes_away_no_schedule_within_its_limit(seed: int) -> None:
+    case = sample(seed, nodes=6, devices=2 + seed % 2)
+    flow = case.flow
+    solved = solve_exactly(flow, None, 1000.0, effort=20.0, seed=1)
+    if not solved.final or solved.order is None:
+        pytest.skip("nothing is feasible")
+    best, device = valid(case, solved.order), solved.order.device
+    assert refuted(flow, 0.0, best + 1.0) <= best + 1e-9
+    assert narrowed(flow, best * 0.999 - 1e-6) is None or best > 0.0
+    left = narrowed(flow, best)
+    assert left is not None
+    assert np.isfinite(left.flow.time[np.arange(flow.nodes), device]).all()
+    assert (device == device[left.flow.member[left.flow.member_start[left.flow.unit]]]).all()
+    _, times = schedule(flow, solved.order)
+    for v, d in enumerate(device.tolist()):
+        assert left.early[v, d] <= times.begun[v] + 1e-9
+        assert left.late[v, d] <= best - times.ended[v] + 1e-9
+    for t, d in np.argwhere(np.isfinite(times.sent)).tolist():
+        assert np.isfinite(left.flow.given[t, device[case.producer[t]], d])
+
+
+def test_narrowing_alone_refutes_what_one_device_cannot_do_and_moves_are_too_dear_for() -> None:
+    """One node feeds four that feed one: moving a tensor there and another back takes longer than all on one device."""
+    case = sample(0, nodes=6, devices=2, congestion=set(), sequential=True)
+    case.time, case.memory, case.room = np.full((6, 2), 2.0), np.zeros(6), np.full(2, np.inf)
+    case.producer = [0, 0, 0, 0, 1, 2, 3, 4]
+    case.reads = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 5), (6, 5), (7, 5)]
+    case.groups = []
+    for moving, least in ((8.0, 12.0), (0.5, 9.0)):
+        given = np.full((8, 2, 2), moving) * (1.0 - np.eye(2))
+        case.moves = dataclasses.replace(case.moves, given=given)
+        bound = refuted(case.flow, 0.0, 12.0, rounds=30)
+        assert bound <= optimum(case) + 1e-9
+        assert optimum(case) == least
+        if moving == 8.0:
+            assert bound == pytest.approx(12.0)
+            left = narrowed(case.flow, 12.0)
+            assert left is not None
+            assert len(left.flow.member_start) == 2
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_cuts_are_a_path_and_blocks_are_small_where_that_is_possible(seed: int) -> None:
+    flow = sample(seed, nodes=14, devices=2).flow
+    chain = chain_of(flow, 5)
+    for u, v in itertools.pairwise(chain.nodes.tolist()):
+        assert reaches(flow, u, True)[v]
+    work = np.where(np.isfinite(flow.time), flow.time, np.inf).min(axis=1)
+    inside = {int(v) for block in chain.blocks for v in block.nodes if v not in (block.before, block.after)}
+    assert len(inside) + len(chain.nodes) <= flow.nodes
+    assert work[[*inside, *chain.nodes.tolist()]].sum() > 0.0
 
 
 @pytest.mark.sampled(4)

@@ -25,8 +25,8 @@ from placedsl.problem import Problem
 _MOST_SHARES, _SECONDS = 12_000, 60.0
 #: Up to so many nodes blocks are looked for; how often each is worked on for one pair of devices.
 _MOST_NODES, _ROUNDS = 6_000, 9
-#: A block of more nodes is not solved: then nodes count that work of this share of all lies beside.
-_LARGE, _BESIDE = 300, 0.1
+#: A block of more nodes is hardly solved: then cuts count that work lies beside.
+_LARGE = 120
 #: Two bounds that are closer than this are one.
 _SAME = 1e-9
 
@@ -65,7 +65,7 @@ def bounds_and_orders(
     if not done() and flow.nodes <= _MOST_NODES:
         chain = chain_of(flow)
         if max(len(block.nodes) for block in chain.blocks) > _LARGE:
-            chain = chain_of(flow, _BESIDE)
+            chain = chain_of(flow, _LARGE)
         best = max(best, chain.bound())
         yield best, None
     if not done() and flow.nodes * flow.devices <= _MOST_SHARES:

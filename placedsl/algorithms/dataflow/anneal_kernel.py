@@ -222,11 +222,11 @@ def _neighbour_device(flow: Flow, walk: Walk, v: int) -> int:
 
 @njit(cache=True)
 def anneal(
-    flow: Flow, walk: Walk, able: Booleans, size: Floats, cost: Floats, latency: float, cooling: Cooling, change: Change,
-    found: Order, best: float,
+    flow: Flow, walk: Walk, able: Booleans, size: Floats, cost: Floats, latency: float, cooling: Cooling,
+    change: Change, found: Order, best: float,
 ) -> tuple[float, float]:  # fmt: skip
     """Steps from the walk's schedule, whose latency is given; what is better than ``best`` goes to ``found``.
-    ``able`` u x D.  The latency at the end and the best one."""
+    ``able`` u x D; ``cost`` t: what moving a tensor takes.  The latency at the end and the best one."""
     np.random.seed(cooling.seed)
     nodes, devices = flow.time.shape
     units = len(size)

@@ -19,5 +19,7 @@ def annealed(flow: Flow, walk: Walk, latency: float, best: float, cooling: Cooli
     found = Order(
         walk.device.copy(), walk.sequence.copy(), walk.caller.copy(), walk.first.copy(), walk.following.copy()
     )
-    latency, value = anneal(flow, walk, supported(flow), size, mean_times(flow)[1], latency, cooling, change, found, best)
+    latency, value = anneal(
+        flow, walk, supported(flow), size, mean_times(flow)[1], latency, cooling, change, found, best
+    )
     return latency, found if value < best else None

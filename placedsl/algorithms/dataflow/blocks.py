@@ -20,6 +20,7 @@ import numpy as np
 
 from placedsl.algorithms.dataflow import heft
 from placedsl.algorithms.dataflow.arrays import Flow, options
+from placedsl.algorithms.dataflow.cuts import chosen_cuts
 from placedsl.algorithms.dataflow.kernel import Order, order_of, schedule
 from placedsl.algorithms.dataflow.parts import part
 from placedsl.algorithms.dataflow.relaxed_kernel import heads, reaches
@@ -48,6 +49,10 @@ class Block:
     final: np.ndarray
     effort: Integers
     orders: dict[tuple[int, int], tuple[Order, Flow]] = field(default_factory=dict)
+
+    def gap(self, a: int, b: int) -> float:
+        """What is between what a block is known to take at least and at most."""
+        return float(self.takes[a, b] - self.least[a, b]) if self.takes[a, b] < np.inf else float(self.least[a, b])
 
     def flow(self, flow: Flow, a: int, b: int) -> Flow:
         """The problem of the block where its ends are on a and b and take no time."""
@@ -96,18 +101,11 @@ class Chain:
         return self.shortest(lambda block: block.least)[0]
 
 
-def chain_of(flow: Flow, share: float = 0.0) -> Chain:
-    """A chain for the problem, of nodes beside which nothing lies, or nodes of no more work than a ``share`` of all."""
-    work = np.where(np.isfinite(flow.time), flow.time, np.inf).min(axis=1)
-    total = float(work.sum())
-    chosen: list[tuple[int, np.ndarray, np.ndarray]] = []
-    for v in _candidates(flow):
-        later, earlier = reaches(flow, v, True), reaches(flow, v, False)
-        beside = ~(later | earlier)
-        beside[v] = False
-        little = float(work[beside].sum()) <= share * total if share > 0.0 else not beside.any()
-        if little and (not chosen or chosen[-1][1][v]):
-            chosen.append((v, later, earlier))
+def chain_of(flow: Flow, most: int | None = None) -> Chain:
+    """A chain for the problem, of nodes beside which nothing lies; with ``most`` of nodes such that blocks have so many
+    nodes at most as far as possible, and little work lies beside."""
+    nodes = _beside_nothing(flow) if most is None else chosen_cuts(flow, most).tolist()
+    chosen = [(v, reaches(flow, v, True), reaches(flow, v, False)) for v in nodes]
     devices = flow.devices
     everything = np.ones(flow.nodes, dtype=bool)
     blocks = []
@@ -116,23 +114,32 @@ def chain_of(flow: Flow, share: float = 0.0) -> Chain:
         inside = inside.copy()
         ends = [end[0] for end in (left, right) if end is not None]
         inside[ends] = True
-        nodes = flow.topological[inside[flow.topological]]
-        shape = (devices, devices)
         blocks.append(
             Block(
                 -1 if left is None else left[0],
                 -1 if right is None else right[0],
-                nodes,
-                np.zeros(shape),
-                np.full(shape, np.inf),
-                np.zeros(shape, dtype=bool),
-                np.zeros(shape, dtype=np.int64),
+                flow.topological[inside[flow.topological]],
+                np.zeros((devices, devices)),
+                np.full((devices, devices), np.inf),
+                np.zeros((devices, devices), dtype=bool),
+                np.zeros((devices, devices), dtype=np.int64),
             )
         )
     for block in blocks:
-        _first_bounds(flow, block, list_schedules=share == 0.0)
+        _first_bounds(flow, block, list_schedules=most is None or len(block.nodes) <= most)
     covered = sum(len(b.nodes) - (b.before >= 0) - (b.after >= 0) for b in blocks) + len(chosen)
-    return Chain(flow, np.array([v for v, _, _ in chosen], dtype=np.int64), blocks, covered == flow.nodes)
+    return Chain(flow, np.array(nodes, dtype=np.int64), blocks, covered == flow.nodes)
+
+
+def _beside_nothing(flow: Flow) -> list[int]:
+    """The nodes that all others come before or after."""
+    out = []
+    for v in _candidates(flow):
+        connected = reaches(flow, v, True) | reaches(flow, v, False)
+        connected[v] = True
+        if connected.all():
+            out.append(v)
+    return out
 
 
 def _candidates(flow: Flow) -> list[int]:
@@ -206,7 +213,7 @@ def refined(
         ends = [*zip([0, *path], [*path, 0], strict=True)]
         both = [ends] if order is None and not chain.whole else [ends, [*zip([0, *best], [*best, 0], strict=True)]]
         open_ones = {
-            (int(block.effort[a, b]), -len(block.nodes), i, a, b)
+            (int(block.effort[a, b]), -block.gap(a, b), i, a, b)
             for way in both
             for i, (block, (a, b)) in enumerate(zip(chain.blocks, way, strict=True))
             if not block.final[a, b] and block.effort[a, b] < most

@@ -14,7 +14,7 @@ import numpy as np
 
 from placedsl.algorithms.dataflow.arrays import Flow, supported, unit_memory
 from placedsl.algorithms.dataflow.kernel import Order, order_of, schedule
-from placedsl.graph.graph import Booleans
+from placedsl.algorithms.dataflow.narrowing import narrowed, with_table
 
 #: The latency is at most so many steps of the grid.
 _GRID = 4_000_000
@@ -39,26 +39,34 @@ def solve_exactly(
     *,
     effort: float,
     seed: int,
-    free: Booleans | None = None,
     target: float = 0.0,
 ) -> Solved:
     """Look for a schedule whose latency is at most ``upper`` (finite, that of the hint say).
 
-    ``effort`` is CP-SAT's deterministic time; ``free`` flags the nodes whose device may change (None: all);
-    below ``target`` nothing better is looked for.
+    ``effort`` is CP-SAT's deterministic time; below ``target`` nothing better is looked for.
     """
     from ortools.sat.python import cp_model
 
     unit = grid(flow, upper)
     horizon = int(np.ceil(upper / unit + 1e-9))
+    # On the grid all sums are exact: what narrowing takes away, no schedule on the grid has.
+    narrow = narrowed(_on_grid(flow, unit), float(horizon), rounding=0.0)
+    if narrow is None:
+        return Solved(None, np.inf, True)
+    true_flow, flow = flow, narrow.flow
     model: Any = cp_model.CpModel()
-    on = _placement(cp_model, model, flow, hint, free)
-    begins = [model.new_int_var(0, horizon, "") for _ in range(flow.nodes)]
+    on = _placement(cp_model, model, flow)
     latency = model.new_int_var(min(int(np.floor(target / unit)), horizon), horizon, "")
     busy: dict[int, list[Any]] = {}
-    length = {(v, d): _whole(flow.time[v, d], unit) for v in range(flow.nodes) for d in on[v]}
+    length = {(v, d): int(flow.time[v, d]) for v in range(flow.nodes) for d in on[v]}
+    begins = []
     for v, literals in enumerate(on):
-        model.add(begins[v] + sum(length[v, d] * x for d, x in literals.items()) <= latency)
+        early = {d: int(narrow.early[v, d]) for d in literals}
+        follows = {d: length[v, d] + int(narrow.late[v, d]) for d in literals}
+        begins.append(model.new_int_var(min(early.values()), horizon - min(follows.values()), ""))
+        if len(set(early.values())) > 1:
+            model.add(begins[v] >= sum(early[d] * x for d, x in literals.items()))
+        model.add(begins[v] + sum(follows[d] * x for d, x in literals.items()) <= latency)
         if flow.sequential:
             for d, x in literals.items():
                 if length[v, d]:
@@ -66,14 +74,14 @@ def solve_exactly(
                     busy.setdefault(d, []).append((interval, x, length[v, d]))
     leaves: dict[tuple[int, int], tuple[Any, list[Any]]] = {}
     for t in range(len(flow.producer)):
-        _transfers(model, flow, t, on, begins, length, unit, horizon, busy, leaves)
+        _transfers(model, flow, t, on, begins, length, horizon, busy, leaves)
     for items in busy.values():
         model.add_no_overlap([interval for interval, _, _ in items])
         if len(items) > 1:
             model.add(sum(size * x for _, x, size in items) <= latency)
     model.minimize(latency)
     if hint is not None:
-        _hint(model, flow, hint, on, begins, unit)
+        _hint(model, true_flow, hint, on, begins, unit)
     solver: Any = cp_model.CpSolver()
     parameters = solver.parameters
     parameters.num_workers, parameters.random_seed = 1, seed % 2**31
@@ -92,17 +100,19 @@ def solve_exactly(
     for (t, b), (departure, moves) in leaves.items():
         if any(solver.boolean_value(literal) for literal in moves):
             sent[t, b] = solver.value(departure)
-    order = order_of(flow, device, start.astype(float), sent)
+    order = order_of(true_flow, device, start.astype(float), sent)
     return Solved(order, bound, status == cp_model.OPTIMAL)
 
 
 def _hint(model: Any, flow: Flow, hint: Order, on: list[dict[int, Any]], begins: list[Any], unit: float) -> None:
     """The devices and the times of a schedule, where CP-SAT may look first."""
     _, times = schedule(flow, hint)
-    for u in range(len(flow.member_start) - 1):
-        v = int(flow.member[flow.member_start[u]])
-        for d, x in on[v].items():
-            model.add_hint(x, int(hint.device[v] == d))
+    told = set()
+    for v, literals in enumerate(on):
+        for d, x in literals.items():
+            if x.index not in told:
+                told.add(x.index)
+                model.add_hint(x, int(hint.device[v] == d))
     for v, begin in enumerate(begins):
         model.add_hint(begin, _whole(float(times.begun[v]), unit))
 
@@ -128,17 +138,21 @@ def _whole(time: float, unit: float) -> int:
     return int(np.floor(time / unit * (1.0 + 1e-12) + 1e-7))
 
 
-def _placement(
-    cp_model: Any, model: Any, flow: Flow, hint: Order | None, free: Booleans | None
-) -> list[dict[int, Any]]:
+def _on_grid(flow: Flow, unit: float) -> Flow:
+    """All times and moves as whole numbers of steps (rounded down), inf where there are none."""
+    out = with_table(flow)
+    for times in (out.time, out.given):
+        finite = np.isfinite(times)
+        times[finite] = np.floor(times[finite] / unit * (1.0 + 1e-12) + 1e-7)
+    return out
+
+
+def _placement(cp_model: Any, model: Any, flow: Flow) -> list[dict[int, Any]]:
     """A literal for each node and each device that it may be on; colocation and memory."""
     able, size = supported(flow), unit_memory(flow)
     units: list[dict[int, Any]] = []
     for u in range(len(size)):
-        members = flow.member[flow.member_start[u] : flow.member_start[u + 1]]
         devices = np.flatnonzero(able[u]).tolist()
-        if free is not None and hint is not None and not free[members].any():
-            devices = [int(hint.device[members[0]])]
         literals = {d: model.new_bool_var("") for d in devices}
         model.add_exactly_one(literals.values())
         units.append(literals)
@@ -156,7 +170,7 @@ def _placement(
 
 def _transfers(
     model: Any, flow: Flow, t: int, on: list[dict[int, Any]], begins: list[Any], length: dict[tuple[int, int], int],
-    unit: float, horizon: int, busy: dict[int, list[Any]], leaves: dict[tuple[int, int], tuple[Any, list[Any]]],
+    horizon: int, busy: dict[int, list[Any]], leaves: dict[tuple[int, int], tuple[Any, list[Any]]],
 ) -> None:  # fmt: skip
     u = int(flow.producer[t])
     readers = flow.reader[flow.reader_start[t] : flow.reader_start[t + 1]].tolist()
@@ -169,12 +183,12 @@ def _transfers(
         for a, x in on[u].items():
             if a == b:
                 continue
-            time = moved(flow, t, a, b)
+            time = float(flow.given[t, a, b])
             if not np.isfinite(time):
                 for w in here:
                     model.add_bool_or(~x, ~on[w][b])
                 continue
-            duration = _whole(time, unit)
+            duration = int(time)
             if duration == 0:
                 continue
             pair = a * flow.devices + b
@@ -197,10 +211,3 @@ def _transfers(
             interval = model.new_optional_fixed_size_interval_var(departure, duration, moves, "")
             for r in shared:
                 busy.setdefault(flow.devices + r, []).append((interval, moves, duration))
-
-
-def moved(flow: Flow, tensor: int, source: int, target: int) -> float:
-    """How long a tensor takes."""
-    if len(flow.given):
-        return float(flow.given[tensor, source, target])
-    return float(flow.fixed[source, target] + flow.per_size[source, target] * flow.size[tensor])

@@ -1,0 +1,63 @@
+"""Which nodes of a path cut a problem into blocks.
+
+Between two cuts lies what comes after the one and before the other.  What lies beside a cut is in no block, and the
+bound by blocks does not know of its work: cuts are chosen so that as much work as possible is in blocks that can be
+solved.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placedsl.algorithms.dataflow.arrays import Flow
+from placedsl.algorithms.dataflow.narrow_kernel import all_reached
+from placedsl.graph.graph import Booleans, Floats, Integers
+
+#: Cuts are looked for among so many nodes, those with the least work beside.
+_MOST_CANDIDATES = 300
+#: Work in a block that is too large to be solved counts so much.
+_LARGE = 0.5
+
+
+def chosen_cuts(flow: Flow, most: int) -> Integers:
+    """Nodes of a path, the first first, so that most of the work is in blocks of at most ``most`` nodes."""
+    before = all_reached(flow)  # [v, w]: w comes before v
+    work = np.where(np.isfinite(flow.time), flow.time, np.inf).min(axis=1)
+    beside = work.sum() - work - before @ work - work @ before
+    place = np.empty(flow.nodes, dtype=np.int64)
+    place[flow.topological] = np.arange(flow.nodes)
+    found = np.argsort(beside, kind="stable")[:_MOST_CANDIDATES]
+    found = found[np.argsort(place[found])]
+    return _best_path(before, work, found, most)
+
+
+def _best_path(before: Booleans, work: Floats, candidates: Integers, most: int) -> Integers:
+    """The chain of candidates with the largest sum of what blocks are worth; more cuts where that is the same."""
+    count = len(candidates)
+    worth = np.full(count + 1, -np.inf)  # of the best chain that ends in a candidate; the last: in none
+    came = np.full(count + 1, -1, dtype=np.int64)
+    small = 1e-9 * float(work.sum())
+    after = before[:, candidates].T  # [i, v]: v comes after candidate i
+    for j in range(count + 1):
+        earlier = before[candidates[j]] if j < count else np.ones(len(work), dtype=bool)
+        own = work[candidates[j]] + small if j < count else 0.0
+        worth[j] = _value(earlier, work, most) + own
+        previous = np.arange(count) if j == count else np.flatnonzero(earlier[candidates])
+        if not len(previous):
+            continue
+        inside = after[previous] & earlier
+        value = inside @ work
+        value = np.where(inside.sum(axis=1) <= most, value, _LARGE * value) + worth[previous] + own
+        best = int(value.argmax())
+        if value[best] > worth[j]:
+            worth[j], came[j] = value[best], previous[best]
+    path, j = [], int(came[count])
+    while j >= 0:
+        path.append(int(candidates[j]))
+        j = int(came[j])
+    return np.array(path[::-1], dtype=np.int64)
+
+
+def _value(inside: Booleans, work: Floats, most: int) -> float:
+    value = float(work[inside].sum())
+    return value if int(inside.sum()) <= most else _LARGE * value
