@@ -119,7 +119,7 @@ def test_narrowing_alone_refutes_what_one_device_cannot_do_and_moves_are_too_dea
     case.producer = [0, 0, 0, 0, 1, 2, 3, 4]
     case.reads = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 5), (6, 5), (7, 5)]
     case.groups = []
-    for moving, least in ((8.0, 12.0), (0.5, 9.0)):
+    for moving, least in ((8.0, 12.0), (0.5, 8.5)):
         given = np.full((8, 2, 2), moving) * (1.0 - np.eye(2))
         case.moves = dataclasses.replace(case.moves, given=given)
         bound = refuted(case.flow, 0.0, 12.0, rounds=30)
