@@ -12,6 +12,7 @@ import numpy as np
 from placedsl.algorithms.dataflow.anneal_kernel import Cooling
 from placedsl.algorithms.dataflow.annealing import annealed
 from placedsl.algorithms.dataflow.arrays import Flow
+from placedsl.algorithms.dataflow.kernel import Order
 from placedsl.algorithms.dataflow.blocks import Block, take
 from placedsl.algorithms.dataflow.exact import solve_exactly
 from placedsl.algorithms.dataflow.narrowing import refuted
@@ -29,17 +30,23 @@ _MOST = 300
 _TRIALS, _NARROW = 6, 0.01
 
 
-def improver(flow: Flow, seed: int) -> Callable[[Block, int, int, float], None]:
-    """What :func:`placedsl.algorithms.dataflow.blocks.refined` asks for."""
+def improver(flow: Flow, seed: int, *, prove: bool = True) -> Callable[[Block, int, int, float], None]:
+    """What :func:`placedsl.algorithms.dataflow.blocks.refined` asks for; without ``prove`` better schedules alone."""
     rng = np.random.default_rng(seed)
+    alike: dict[tuple[object, ...], Order] = {}
 
     def improve(block: Block, a: int, b: int, needed: float) -> None:
         inner = block.orders[a, b][1] if (a, b) in block.orders else block.flow(flow, a, b)
         effort = int(block.effort[a, b])
-        if effort == 0:
+        if effort == 0 or not prove:
             if inner.nodes <= _MOST:
+                key = _structure(inner)
+                take(block, a, b, alike.get(key), inner)
                 _anneal(block, a, b, inner, rng)
-            _refute(block, a, b, inner, min(float(block.takes[a, b]), needed))
+                if (a, b) in block.orders:
+                    alike[key] = block.orders[a, b][0]
+            if prove:
+                _refute(block, a, b, inner, min(float(block.takes[a, b]), needed))
             return
         if inner.nodes > _MOST:
             block.final[a, b] = True
@@ -47,6 +54,13 @@ def improver(flow: Flow, seed: int) -> Callable[[Block, int, int, float], None]:
         _decide(block, a, b, inner, needed, effort, rng)
 
     return improve
+
+
+def _structure(inner: Flow) -> tuple[object, ...]:
+    """What blocks have in common for which the same order is one: layers of one kind, say."""
+    able = np.isfinite(inner.time)
+    arrays = (able, inner.producer, inner.reader_start, inner.reader, inner.unit)
+    return tuple(array.tobytes() for array in arrays)
 
 
 def _anneal(block: Block, a: int, b: int, inner: Flow, rng: np.random.Generator) -> None:

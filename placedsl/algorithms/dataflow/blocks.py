@@ -246,6 +246,17 @@ def _needed(chain: Chain, i: int, a: int, b: int, upper: float) -> float:
     return upper - before - after
 
 
+def absorb(chain: Chain, order: Order) -> None:
+    """Keep what a schedule of the whole is better in than the schedules of the blocks."""
+    _, times = schedule(chain.flow, order)
+    for block in chain.blocks:
+        a = int(order.device[block.before]) if block.before >= 0 else 0
+        b = int(order.device[block.after]) if block.after >= 0 else 0
+        inner = block.orders[a, b][1] if (a, b) in block.orders else block.flow(chain.flow, a, b)
+        sent = times.sent[_tensors(chain.flow, block.nodes)]
+        take(block, a, b, order_of(inner, order.device[block.nodes], times.begun[block.nodes], sent), inner)
+
+
 def assembled(chain: Chain, path: list[int]) -> Order:
     """The schedules of the blocks one after the other, for these devices of the chain's nodes."""
     flow = chain.flow

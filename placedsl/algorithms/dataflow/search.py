@@ -8,6 +8,7 @@ schedules; how far it gets within a time limit depends on the machine.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -17,7 +18,7 @@ from placedsl.algorithms.dataflow.anneal_kernel import Cooling
 from placedsl.algorithms.dataflow.annealing import annealed
 from placedsl.algorithms.dataflow.arrays import Flow, flow_of
 from placedsl.algorithms.dataflow.block_solving import improver
-from placedsl.algorithms.dataflow.blocks import Chain, Improve, chain_of, refined
+from placedsl.algorithms.dataflow.blocks import Chain, Improve, absorb, assembled, chain_of, refined
 from placedsl.algorithms.dataflow.exact import solve_exactly
 from placedsl.algorithms.dataflow.kernel import Order, order_of, schedule
 from placedsl.algorithms.dataflow.parts import part
@@ -39,6 +40,8 @@ _SMALL, _EFFORT = 160, 10.0
 _STARTS = 6
 #: Above so many nodes annealing of the whole is left out.
 _LARGE = 3000
+#: Above so many nodes blocks are not looked for.
+_MOST_CHAINED = 50_000
 
 
 @dataclass(eq=False)
@@ -94,22 +97,36 @@ def run(search: Search) -> Iterator[bool]:
         return
     if flow.nodes * flow.devices <= _SMALL:
         yield _whole(search, _EFFORT)
-    chain = chain_of(flow) if flow.nodes * flow.devices > _SMALL and flow.nodes <= _LARGE else None
-    improve = improver(flow, int(search.rng.integers(2**31)))
+    chain = _chain(flow)
+    large = flow.nodes > _LARGE
+    improve = improver(flow, int(search.rng.integers(2**31)), prove=not large)
     slices, rounds = _FIRST, 0
     while not search.proven and search.value > 0.0:
         rounds += 1
-        if chain is not None and chain.whole and len(chain.blocks) > 3 and chain.largest() <= flow.nodes // 2:
-            yield from _by_blocks(search, chain, improve, rounds)
+        if chain is not None:
+            yield from _by_blocks(search, chain, improve, rounds, len(chain.blocks) if large else None)
             if search.proven:
                 return
-        if flow.nodes <= _LARGE:
+        if not large:
             yield from _anneal(search, slices, _HOT)
             yield from _anneal(search, slices, _HOT / 4)
-        yield from _stretches(search, 4 if flow.nodes <= _LARGE else 1)
+        yield from _stretches(search, 1 if large else 4)
         if flow.nodes * flow.devices <= _SMALL:
             yield _whole(search, _EFFORT * slices)
         slices = min(2 * slices, _LONGEST)
+
+
+def _chain(flow: Flow) -> Chain | None:
+    """The blocks that the graph falls into, where to look at each by itself helps."""
+    if not _SMALL < flow.nodes * flow.devices <= _MOST_CHAINED * flow.devices:
+        return None
+    chain = chain_of(flow)
+    if not chain.whole or len(chain.blocks) <= 3 or chain.largest() > flow.nodes // 2:
+        return None
+    value, path = chain.shortest(lambda block: block.takes)
+    # In a large graph it takes long to look at all blocks again and again for one that fits.
+    fits = flow.nodes <= _LARGE or (np.isfinite(value) and heeds(flow, assembled(chain, path).device))
+    return chain if fits else None
 
 
 def _somewhere(search: Search) -> bool:
@@ -143,9 +160,13 @@ def _whole(search: Search, effort: float) -> bool:
     return solved.order is not None and search.take(solved.order)
 
 
-def _by_blocks(search: Search, chain: Chain, improve: Improve, rounds: int) -> Iterator[bool]:
-    """Blocks on their own where the graph falls into such; only what memory allows is kept."""
-    for bound, order in refined(chain, improve, lambda: search.value, rounds):
+def _by_blocks(
+    search: Search, chain: Chain, improve: Improve, rounds: int, most: int | None
+) -> Iterator[bool]:  # fmt: skip
+    """Blocks on their own where the graph falls into such, ``most`` steps; only what memory allows is kept."""
+    assert search.best is not None
+    absorb(chain, search.best)
+    for bound, order in itertools.islice(refined(chain, improve, lambda: search.value, rounds), most):
         better = order is not None and heeds(search.flow, order.device) and search.take(order)
         if better and order is not None:
             search.begun = [order, *search.begun][:_STARTS]
