@@ -12,9 +12,9 @@ import numpy as np
 from placedsl.algorithms.dataflow.anneal_kernel import Cooling
 from placedsl.algorithms.dataflow.annealing import annealed
 from placedsl.algorithms.dataflow.arrays import Flow
-from placedsl.algorithms.dataflow.kernel import Order
 from placedsl.algorithms.dataflow.blocks import Block, take
 from placedsl.algorithms.dataflow.exact import solve_exactly
+from placedsl.algorithms.dataflow.kernel import Order
 from placedsl.algorithms.dataflow.narrowing import refuted
 from placedsl.algorithms.dataflow.starts import starts
 from placedsl.algorithms.dataflow.walk_kernel import walk_from
