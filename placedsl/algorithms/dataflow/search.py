@@ -34,6 +34,8 @@ _SLICE, _FIRST, _LONGEST = 4_000_000, 16, 256
 _HOT, _COLD = 0.005, 0.00001
 #: Places of a stretch, and steps a node of it.
 _STRETCH, _STEPS = (24, 48, 96, 192, 384), 250
+#: The same for the first sweeps over a large graph, of which few get to its end in a minute.
+_FIRST_SWEEPS = ((24, 30), (96, 30), (24, 100), (192, 30), (48, 100), (96, 60), (384, 30), (96, 100))
 #: Up to so many pairs of a node and a device the whole is given to CP-SAT, with so much deterministic time.
 _SMALL, _EFFORT = 160, 10.0
 #: Annealing of the whole begins in turn from the best schedule and from one of so many first ones.
@@ -47,7 +49,7 @@ _MOST_CHAINED = 50_000
 @dataclass(eq=False)
 class Search:
     """A search in progress: the best order (None: none yet) and its latency; ``proven``: nothing is better;
-    ``begun``: schedules to begin from."""
+    ``begun``: schedules to begin from; ``runs`` of annealing, ``sweeps`` of stretches so far."""
 
     flow: Flow
     best: Order | None
@@ -57,6 +59,7 @@ class Search:
     begun: list[Order] = field(default_factory=list)
     rng: np.random.Generator = field(init=False)
     runs: int = 0
+    sweeps: int = 0
 
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng(self.seed)
@@ -199,16 +202,20 @@ def _stretches(search: Search, sweeps: int) -> Iterator[bool]:
     """Stretches of the best schedule one after the other, of several lengths."""
     nodes = search.flow.nodes
     for _ in range(sweeps):
-        length = min(int(search.rng.choice(_STRETCH)), nodes)
+        length, steps = int(search.rng.choice(_STRETCH)), _STEPS
+        if nodes > _LARGE and search.sweeps < len(_FIRST_SWEEPS):
+            length, steps = _FIRST_SWEEPS[search.sweeps]
+        search.sweeps += 1
+        length = min(length, nodes)
         step = max(length // 2, 1)
         low = -int(search.rng.integers(step))
         while low < nodes:
-            yield _stretch(search, max(low, 0), min(low + length, nodes))
+            yield _stretch(search, max(low, 0), min(low + length, nodes), steps)
             low += step
 
 
-def _stretch(search: Search, low: int, high: int) -> bool:
-    """Anneal one stretch within its frame; whether the whole is better for it."""
+def _stretch(search: Search, low: int, high: int, steps: int) -> bool:
+    """Anneal one stretch within its frame, so many steps a node; whether the whole is better for it."""
     flow, best = search.flow, search.best
     assert best is not None
     _, times = schedule(flow, best)
@@ -223,7 +230,7 @@ def _stretch(search: Search, low: int, high: int) -> bool:
     walk, latency = walk_from(inner, order, frame)
     hot = float(search.rng.choice([0.3, 0.1, 0.03])) * float(np.median(inner.time[np.isfinite(inner.time)]) + 1e-12)
     hot = max(hot, latency * 1e-9)
-    cooling = Cooling(_STEPS * len(nodes), hot, hot * 0.01, int(search.rng.integers(2**31)))
+    cooling = Cooling(steps * len(nodes), hot, hot * 0.01, int(search.rng.integers(2**31)))
     _, found = annealed(inner, walk, latency, latency * (1.0 - 1e-12), cooling)
     if found is None:
         return False
