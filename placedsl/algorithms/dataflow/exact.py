@@ -88,7 +88,7 @@ def solve_exactly(
     parameters.max_deterministic_time = effort
     # See solvers/cp_sat.py: this presolve step is wrong in 9.15.
     parameters.presolve_inclusion_work_limit = 0
-    # So is probing, for a block of GoogLeNet that tests/algorithms/test_dataflow_exact.py holds.
+    # So is probing: tests/algorithms/test_dataflow_exact.py has a block for which it "proves" what is not so.
     parameters.cp_model_probing_level = 0
     status = solver.solve(model)
     if status == cp_model.INFEASIBLE:
