@@ -1,9 +1,8 @@
 """Proven lower bounds on the latency under schedule dataflow.
 
 From quick to strong: the longest path at each node's best device, tensors moved where a node is supported elsewhere
-only;
-a linear program of work, memory and paths together; the blocks between nodes that all others come before or after, each
-solved for all pairs of devices of its ends.
+only; the blocks between nodes of a path, each solved for all pairs of devices of its ends; between two rounds of those
+a linear program of work, memory and paths together.
 """
 
 from __future__ import annotations
@@ -23,8 +22,9 @@ from placedsl.problem import Problem
 
 #: Up to so many nodes times devices the linear program is tried, for so many seconds at most.
 _MOST_SHARES, _SECONDS = 12_000, 60.0
-#: Up to so many nodes blocks are looked for; how often each is worked on for one pair of devices.
-_MOST_NODES, _ROUNDS = 6_000, 9
+#: Up to so many nodes blocks are looked for; how often each is worked on for one pair of devices, before the linear
+#: program and in all.
+_MOST_NODES, _FIRST_ROUNDS, _ROUNDS = 6_000, 3, 9
 #: A block of more nodes is hardly solved: then cuts count that work lies beside.
 _LARGE = 120
 #: Two bounds that are closer than this are one.
@@ -68,15 +68,16 @@ def bounds_and_orders(
             chain = chain_of(flow, _LARGE)
         best = max(best, chain.bound())
         yield best, None
-    if not done() and flow.nodes * flow.devices <= _MOST_SHARES:
-        left = _SECONDS if deadline is None else min(_SECONDS, deadline - time.monotonic())
-        best = max(best, relaxed_latency(flow, max(left, 0.1)))
-        yield best, None
-    if done() or chain is None:
-        return
-    for bound, order in refined(chain, improver(flow, seed), upper, _ROUNDS):
-        if bound > best or order is not None:
-            best = max(best, bound)
-            yield best, order
-        if done():
-            return
+    for rounds in (_FIRST_ROUNDS, _ROUNDS):
+        if chain is not None and not done():
+            for bound, order in refined(chain, improver(flow, seed), upper, rounds):
+                if bound > best or order is not None:
+                    best = max(best, bound)
+                    yield best, order
+                if done():
+                    return
+        if rounds == _FIRST_ROUNDS and not done() and flow.nodes * flow.devices <= _MOST_SHARES:
+            for pairs in (False, True):
+                left = _SECONDS if deadline is None else min(_SECONDS, deadline - time.monotonic())
+                best = max(best, relaxed_latency(flow, max(left, 0.1), pairs=pairs))
+                yield best, None

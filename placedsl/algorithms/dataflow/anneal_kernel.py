@@ -14,12 +14,14 @@ from placedsl.graph.graph import Booleans, Floats, Integers
 
 
 class Cooling(NamedTuple):
-    """How many ``steps``; temperature from ``hot`` to ``cold``, in time; ``seed`` of the random numbers."""
+    """How many ``steps``; temperature from ``hot`` to ``cold``, in time; ``seed`` of the random numbers; ``together``
+    the share of the steps that move what is dear to cut."""
 
     steps: int
     hot: float
     cold: float
     seed: int
+    together: float = 0.15
 
 
 class Change(NamedTuple):
@@ -237,7 +239,8 @@ def anneal(
     for step in range(cooling.steps):
         heat *= factor
         limit = latency - heat * np.log(1.0 - np.random.random())
-        kind = np.random.random()
+        together = tensors > 0 and np.random.random() < cooling.together
+        kind = 1.0 if together else np.random.random()
         v = np.random.randint(nodes)
         stamp = step
         place = nodes
@@ -281,13 +284,12 @@ def anneal(
                 place = min(place, walk.position[old_caller])
             was_behind = _call_after(walk, flipped_tensor * devices + flipped_target, new_caller, -1)
         else:  # devices
-            together = kind >= 0.85 and tensors > 0
-            if kind < 0.60 or together:
+            if kind < 0.65 or together:
                 count = 1
                 change.units[0] = flow.unit[v]
             else:
                 most = min(units, 1 << np.random.randint(1, 8))
-                if kind < 0.75:
+                if kind < 0.85:
                     count = _grow(flow, walk, v, most, change, stamp)
                 else:
                     count = _stretch(flow, walk, v, most, change, stamp)

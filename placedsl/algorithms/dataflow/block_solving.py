@@ -26,10 +26,10 @@ _QUICK = 30
 #: CP-SAT's deterministic time at first; each further time four times as much.
 _EFFORT = 0.5
 #: Blocks of more nodes are not annealed, nor given to CP-SAT.
-_MOST = 300
-#: Limits that are tried in a row, each half way to what the block is known to take; a gap of so small a share is
-#: closed at once.
-_TRIALS, _NARROW = 6, 0.01
+_MOST = 400
+#: Limits that are tried in a row, the first half way to what the block is known to take, then nearer by this factor
+#: after each that is not decided; a gap of so small a share is closed at once.
+_TRIALS, _NEARER, _NARROW = 6, 0.25, 0.01
 
 
 def improver(flow: Flow, seed: int, *, prove: bool = True) -> Callable[[Block, int, int, float], None]:
@@ -92,7 +92,8 @@ def _refute(block: Block, a: int, b: int, inner: Flow, upper: float) -> None:
 def _decide(
     block: Block, a: int, b: int, inner: Flow, needed: float, effort: int, rng: np.random.Generator
 ) -> None:  # fmt: skip
-    """Limits half way between what is proven and what the block is known to take, or needs to, given to CP-SAT."""
+    """Limits between what is proven and what the block is known to take, or needs to, given to CP-SAT."""
+    share = 0.5
     for _ in range(_TRIALS):
         upper, least = min(float(block.takes[a, b]), needed), float(block.least[a, b])
         if not np.isfinite(upper):
@@ -101,7 +102,7 @@ def _decide(
         if upper <= least * (1.0 + 1e-9):
             block.effort[a, b] += 100
             return
-        limit = upper if upper - least <= _NARROW * upper else 0.5 * (least + upper)
+        limit = upper if upper - least <= _NARROW * upper else least + share * (upper - least)
         hint = block.orders[a, b][0] if limit == block.takes[a, b] else None
         work, number = _EFFORT * 4.0 ** (effort - 1), int(rng.integers(2**31))
         solved = solve_exactly(inner, hint, limit, effort=work, seed=number, target=least)
@@ -110,4 +111,6 @@ def _decide(
         if solved.final and limit >= block.takes[a, b] * (1.0 - 1e-12):
             block.final[a, b] = True
         if not solved.final:
-            return
+            share *= _NEARER
+            if limit == upper or share * (upper - least) <= _NARROW * upper:
+                return

@@ -15,6 +15,8 @@ from placedsl.graph.graph import Booleans, Floats, Integers
 
 #: Cuts are looked for among so many nodes, those with the least work beside.
 _MOST_CANDIDATES = 300
+#: So many rows of the table of what comes before what at a time.
+_ROWS = 512
 #: Work in a block that is too large to be solved counts so much.
 _LARGE = 0.5
 
@@ -23,7 +25,10 @@ def chosen_cuts(flow: Flow, most: int) -> Integers:
     """Nodes of a path, the first first, so that most of the work is in blocks of at most ``most`` nodes."""
     before = all_reached(flow)  # [v, w]: w comes before v
     work = np.where(np.isfinite(flow.time), flow.time, np.inf).min(axis=1)
-    beside = work.sum() - work - before @ work - work @ before
+    beside = work.sum() - work
+    for rows in np.array_split(np.arange(flow.nodes), flow.nodes // _ROWS + 1):  # not all of it as numbers at once
+        beside[rows] -= before[rows] @ work
+        beside -= work[rows] @ before[rows]
     place = np.empty(flow.nodes, dtype=np.int64)
     place[flow.topological] = np.arange(flow.nodes)
     found = np.argsort(beside, kind="stable")[:_MOST_CANDIDATES]

@@ -88,6 +88,8 @@ def solve_exactly(
     parameters.max_deterministic_time = effort
     # See solvers/cp_sat.py: this presolve step is wrong in 9.15.
     parameters.presolve_inclusion_work_limit = 0
+    # So is probing: tests/algorithms/test_dataflow_exact.py has a block for which it "proves" what is not so.
+    parameters.cp_model_probing_level = 0
     status = solver.solve(model)
     if status == cp_model.INFEASIBLE:
         return Solved(None, np.inf, True)

@@ -36,6 +36,9 @@ _HOT, _COLD = 0.005, 0.00001
 _STRETCH, _STEPS = (24, 48, 96, 192, 384), 250
 #: The same for the first sweeps over a large graph, of which few get to its end in a minute.
 _FIRST_SWEEPS = ((24, 30), (96, 30), (24, 100), (192, 30), (48, 100), (96, 60), (384, 30), (96, 100))
+#: Share of the steps in a stretch that move what is dear to cut.  Within stretches of large graphs that costs more
+#: than it brings.
+_TOGETHER = 0.05
 #: Up to so many pairs of a node and a device the whole is given to CP-SAT, with so much deterministic time.
 _SMALL, _EFFORT = 160, 10.0
 #: Annealing of the whole begins in turn from the best schedule and from one of so many first ones.
@@ -230,7 +233,8 @@ def _stretch(search: Search, low: int, high: int, steps: int) -> bool:
     walk, latency = walk_from(inner, order, frame)
     hot = float(search.rng.choice([0.3, 0.1, 0.03])) * float(np.median(inner.time[np.isfinite(inner.time)]) + 1e-12)
     hot = max(hot, latency * 1e-9)
-    cooling = Cooling(steps * len(nodes), hot, hot * 0.01, int(search.rng.integers(2**31)))
+    together = _TOGETHER if flow.nodes <= _LARGE else 0.0
+    cooling = Cooling(steps * len(nodes), hot, hot * 0.01, int(search.rng.integers(2**31)), together)
     _, found = annealed(inner, walk, latency, latency * (1.0 - 1e-12), cooling)
     if found is None:
         return False
