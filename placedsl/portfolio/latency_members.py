@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 
@@ -16,6 +17,8 @@ from placedsl.problem import Problem
 _SEEDS_APART = 7919
 #: A program with more columns than this is not made unasked: solvers hardly get through its first relaxation.
 _MOST_COLUMNS = 8_000
+#: Seconds at most, and the share of the run, for schedules with one call an accelerator where there may be several.
+_SINGLE, _SINGLE_SHARE = 20.0, 0.2
 
 
 def search_calls(link: Link, problem: Problem, seed: int) -> None:
@@ -36,6 +39,12 @@ def bound_calls(link: Link, problem: Problem, left: float | None) -> None:
     from placedsl.algorithms.bounds.calls import proven_bounds
 
     deadline = None if left is None else time.monotonic() + left
+    if problem.pieces > 1:
+        single = dataclasses.replace(problem, pieces=1)
+        seconds = _SINGLE if left is None else min(_SINGLE, _SINGLE_SHARE * left)
+        for _, answer in proven_bounds(single, upper=lambda: link.best, deadline=time.monotonic() + seconds):
+            if answer is not None:
+                link.say(answer.placement, -np.inf, answer.values)
     for bound, answer in proven_bounds(problem, upper=lambda: link.best, deadline=deadline):
         if answer is None:
             link.say(None, bound)

@@ -18,7 +18,8 @@ class ProgressLine:
         self.objective, self.quiet = objective, quiet
         self.terminal = sys.stderr.isatty()
         self.shown = -1.0
-        self.last = ""
+        self.last = self.waiting = ""
+        self.found = False
 
     def __enter__(self) -> ProgressLine:
         return self
@@ -26,12 +27,16 @@ class ProgressLine:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.last and self.terminal and not self.quiet:
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
+        if self.quiet:
+            return
+        if self.terminal:
+            sys.stderr.write("\r\033[K" if self.last else "")
+        else:
+            sys.stderr.write(self.waiting)
+        sys.stderr.flush()
 
     def update(self, value: float, bound: float, seconds: float) -> None:
-        """Show the state; without a terminal at most one line a second."""
+        """Show the state; without a terminal at most one line a second, but the first value at once and the last state."""
         if self.quiet:
             return
         now = time.monotonic()
@@ -39,10 +44,12 @@ class ProgressLine:
         shown = f"{distance:.2%}" if distance < float("inf") else "-"
         dimension = self.objective.dimension
         line = f"best {amount(value, dimension)}  bound {amount(bound, dimension)}  gap {shown}"
-        if line == self.last or (not self.terminal and now - self.shown < 1.0):
+        if line == self.last:
             return
-        self.last, self.shown = line, now
-        end = "" if self.terminal else "\n"
-        start = "\r\033[K" if self.terminal else ""
-        sys.stderr.write(f"{start}{line}  {seconds:.1f} s{end}")
+        first, self.found = not self.found and abs(value) < float("inf"), self.found or abs(value) < float("inf")
+        if not self.terminal and now - self.shown < 1.0 and not first:
+            self.waiting = f"{line}  {seconds:.1f} s\n"
+            return
+        self.last, self.shown, self.waiting = line, now, ""
+        sys.stderr.write(f"\r\033[K{line}  {seconds:.1f} s" if self.terminal else f"{line}  {seconds:.1f} s\n")
         sys.stderr.flush()

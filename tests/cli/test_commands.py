@@ -246,9 +246,7 @@ def test_check_imports_no_solver(spec: Path) -> None:
 @pytest.mark.workloads
 def test_import(workloads: Path, tmp_path: Path) -> None:
     files = sorted((workloads / "dnn-partitioning" / "throughput-inputs").rglob("*.json"))
-    for file in files:
-        if file.stat().st_size > 500_000:
-            continue
+    for file in [file for file in files if file.stat().st_size <= 500_000][::3]:
         target = tmp_path / (file.parent.name + file.stem + ".place")
         assert run("import", "dnn-partitioning", file, "-o", target).returncode == 0
         done = run("check", target)

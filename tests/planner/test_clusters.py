@@ -257,7 +257,7 @@ def least(problem: Problem) -> float:
 
 
 @pytest.mark.parametrize("solver", ["cp-sat", "highs"])
-@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(20)) for n in range(0, 400, 20)])
+@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(40)) for n in range(0, 400, 20)])
 def test_random_problems(first: int, solver: str) -> None:
     for seed in range(first, first + 20):
         spec = placedsl.loads(random_clusters(seed))

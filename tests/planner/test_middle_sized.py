@@ -17,7 +17,7 @@ import pytest
 
 import placedsl
 
-PROBLEMS, CHUNK, FEW = 640, 160, 32
+PROBLEMS, CHUNK, FEW = 640, 160, 20
 SOLVERS = ("highs", "cp-sat")
 SCHEDULES = ("pipedream", "gpipe", "overlapped", "duplex")
 #: Seconds of one program.
