@@ -36,7 +36,7 @@ class ProgressLine:
         sys.stderr.flush()
 
     def update(self, value: float, bound: float, seconds: float) -> None:
-        """Show the state; without a terminal at most one line a second, but the first value at once and the last state."""
+        """Show the state; without a terminal at most one line a second, the first value at once."""
         if self.quiet:
             return
         now = time.monotonic()
