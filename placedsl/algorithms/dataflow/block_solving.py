@@ -19,18 +19,18 @@ from placedsl.algorithms.dataflow.starts import starts
 from placedsl.algorithms.dataflow.walk_kernel import walk_from
 
 #: Annealing of a block: runs, steps a node, and where it begins and ends as a share of its latency.
-_RUNS, _STEPS, _HOT, _COLD = 4, 400, 0.03, 0.0003
+RUNS, _STEPS, _HOT, _COLD = 4, 400, 0.03, 0.0003
 #: CP-SAT's deterministic time at first; each further time four times as much.
 _EFFORT = 0.5
-#: Blocks of more nodes are not annealed, nor given to CP-SAT.
-_MOST = 400
+#: Blocks of more nodes are not annealed, and not given to CP-SAT.
+_ANNEALED, _MOST = 150, 400
 #: Limits that are tried in a row, the first half way to what the block is known to take, then nearer by this factor
 #: after each that is not decided; a gap of so small a share is closed at once.
 _TRIALS, _NEARER, _NARROW = 6, 0.25, 0.01
 
 
-def improver(flow: Flow, seed: int) -> Callable[[Block, int, int, float], None]:
-    """What :func:`placedsl.algorithms.dataflow.blocks.refined` asks for."""
+def improver(flow: Flow, seed: int, *, runs: int = RUNS) -> Callable[[Block, int, int, float], None]:
+    """What :func:`placedsl.algorithms.dataflow.blocks.refined` asks for; ``runs`` of annealing for each block."""
     rng = np.random.default_rng(seed)
 
     def improve(block: Block, a: int, b: int, needed: float) -> None:
@@ -38,7 +38,7 @@ def improver(flow: Flow, seed: int) -> Callable[[Block, int, int, float], None]:
         effort = int(block.effort[a, b])
         if effort == 0:
             if inner.nodes <= _MOST:
-                _anneal(block, a, b, inner, rng)
+                _anneal(block, a, b, inner, rng, runs)
             _refute(block, a, b, inner, min(float(block.takes[a, b]), needed))
             return
         if inner.nodes > _MOST:
@@ -49,11 +49,11 @@ def improver(flow: Flow, seed: int) -> Callable[[Block, int, int, float], None]:
     return improve
 
 
-def _anneal(block: Block, a: int, b: int, inner: Flow, rng: np.random.Generator) -> None:
+def _anneal(block: Block, a: int, b: int, inner: Flow, rng: np.random.Generator, runs: int) -> None:
     """Schedules of a block, by annealing from list schedules."""
     for order in starts(inner):
         take(block, a, b, order, inner)
-    for _ in range(_RUNS):
+    for _ in range(runs if inner.nodes <= _ANNEALED else 0):
         if not np.isfinite(block.takes[a, b]) or block.final[a, b]:
             return
         walk, latency = walk_from(inner, block.orders[a, b][0])
