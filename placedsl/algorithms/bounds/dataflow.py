@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from placedsl.algorithms.dataflow.arrays import Flow, flow_of
-from placedsl.algorithms.dataflow.block_solving import improver
+from placedsl.algorithms.dataflow.block_solving import RUNS, improver
 from placedsl.algorithms.dataflow.blocks import Chain, chain_of, refined
 from placedsl.algorithms.dataflow.kernel import Order
 from placedsl.algorithms.dataflow.relaxation import relaxed_latency
@@ -70,7 +70,7 @@ def bounds_and_orders(
         yield best, None
     for rounds in (_FIRST_ROUNDS, _ROUNDS):
         if chain is not None and not done():
-            for bound, order in refined(chain, improver(flow, seed), upper, rounds):
+            for bound, order in refined(chain, improver(flow, seed, runs=RUNS if chain.whole else 1), upper, rounds):
                 if bound > best or order is not None:
                     best = max(best, bound)
                     yield best, order

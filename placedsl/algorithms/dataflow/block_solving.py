@@ -20,20 +20,23 @@ from placedsl.algorithms.dataflow.starts import starts
 from placedsl.algorithms.dataflow.walk_kernel import walk_from
 
 #: Annealing of a block: runs, steps a node, and where it begins and ends as a share of its latency.
-_RUNS, _STEPS, _HOT, _COLD = 4, 400, 0.03, 0.0003
+RUNS, _STEPS, _HOT, _COLD = 4, 400, 0.03, 0.0003
 #: Steps a node of the first runs where there are many blocks and no proofs; twice as many the next time.
 _QUICK = 30
 #: CP-SAT's deterministic time at first; each further time four times as much.
 _EFFORT = 0.5
-#: Blocks of more nodes are not annealed, nor given to CP-SAT.
-_MOST = 400
+#: Blocks of more nodes are not annealed where there are proofs; of more than the second number never, nor given to CP-SAT.
+_ANNEALED, _MOST = 150, 400
 #: Limits that are tried in a row, the first half way to what the block is known to take, then nearer by this factor
 #: after each that is not decided; a gap of so small a share is closed at once.
 _TRIALS, _NEARER, _NARROW = 6, 0.25, 0.01
 
 
-def improver(flow: Flow, seed: int, *, prove: bool = True) -> Callable[[Block, int, int, float], None]:
-    """What :func:`placedsl.algorithms.dataflow.blocks.refined` asks for; without ``prove`` better schedules alone."""
+def improver(
+    flow: Flow, seed: int, *, runs: int = RUNS, prove: bool = True
+) -> Callable[[Block, int, int, float], None]:  # fmt: skip
+    """What :func:`placedsl.algorithms.dataflow.blocks.refined` asks for; ``runs`` of annealing for each block, without
+    ``prove`` nothing else."""
     rng = np.random.default_rng(seed)
     alike: dict[tuple[object, ...], Order] = {}
 
@@ -44,7 +47,10 @@ def improver(flow: Flow, seed: int, *, prove: bool = True) -> Callable[[Block, i
             if inner.nodes <= _MOST:
                 key = _structure(inner)
                 take(block, a, b, alike.get(key), inner)
-                _anneal(block, a, b, inner, rng, _STEPS if prove else min(_STEPS, _QUICK << effort))
+                if prove:
+                    _anneal(block, a, b, inner, rng, runs if inner.nodes <= _ANNEALED else 0, _STEPS)
+                else:
+                    _anneal(block, a, b, inner, rng, runs, min(_STEPS, _QUICK << effort))
                 if (a, b) in block.orders:
                     alike[key] = block.orders[a, b][0]
             if prove:
@@ -65,11 +71,13 @@ def _structure(inner: Flow) -> tuple[object, ...]:
     return tuple(array.tobytes() for array in arrays)
 
 
-def _anneal(block: Block, a: int, b: int, inner: Flow, rng: np.random.Generator, steps: int) -> None:
-    """Schedules of a block, by annealing from list schedules, so many steps a node."""
+def _anneal(
+    block: Block, a: int, b: int, inner: Flow, rng: np.random.Generator, runs: int, steps: int
+) -> None:  # fmt: skip
+    """Schedules of a block, list schedules and by annealing from the best, so many steps a node and run."""
     for order in starts(inner):
         take(block, a, b, order, inner)
-    for _ in range(_RUNS):
+    for _ in range(runs):
         if not np.isfinite(block.takes[a, b]) or block.final[a, b]:
             return
         walk, latency = walk_from(inner, block.orders[a, b][0])

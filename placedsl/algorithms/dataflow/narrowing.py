@@ -20,8 +20,8 @@ from placedsl.graph.graph import Floats, Integers
 
 #: Up to so many nodes the work before and after each is looked at.
 _MOST_NODES = 700
-#: Up to so many moves (tensors times pairs of devices) there is a table of them.
-MOST_MOVES = 2_000_000
+#: Above so many moves (tensors times pairs of devices) no limits are tried.
+_MOST_MOVES = 2_000_000
 #: Limits are taken to be larger by this share, for sums of times are rounded.
 _ROUNDING = 1e-9
 
@@ -103,9 +103,11 @@ def _united(flow: Flow, one: Integers, other: Integers) -> Flow:
 
 def refuted(flow: Flow, low: float, high: float, reach: Reach | None = None, rounds: int = 10) -> float:
     """A latency that no schedule is below, from ``low`` (proven) up to ``high``, by narrowing alone."""
+    if not high > low or len(flow.producer) * flow.devices**2 > _MOST_MOVES:
+        return low
     known = reach_of(flow) if reach is None else reach
-    if not high > low or narrowed(flow, high, known) is None:
-        return max(low, high)
+    if narrowed(flow, high, known) is None:
+        return high
     for _ in range(rounds):
         middle = 0.5 * (low + high)
         if narrowed(flow, middle, known) is None:
