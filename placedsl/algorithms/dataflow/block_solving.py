@@ -25,7 +25,7 @@ RUNS, _STEPS, _HOT, _COLD = 4, 400, 0.03, 0.0003
 _QUICK = 30
 #: CP-SAT's deterministic time at first; each further time four times as much.
 _EFFORT = 0.5
-#: Blocks of more nodes are not annealed where there are proofs; of more than the second number never, nor given to CP-SAT.
+#: Blocks of more nodes are not annealed where there are proofs; of more than the second, never, nor given to CP-SAT.
 _ANNEALED, _MOST = 150, 400
 #: Limits that are tried in a row, the first half way to what the block is known to take, then nearer by this factor
 #: after each that is not decided; a gap of so small a share is closed at once.
