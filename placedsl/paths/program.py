@@ -9,14 +9,18 @@ from dataclasses import replace
 import numpy as np
 
 from placedsl.answer import gap
+from placedsl.diagnostics import Diagnostic, InputError
 from placedsl.expressions import Provided
 from placedsl.formulation import choose, passed_over
 from placedsl.graph.graph import Floats
 from placedsl.incumbent import SAME
 from placedsl.lowering.lower import lower
+from placedsl.lowering.polish import polished
+from placedsl.lowering.rays import endless
 from placedsl.paths.run import SOON, Run
 from placedsl.portfolio.members import members_for, search_splits, searchers
 from placedsl.portfolio.portfolio import Portfolio
+from placedsl.problem import Problem
 from placedsl.program.build import Grounded, build
 from placedsl.program.contradiction import refuse_contradictions
 from placedsl.program.program import LinearProgram
@@ -39,6 +43,7 @@ def by_program(run: Run) -> tuple[str, str]:
     run.notes += passed_over(run.problem, known, formulation)
     grounded = build(run.problem, formulation)
     refuse_contradictions(run.problem, formulation, grounded)
+    _refuse_endless(run.problem, grounded)
     run.build_seconds += time.monotonic() - start
     for name, further in zip(names, (*names[1:], ""), strict=True):
         run.solver = name
@@ -47,6 +52,15 @@ def by_program(run: Run) -> tuple[str, str]:
             break
         run.notes.append(f"{name} gave up and {further} went on: {message}")
     return termination, message
+
+
+def _refuse_endless(problem: Problem, grounded: Grounded) -> None:
+    """InputError for an objective of one sample's times that later starts improve for ever."""
+    for position, goal in enumerate(problem.objectives if problem.schedule == "dataflow" else ()):
+        if endless(grounded.program, position, tuple(range(position))):
+            message = f"'{goal.name}' has no least value: later starts make it smaller for ever"
+            hint = "limit the times that it rewards by a constraint, as in  soon: latency <= 1 s"
+            raise InputError([Diagnostic(message, goal.span, hint)])
 
 
 def _with_solver(run: Run, name: str, grounded: Grounded) -> tuple[str, str]:
@@ -80,7 +94,7 @@ def _with_solver(run: Run, name: str, grounded: Grounded) -> tuple[str, str]:
         near = max(run.request.gap or 0.0, 0.5 * SAME)
         budget = Budget(left, near, run.request.workers or 0, run.request.seed or 0)
         outcome = _solved(run, name, grounded, lowered.program, budget, position)
-        ended = _judged(run, outcome, grounded, position)
+        ended = _judged(run, outcome, grounded, fixed, position)
         if ended[0] not in ("optimal", "gap_reached") or run.best.evaluation is None:
             return ended
         # The whole is proven no better than its least proven objective.
@@ -138,7 +152,9 @@ def members_beside(run: Run, position: int, delay: float = SOON) -> Portfolio:
     return Portfolio(members_for(run.problem, run.best.placement, workers, seed), delay)
 
 
-def _judged(run: Run, outcome: Outcome, grounded: Grounded, position: int) -> tuple[str, str]:
+def _judged(
+    run: Run, outcome: Outcome, grounded: Grounded, fixed: tuple[tuple[int, float], ...], position: int
+) -> tuple[str, str]:
     """What a solver's outcome amounts to once its placement has been evaluated."""
     if outcome.version:
         run.used_versions[run.solver] = outcome.version
@@ -147,6 +163,10 @@ def _judged(run: Run, outcome: Outcome, grounded: Grounded, position: int) -> tu
     if outcome.bound > run.best.bounds[position]:
         run.best.bound(outcome.bound, position, claimed=True)
         run.prover = run.solver
+    if point is not None and outcome.termination in ("optimal", "gap_reached") and not _reached(run, position):
+        # Real columns are as good as the solver's tolerances or its grid; with the others settled they can be exact.
+        exact = polished(grounded.program, position, fixed, point)
+        accepted |= exact is not None and run.best.offer(grounded.placement(exact), grounded.values(exact))
     if run.best.evaluation is None:
         if outcome.termination == "infeasible":
             return "infeasible", outcome.message or "the solver proved that no placement satisfies the constraints"
@@ -155,8 +175,8 @@ def _judged(run: Run, outcome: Outcome, grounded: Grounded, position: int) -> tu
             return "error", f"the evaluator refuses the placement that {run.solver} gave: {broken}"
         return outcome.termination, outcome.message
     value = run.best.evaluation.objectives[position]
-    if abs(value) <= run.nothing and value - run.best.bounds[position] <= run.nothing:
-        run.best.bound(value, position, claimed=True)  # zero, as far as numbers of this size can tell
+    if outcome.termination == "optimal" and value - run.best.bounds[position] <= run.nothing:
+        run.best.bound(value, position, claimed=True)  # the same, as far as numbers of this size can tell
     distance = gap(value, run.best.bounds[position])
     if outcome.termination == "infeasible":
         return "error", f"{run.solver} calls infeasible what a verified placement satisfies; try another solver"
@@ -167,6 +187,12 @@ def _judged(run: Run, outcome: Outcome, grounded: Grounded, position: int) -> tu
             f"{run.solver} reports {outcome.termination}, but the verified value is {distance:.2g} from the bound"
         )
     return outcome.termination, outcome.message
+
+
+def _reached(run: Run, position: int) -> bool:
+    """Whether the best placement is as good as its bound says that it can be."""
+    known = run.best.evaluation
+    return known is not None and gap(known.objectives[position], run.best.bounds[position]) <= SAME
 
 
 def _largest(program: LinearProgram) -> float:

@@ -1,0 +1,118 @@
+"""Objectives that combine times: sums, spans, rewards for starting late; by enumeration, and with every solver."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from one_sample import SHARED, random_graph
+from orders_of_times import least_of_times
+
+from placedsl import loads
+from placedsl.answer import Answer
+from placedsl.cost.evaluate import evaluate
+from placedsl.diagnostics import InputError
+from placedsl.planner import solve
+from placedsl.request import Request
+
+F, S, LATENCY = "finish", "start", (1.0, ("latency", 0))
+#: How an objective is written, what it adds up, and whether only the latency's limit keeps it from falling for ever.
+GOALS = {
+    "finish(n0) + finish(n2)": ([(1.0, (F, 0)), (1.0, (F, 2))], False),
+    "sum(v in nodes: finish(v))": ([(1.0, (F, v)) for v in range(3)], False),
+    "2 * finish(n1) + start(n2) / 2": ([(2.0, (F, 1)), (0.5, (S, 2))], False),
+    "max(v in nodes: finish(v)) - start(n1)": ([LATENCY, (-1.0, (S, 1))], False),
+    "latency - start(n0) / 2": ([LATENCY, (-0.5, (S, 0))], False),
+    "latency + finish(n2) - start(n0) - start(n1)": ([LATENCY, (1.0, (F, 2)), (-1.0, (S, 0)), (-1.0, (S, 1))], False),
+    "latency - 2 * start(n2)": ([LATENCY, (-2.0, (S, 2))], True),
+    "finish(n1) - start(n0) - start(n2)": ([(1.0, (F, 1)), (-1.0, (S, 0)), (-1.0, (S, 2))], True),
+    "0 s - latency": ([(-1.0, ("latency", 0))], True),
+}
+
+
+def random_spec(seed: int, goal: str, further: str = "") -> str:
+    """Three nodes on two unlike devices."""
+    rng = np.random.default_rng(seed)
+    lines = [*random_graph(rng, False)[:4], *(f"    n{u} -> n{v}" for u, v in ((0, 1), (0, 2), (1, 2)) if rng.random() < 0.6)]
+    lines += ["}", "device gpu: accelerator { memory = 8 GiB }", "device cpu: host"]
+    lines += ["interconnect { bandwidth = 2 GiB/s }", "schedule dataflow", f"minimize {goal}", "subject to", "    memory"]
+    lines += [f"    {rule}" for rule in SHARED[seed % 3]]
+    return "\n".join([*lines, further]) + "\n"
+
+
+def answer_of(text: str, solver: str = "cp-sat", *, isolated: bool = False) -> Answer:
+    spec = loads(text)
+    return solve(
+        spec.problem, spec.elaborated.checked_formulations, Request(solver, "program", start=False), isolated=isolated
+    )
+
+
+def confirmed(answer: Answer, value: float) -> None:
+    """The value, proven, and the same when the answer is evaluated again."""
+    assert answer.termination == "optimal", answer.message
+    assert answer.value == pytest.approx(value, rel=2e-6, abs=1e-6)
+    assert answer.evaluation is not None
+    again = evaluate(answer.problem, list(answer.placement or ()), answer.evaluation.values)
+    assert again.feasible
+    assert again.objectives == pytest.approx(answer.evaluation.objectives, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("goal", GOALS)
+def test_against_enumeration(goal: str) -> None:
+    terms, needs_limit = GOALS[goal]
+    for seed in range(4):
+        limit = "    soon: latency <= 40 s" if needs_limit else ""
+        text = random_spec(seed, goal, limit)
+        confirmed(answer_of(text), least_of_times(loads(text).problem, terms, most=40.0 if needs_limit else math.inf))
+
+
+@pytest.mark.parametrize("goal", ["finish(n2) - start(n0)", "finish(n2) + finish(n1)", "latency - start(n1)"])
+def test_with_a_gap_that_is_asked_for(goal: str) -> None:
+    terms = {"f": (1.0, (F, 2))}
+    wanted = {
+        "finish(n2) - start(n0)": [terms["f"], (-1.0, (S, 0))],
+        "finish(n2) + finish(n1)": [terms["f"], (1.0, (F, 1))],
+        "latency - start(n1)": [LATENCY, (-1.0, (S, 1))],
+    }[goal]
+    for seed in range(3):
+        edge = "    between: start(n2) >= start(n0) + 7.25 s"
+        text = random_spec(seed, goal, edge)
+        least = least_of_times(loads(text).problem, wanted, later=[(7.25, (0, 2))])
+        if least == -math.inf:
+            with pytest.raises(InputError, match="no least value"):
+                answer_of(text)
+        else:
+            confirmed(answer_of(text), least)
+
+
+@pytest.mark.parametrize("goal", [goal for goal, (_, endless) in GOALS.items() if endless])
+def test_what_later_starts_improve_for_ever_is_refused(goal: str) -> None:
+    for seed in range(3):
+        text = random_spec(seed, goal)
+        assert least_of_times(loads(text).problem, GOALS[goal][0]) == -math.inf
+        with pytest.raises(InputError) as caught:
+            answer_of(text)
+        (told,) = caught.value.diagnostics
+        assert "no least value" in told.message
+        assert told.span is not None
+        assert told.span.line == next(k for k, line in enumerate(text.splitlines(), 1) if line.startswith("minimize"))
+
+
+@pytest.mark.parametrize("solver", ["cp-sat", "highs", "pyomo", "mip", "cvxpy"])
+def test_solvers_agree(solver: str) -> None:
+    goal = "latency + finish(n2) - start(n0) - start(n1)"
+    text = random_spec(1, goal)
+    confirmed(answer_of(text, solver, isolated=True), least_of_times(loads(text).problem, GOALS[goal][0]))
+
+
+def test_as_late_as_the_best_latency_lets_it() -> None:
+    """A second objective that rewards a later start, within the latency that is best."""
+    for seed in range(4):
+        text = random_spec(seed, "latency then 0 s - start(n1)")
+        found = answer_of(text)
+        problem = loads(text).problem
+        latency = least_of_times(problem, [LATENCY])
+        confirmed(found, latency)
+        late = least_of_times(problem, [(-1.0, (S, 1))], most=latency)
+        assert found.evaluation.objectives[1] == pytest.approx(late, rel=3e-6, abs=1e-6)
