@@ -57,7 +57,10 @@ def evaluate(problem: Problem, placement: Sequence[int], values: OwnValues | Non
 
 def _of_times(problem: Problem) -> bool:
     """Whether an objective says more of times than the latency, which is never better for starting later."""
-    return any(core.provided_names(goal.body) & {"start", "finish", "sent", "arrived"} for goal in problem.objectives)
+    bodies = [goal.body for goal in problem.objectives]
+    others = [body for body in bodies if not (isinstance(body, core.Provided) and body.name == "latency")]
+    times = {"latency", "start", "finish", "sent", "arrived"}
+    return any(not times.isdisjoint(core.provided_names(body)) for body in others)
 
 
 def _less(kept: Sequence[float], found: Sequence[float]) -> bool:

@@ -1,8 +1,8 @@
 """The best point that has the 0/1 and integer columns of a given one: a linear program over the others.
 
 Solvers give real columns within their tolerances, CP-SAT on a grid; where an objective is a small difference of large
-numbers, that is too much.  With the integer columns settled, every global constraint is rows: conditions hold or do not,
-an exact maximum is its largest term, intervals follow one another in the order of their starts.
+numbers, that is too much.  With the integer columns settled, every global constraint is rows: conditions hold or do
+not, an exact maximum is its largest term, intervals follow one another in the order of their starts.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Whether an objective has a least value: are there directions in which points stay feasible and it falls for ever?
 
-Only columns without an upper (or lower) bound can go on for ever; a direction keeps rows if their sides, taken as zero,
-keep it.  Conditional rows are left out at first, which only allows more: where no direction is found then, there is a
-least value.  Where one is found, conditions and the 0/1 columns that they rest on are looked at as well.  Intervals that
-may not overlap are left out: what goes on for ever can come after all that does not.
+Only columns without an upper (or lower) bound can go on for ever; a direction keeps rows if their sides, taken as
+zero, keep it.  Conditional rows are left out at first, which only allows more: where no direction is found then, there
+is a least value.  Where one is found, conditions and the 0/1 columns that they rest on are looked at as well.
+Intervals that may not overlap are left out: what goes on for ever can come after all that does not.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Rows:
         self.low: list[Floats] = []
         self.high: list[Floats] = []
 
-    def add(self, row: Integers, column: Integers, value: Floats, low: Floats, high: Floats) -> None:
+    def add(self, row: Integers, column: Integers, value: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
         """Rows numbered from zero."""
         self.row.append(row + self.count)
         self.column.append(column)
@@ -51,12 +51,20 @@ class _Rows:
 
 def endless(program: Program, objective: int, fixed: tuple[int, ...] = ()) -> bool:
     """Whether nothing keeps an objective from falling for ever; earlier ones (``fixed``) must not rise meanwhile."""
+    if not rewards(program, objective):
+        return False
+    goal = program.objectives[objective]
+    up, down = np.isposinf(program.upper), np.isneginf(program.lower)
+    cost = np.bincount(goal.column, goal.coefficient, minlength=len(up)).astype(float)
+    return all(_falls(program, cost, up, down, fixed, conditions=looked) for looked in (False, True))
+
+
+def rewards(program: Program, objective: int) -> bool:
+    """Whether an objective falls with some column that has no bound on that side: it rewards later starts."""
     goal = program.objectives[objective]
     up, down = np.isposinf(program.upper), np.isneginf(program.lower)
     cost = np.bincount(goal.column, goal.coefficient, minlength=len(up))
-    if not ((cost < 0.0) & up | (cost > 0.0) & down).any():
-        return False
-    return all(_falls(program, cost, up, down, fixed, conditions=looked) for looked in (False, True))
+    return bool(((cost < 0.0) & up | (cost > 0.0) & down).any())
 
 
 def _falls(
@@ -101,7 +109,7 @@ def _falls(
     )  # fmt: skip
     if found.status == 2 and conditions:
         return False  # no point at all: for the solver to refute
-    return found.status != 0 or found.fun < -_NEAR * float(np.abs(cost).max())
+    return bool(found.status != 0 or found.fun < -_NEAR * float(np.abs(cost).max()))
 
 
 def _row(
@@ -179,5 +187,6 @@ def _switched(
         rows.add(
             np.concatenate((place[row[entries]], place[where[switches]])),
             np.concatenate((column[entries], named[switches])),
-            np.concatenate((sign * value[entries], weight)), -(reach * positive)[used], np.full(int(used.sum()), np.inf),
+            np.concatenate((sign * value[entries], weight)), -(reach * positive)[used],
+            np.full(int(used.sum()), np.inf),
         )  # fmt: skip

@@ -16,7 +16,7 @@ from placedsl.graph.graph import Floats
 from placedsl.incumbent import SAME
 from placedsl.lowering.lower import lower
 from placedsl.lowering.polish import polished
-from placedsl.lowering.rays import endless
+from placedsl.lowering.rays import endless, rewards
 from placedsl.paths.run import SOON, Run
 from placedsl.portfolio.members import members_for, search_splits, searchers
 from placedsl.portfolio.portfolio import Portfolio
@@ -45,6 +45,10 @@ def by_program(run: Run) -> tuple[str, str]:
     refuse_contradictions(run.problem, formulation, grounded)
     _refuse_endless(run.problem, grounded)
     run.build_seconds += time.monotonic() - start
+    if run.request.solver in (None, "auto") and run.problem.schedule == "dataflow":
+        # Spans are the same wherever they begin: linear programs see that, and propagation of bounds does not.
+        spans = any(rewards(grounded.program, k) for k in range(len(run.problem.objectives)))
+        names = tuple(sorted(names, key=lambda name: name != "highs")) if spans else names
     for name, further in zip(names, (*names[1:], ""), strict=True):
         run.solver = name
         termination, message = _with_solver(run, name, grounded)
@@ -133,7 +137,7 @@ def _solved(run: Run, name: str, grounded: Grounded, program: LinearProgram, bud
 
     if run.isolated:
         with beside:
-            if beside.members or beside.running:
+            if (beside.members or beside.running) and not beside.brief:
                 cores = run.request.workers or os.cpu_count() or 1
                 # Where a search knows all that is asked for, what is left to the solver are the small problems.
                 patient = any(member.work is search_splits for member in beside.members)

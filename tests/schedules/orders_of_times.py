@@ -14,9 +14,10 @@ from placedsl.problem import Problem
 
 #: What is added up: a factor with ("start" | "finish", node) or ("latency", 0).
 Terms = Sequence[tuple[float, tuple[str, int]]]
+Gaps = Sequence[tuple[float, tuple[int, int]]]
 
 
-def least_of_times(problem: Problem, terms: Terms, later: Terms = (), most: float = math.inf) -> float:
+def least_of_times(problem: Problem, terms: Terms, later: Gaps = (), most: float = math.inf) -> float:
     """The least sum of terms; ``later``: (gap, (node, node)) for ``start(second) >= start(first) + gap``;
     ``most``: the latency's limit.  Devices and ports are shared where the problem says so."""
     best = math.inf
@@ -62,7 +63,7 @@ def _orders(problem: Problem, place: list[int]) -> Iterator[tuple[list[float], t
 
 
 def _by_program(
-    length: list[float], pairs: tuple[tuple[int, int], ...], nodes: int, terms: Terms, later: Terms, most: float
+    length: list[float], pairs: tuple[tuple[int, int], ...], nodes: int, terms: Terms, later: Gaps, most: float
 ) -> float:
     """Columns are the starts and the latency."""
     count = len(length)
@@ -91,8 +92,8 @@ def _by_program(
     for end in ends:
         same = None if end is None else np.eye(count + 1)[[count]] - np.eye(count + 1)[[end]]
         value = None if end is None else [length[end]]
-        found = linprog(cost, A_ub=np.array(rows), b_ub=side, A_eq=same, b_eq=value,
-                        bounds=[(0, None)] * count + [(0, None if math.isinf(most) else most)], method="highs")  # fmt: skip
+        limits = [(0.0, None)] * count + [(0.0, None if math.isinf(most) else most)]
+        found = linprog(cost, np.array(rows), side, same, value, limits)
         if found.status == 3:
             return -math.inf
         if found.status == 0:
