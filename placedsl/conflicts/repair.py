@@ -11,7 +11,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from placedsl import expressions as core
-from placedsl.conflicts.dimensions import dimension_of
 from placedsl.conflicts.feasibility import Feasibility, restricted
 from placedsl.conflicts.softening import is_amount, is_structure, softened
 from placedsl.cost.evaluate import evaluate
@@ -91,7 +90,7 @@ def told(problem: Problem, rule: Rule, parts: dict[str, Instance], placement: Se
             dropped.append(part.label)
             continue
         assert isinstance(part.body, core.Comparison)
-        amount = at_least(violation.amount, dimension_of(part.body, problem))
+        amount = at_least(violation.amount, part.body.dimension)
         where = part.elements[0][2] if rule.built_in == "memory" else -1
         if where >= 0:
             amounts.append(f"{amount} more on {problem.machine.devices[where].name}")

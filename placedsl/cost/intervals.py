@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from placedsl import expressions as core
 from placedsl.cost.loops import Env
 from placedsl.cost.tolerance import LOOSE, same
+from placedsl.units import NUMBER, Dimension, show
 
 if TYPE_CHECKING:
     from placedsl.cost.expressions import Compiler
@@ -19,9 +20,11 @@ class Overlap(NamedTuple):
     first: str
     second: str
     amount: float
+    dimension: Dimension = NUMBER
 
     def __str__(self) -> str:
-        return f"{self.first} and {self.second} overlap by {self.amount:.10g}"
+        by = f"{self.amount:.10g}" if self.dimension == NUMBER else show(self.amount, self.dimension)
+        return f"{self.first} and {self.second} overlap by {by}"
 
 
 def overlapping_pairs(intervals: Sequence[tuple[float, float, str]], *, loosely: bool) -> Iterator[Overlap]:
@@ -58,6 +61,7 @@ def overlaps(node: core.NoOverlap, compiler: Compiler) -> Callable[[Env], Iterat
             for _ in loop(env)
             if there is None or there(env)
         ]
-        return overlapping_pairs(intervals, loosely=loosely)
+        for overlap in overlapping_pairs(intervals, loosely=loosely):
+            yield overlap._replace(dimension=node.dimension)
 
     return found

@@ -60,11 +60,22 @@ def endless(program: Program, objective: int, fixed: tuple[int, ...] = ()) -> bo
 
 
 def rewards(program: Program, objective: int) -> bool:
-    """Whether an objective falls with some column that has no bound on that side: it rewards later starts."""
+    """Whether an objective falls, by itself or through maxima, with a column that has no bound on that side."""
     goal = program.objectives[objective]
-    up, down = np.isposinf(program.upper), np.isneginf(program.lower)
-    cost = np.bincount(goal.column, goal.coefficient, minlength=len(up))
-    return bool(((cost < 0.0) & up | (cost > 0.0) & down).any())
+    fewer, more = np.zeros((2, len(program.upper)), dtype=bool)
+    fewer[goal.column[goal.coefficient > 0.0]] = True
+    more[goal.column[goal.coefficient < 0.0]] = True
+    maxima = [c for c in program.constraints if isinstance(c, Maximum)]
+    before = -1
+    while before < (before := int(fewer.sum() + more.sum())):
+        for one in maxima:
+            result = one.result[one.group[one.term]]
+            for here, there in ((fewer, more), (more, fewer)):
+                here[one.column[here[result] & (one.coefficient > 0.0)]] = True
+                there[one.column[here[result] & (one.coefficient < 0.0)]] = True
+    for one in maxima:
+        fewer[one.result] = False  # its terms hold it
+    return bool((more & np.isposinf(program.upper) | fewer & np.isneginf(program.lower)).any())
 
 
 def _falls(
