@@ -31,6 +31,8 @@ from placedsl.solvers.registry import get
 
 #: What is this small a share of the largest value of an objective is zero.
 _NOTHING = 1e-9
+#: Earlier objectives may be this much worse, relatively, while later ones are minimised; these may gain as much by it.
+_YIELD = 1e-7
 
 
 def by_program(run: Run) -> tuple[str, str]:
@@ -86,7 +88,7 @@ def _with_solver(run: Run, name: str, grounded: Grounded) -> tuple[str, str]:
             objective=position, fixed=fixed, hint=hint, most=most + SAME * abs(most),
         )  # fmt: skip
         run.build_seconds += time.monotonic() - start
-        run.nothing = _NOTHING * _largest(lowered.program)
+        run.nothing = (5.0 * _YIELD if fixed else _NOTHING) * _largest(lowered.program)
         strict = next((n for n in lowered.notes if n.rewrite.startswith("strict")), None)
         if strict is not None:
             note = f"{strict.constraint}: {strict.rewrite}; placements within the margin were not considered"
@@ -105,7 +107,7 @@ def _with_solver(run: Run, name: str, grounded: Grounded) -> tuple[str, str]:
         if termination == "optimal":
             termination, message = ended
         reached = run.best.evaluation.objectives[position]
-        fixed += ((position, reached + 1e-7 * abs(reached)),)
+        fixed += ((position, reached + _YIELD * abs(reached)),)
     return termination, message
 
 
