@@ -9,22 +9,23 @@ from dataclasses import replace
 import numpy as np
 
 from placedsl.answer import gap
-from placedsl.diagnostics import Diagnostic, InputError
+from placedsl.diagnostics import InputError
 from placedsl.expressions import Provided
 from placedsl.formulation import choose, passed_over
 from placedsl.graph.graph import Floats
 from placedsl.incumbent import SAME
 from placedsl.lowering.lower import lower
 from placedsl.lowering.polish import polished
-from placedsl.lowering.rays import endless, rewards
+from placedsl.lowering.rays import rewards
 from placedsl.paths.run import SOON, Run
+from placedsl.paths.times import refuse_endless, refuse_times_without_end, start_by_waiting
 from placedsl.portfolio.members import members_for, search_splits, searchers
 from placedsl.portfolio.portfolio import Portfolio
-from placedsl.problem import Problem
 from placedsl.program.build import Grounded, build
 from placedsl.program.contradiction import refuse_contradictions
 from placedsl.program.program import LinearProgram
 from placedsl.request import solvers_for
+from placedsl.solvers.bounding import finite_bounds
 from placedsl.solvers.interface import Budget, Outcome
 from placedsl.solvers.isolated import run_isolated
 from placedsl.solvers.registry import get
@@ -45,12 +46,14 @@ def by_program(run: Run) -> tuple[str, str]:
     run.notes += passed_over(run.problem, known, formulation)
     grounded = build(run.problem, formulation)
     refuse_contradictions(run.problem, formulation, grounded)
-    _refuse_endless(run.problem, grounded)
+    refuse_endless(run.problem, grounded)
     run.build_seconds += time.monotonic() - start
     if run.request.solver in (None, "auto") and run.problem.schedule == "dataflow":
         # Spans are the same wherever they begin: linear programs see that, and propagation of bounds does not.
         spans = any(rewards(grounded.program, k) for k in range(len(run.problem.objectives)))
         names = tuple(sorted(names, key=lambda name: name != "highs")) if spans else names
+    if run.request.start and run.best.evaluation is None and run.problem.schedule == "dataflow":
+        start_by_waiting(run, grounded)
     for name, further in zip(names, (*names[1:], ""), strict=True):
         run.solver = name
         termination, message = _with_solver(run, name, grounded)
@@ -58,15 +61,6 @@ def by_program(run: Run) -> tuple[str, str]:
             break
         run.notes.append(f"{name} gave up and {further} went on: {message}")
     return termination, message
-
-
-def _refuse_endless(problem: Problem, grounded: Grounded) -> None:
-    """InputError for an objective of one sample's times that later starts improve for ever."""
-    for position, goal in enumerate(problem.objectives if problem.schedule == "dataflow" else ()):
-        if endless(grounded.program, position, tuple(range(position))):
-            message = f"'{goal.name}' has no least value: later starts make it smaller for ever"
-            hint = "limit the times that it rewards by a constraint, as in  soon: latency <= 1 s"
-            raise InputError([Diagnostic(message, goal.span, hint)])
 
 
 def _with_solver(run: Run, name: str, grounded: Grounded) -> tuple[str, str]:
@@ -83,10 +77,14 @@ def _with_solver(run: Run, name: str, grounded: Grounded) -> tuple[str, str]:
         hint = None if start_from is None else grounded.hint(start_from, None if known is None else known.values)
         # Times have no bounds of their own: those of one sample's run are as tight as the best known run lets them be.
         most = known.objectives[position] if known is not None and run.problem.told else np.inf
-        lowered = lower(
-            grounded.program, native=solver.features.native, integral=solver.features.integers_only,
-            objective=position, fixed=fixed, hint=hint, most=most + SAME * abs(most),
-        )  # fmt: skip
+        try:
+            lowered = lower(
+                grounded.program, native=solver.features.native, integral=solver.features.integers_only,
+                objective=position, fixed=fixed, hint=hint, most=most + SAME * abs(most),
+            )  # fmt: skip
+        except InputError:
+            refuse_times_without_end(run.problem)
+            raise
         run.build_seconds += time.monotonic() - start
         run.nothing = (5.0 * _YIELD if fixed else _NOTHING) * _largest(lowered.program)
         strict = next((n for n in lowered.notes if n.rewrite.startswith("strict")), None)
@@ -99,6 +97,9 @@ def _with_solver(run: Run, name: str, grounded: Grounded) -> tuple[str, str]:
         # Half of what counts as the same, so that what the solver calls optimal still is after evaluation.
         near = max(run.request.gap or 0.0, 0.5 * SAME)
         budget = Budget(left, near, run.request.workers or 0, run.request.seed or 0)
+        timed = run.problem.schedule == "dataflow" and solver.features.integers_only
+        if timed and np.isposinf(finite_bounds(lowered.program)[1]).any():
+            refuse_times_without_end(run.problem)
         outcome = _solved(run, name, grounded, lowered.program, budget, position)
         ended = _judged(run, outcome, grounded, fixed, position)
         if ended[0] not in ("optimal", "gap_reached") or run.best.evaluation is None:

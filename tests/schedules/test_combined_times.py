@@ -124,3 +124,59 @@ def test_as_late_as_the_best_latency_lets_it() -> None:
         confirmed(found, latency)
         late = least_of_times(problem, [(-1.0, (S, 1))], most=latency * (1 + 1e-9))
         assert found.evaluation.objectives[1] == pytest.approx(late, rel=3e-6, abs=1e-5)
+
+
+def test_the_whole_span_and_then_the_latency() -> None:
+    """The least start is a largest negative: its column has an upper bound and no lower one."""
+    goal = "max(v in nodes: finish(v)) - min(v in nodes: start(v)) then latency"
+    for seed in range(2):
+        text = random_spec(seed, goal)
+        confirmed(answer_of(text), least_of_times(loads(text).problem, [LATENCY]))
+
+
+FOUR = """graph {
+    node a { time = {accelerator: 2 ms, host: 9 ms},  memory = 2 GiB, output = 8 MB }
+    node b { time = {accelerator: 4 ms, host: 30 ms}, memory = 3 GiB, output = 8 MB }
+    node c { time = {accelerator: 4 ms, host: 30 ms}, memory = 3 GiB, output = 8 MB }
+    node d { time = {accelerator: 2 ms, host: 9 ms},  memory = 1 GiB }
+    a -> b -> d
+    a -> c -> d
+}
+device gpu[2]: accelerator { memory = 6 GiB }
+device cpu: host
+interconnect { bandwidth = 16 GB/s }
+schedule dataflow
+minimize latency
+subject to
+    memory
+    sequential
+"""
+
+
+def test_a_first_schedule_waits_where_constraints_ask_for_it() -> None:
+    """Factors of times leave them without an upper bound: what a first schedule takes is one."""
+    text = FOUR + "    third: 3 * start(b) <= start(c)\n    late: start(a) >= 7 ms\n"
+    with pytest.raises(InputError, match="no latest time follows"):
+        answer_of(text)
+    spec = loads(text)
+    found = solve(spec.problem, spec.elaborated.checked_formulations, Request("cp-sat", "program"), isolated=False)
+    # a until 9 ms, then b on the same device, c there from 27 ms on, and d
+    assert found.termination == "optimal"
+    assert found.value == pytest.approx(0.033, rel=2e-6)
+
+
+def test_a_violation_has_units() -> None:
+    problem = loads(FOUR + "    soon: finish(d) <= 1 ms\n    held: memory(gpu[1]) + 1 GiB <= 0.5 GiB\n").problem
+    told = [violation.message for violation in evaluate(problem, [2, 2, 2, 2]).violations]
+    assert told == ["78 ms <= 1 ms does not hold", "1 GiB <= 512 MiB does not hold"]
+
+
+def test_tensors_of_one_node_have_names_of_their_own() -> None:
+    """What a sends differs from reader to reader."""
+    text = FOUR.replace("    a -> b -> d", "    a -> b { output = 4 MB }\n    b -> d")
+    problem = loads(text + "    never: forall t in tensors: sent(t, cpu) <= 0 s\n").problem
+    names = problem.graph.tensor_names
+    assert len(set(names)) == len(names)
+    assert {"a for b", "a for c", "b", "c"} <= set(names)
+    told = {violation.rule: violation.message for violation in evaluate(problem, [0, 0, 0, 0]).violations}
+    assert "t=tensor of a for b: 2 ms <= 0 s does not hold" in told["never"]
