@@ -145,7 +145,9 @@ def _in_order(constraint: NoOverlap, point: Floats) -> RowBlock:
     )
     there = (constraint.present < 0) | (point[np.maximum(constraint.present, 0)] > 0.5)
     kept = np.flatnonzero(there & (length > 0.0))
-    order = kept[np.lexsort((point[constraint.start[kept]], constraint.group[kept]))]
+    # By their middles: what overlaps by a step of a grid may be shorter than that step.
+    middle = point[constraint.start[kept]] + 0.5 * length[kept]
+    order = kept[np.lexsort((middle, constraint.group[kept]))]
     same = constraint.group[order[1:]] == constraint.group[order[:-1]]
     one, other = order[:-1][same], order[1:][same]
     pairs = len(one)
