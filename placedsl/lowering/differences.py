@@ -79,7 +79,7 @@ def differences(
     low, high = _turned(mirrored, lower, upper)
     turn = np.where(mirrored, -1.0, 1.0)
     rows = [(block, True) for block in blocks]
-    rows += [pair for constraint in constraints for pair in _as_rows(constraint)]
+    rows += [pair for constraint in constraints for pair in as_rows(constraint)]
     found, spoilt, summed, total = [], [_NONE], [_NONE], [np.zeros(0)]
     for block, sure in rows if timed.any() else ():
         for sign, side in ((1.0, block.lower), (-1.0, -block.upper)):
@@ -100,7 +100,7 @@ def _turned(mirrored: Booleans, lower: Floats, upper: Floats) -> tuple[Floats, F
     return np.where(mirrored, -upper, lower), np.where(mirrored, -lower, upper)
 
 
-def _as_rows(constraint: GlobalConstraint) -> list[tuple[RowBlock, bool]]:
+def as_rows(constraint: GlobalConstraint) -> list[tuple[RowBlock, bool]]:
     """What a global constraint says as rows, and whether they hold without a condition."""
     origin = constraint.origin
     if isinstance(constraint, Implication):

@@ -80,7 +80,7 @@ def _with_solver(run: Run, name: str, grounded: Grounded) -> tuple[str, str]:
             before = _known(run, position)
             ended = _one_objective(run, name, grounded, fixed, position)
             # Big-M made for times far larger than what was found lets solvers err by as much as that is.
-            if ended[0] != "error" or not (run.problem.told and _known(run, position) < 0.5 * before):
+            if ended[0] != "error" or not _coarse(run, position, before):
                 break
         if ended[0] not in ("optimal", "gap_reached") or run.best.evaluation is None:
             return ended
@@ -128,7 +128,12 @@ def _one_objective(
     if timed and np.isposinf(finite_bounds(lowered.program)[1]).any():
         refuse_times_without_end(run.problem)
     outcome = _solved(run, name, grounded, lowered.program, budget, position)
-    return _judged(run, outcome, grounded, fixed, position)
+    return _judged(run, outcome, grounded, fixed, position, most)
+
+
+def _coarse(run: Run, position: int, before: float) -> bool:
+    """Whether bounds of times that rest on the value found are far better than those that rested on the one before."""
+    return run.problem.told != () and abs(_known(run, position)) < 0.5 * abs(before)
 
 
 def _known(run: Run, position: int) -> float:
@@ -184,9 +189,9 @@ def members_beside(run: Run, position: int, delay: float = SOON) -> Portfolio:
 
 
 def _judged(
-    run: Run, outcome: Outcome, grounded: Grounded, fixed: tuple[tuple[int, float], ...], position: int
+    run: Run, outcome: Outcome, grounded: Grounded, fixed: tuple[tuple[int, float], ...], position: int, most: float
 ) -> tuple[str, str]:
-    """What a solver's outcome amounts to once its placement has been evaluated."""
+    """What a solver's outcome amounts to once its placement has been evaluated; ``most``: what was known before."""
     if outcome.version:
         run.used_versions[run.solver] = outcome.version
     point = outcome.incumbent
@@ -206,7 +211,8 @@ def _judged(
             return "error", f"the evaluator refuses the placement that {run.solver} gave: {broken}"
         return outcome.termination, outcome.message
     value = run.best.evaluation.objectives[position]
-    if outcome.termination in ("optimal", "gap_reached") and value - run.best.bounds[position] <= run.nothing:
+    fine = not _coarse(run, position, most)
+    if fine and outcome.termination in ("optimal", "gap_reached") and value - run.best.bounds[position] <= run.nothing:
         run.best.bound(value, position, claimed=True)  # the same, as far as numbers of this size can tell
     distance = gap(value, run.best.bounds[position])
     if outcome.termination == "infeasible":

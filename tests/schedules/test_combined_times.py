@@ -180,3 +180,27 @@ def test_tensors_of_one_node_have_names_of_their_own() -> None:
     assert {"a for b", "a for c", "b", "c"} <= set(names)
     told = {violation.rule: violation.message for violation in evaluate(problem, [0, 0, 0, 0]).violations}
     assert "t=tensor of a for b: 2 ms <= 0 s does not hold" in told["never"]
+
+
+def of_sizes(goal: str, *times: str) -> Answer:
+    """Independent nodes with these times on the one accelerator and 700 s on the host; CP-SAT."""
+    nodes = "\n".join(
+        f"    node n{v} {{ time = {{accelerator: {time}, host: 700 s}} }}" for v, time in enumerate(times)
+    )
+    machine = "device gpu: accelerator\ndevice cpu: host\ninterconnect { bandwidth = 1 GB/s }\n"
+    rules = "subject to\n    sequential\n    here: forall v in nodes: v on gpu\n"
+    return answer_of(f"graph {{\n{nodes}\n}}\n{machine}minimize {goal}\n{rules}")
+
+
+def test_what_is_shorter_than_a_step_of_the_grid() -> None:
+    """Both start at zero as far as CP-SAT can tell; the short one goes first."""
+    found = of_sizes("finish(n0) + finish(n1)", "296.1 s", "39 ns")
+    assert found.termination == "optimal"
+    assert found.value == pytest.approx(296.1 + 2 * 39e-9, rel=1e-12)
+
+
+def test_what_is_longer_than_all_times_left() -> None:
+    """On the host nothing would be over in time: once the latency is fixed its intervals are longer than the grid."""
+    found = of_sizes("latency then sum(v in nodes: finish(v))", "0.2 us", "0.1 us", "0.3 us")
+    assert found.termination == "optimal"
+    assert found.evaluation.objectives == pytest.approx((0.6e-6, 1e-6), rel=1e-5)
