@@ -92,7 +92,7 @@ def _overlaps(node: core.NoOverlap, scope: Scope, compiler: Compiler) -> Failure
 
     def run(env: Env) -> Iterator[Failure]:
         for overlap in found(env):
-            yield Failure(overlap.amount, partial(_within, scope, compiler, env, str(overlap)))
+            yield Failure(overlap.amount, partial(_within, scope, compiler, env, overlap.told(node.dimension)))
 
     return run
 

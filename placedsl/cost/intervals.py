@@ -20,10 +20,10 @@ class Overlap(NamedTuple):
     first: str
     second: str
     amount: float
-    dimension: Dimension = NUMBER
 
-    def __str__(self) -> str:
-        by = f"{self.amount:.10g}" if self.dimension == NUMBER else show(self.amount, self.dimension)
+    def told(self, dimension: Dimension) -> str:
+        """In words, with the unit of the times."""
+        by = f"{self.amount:.10g}" if dimension == NUMBER else show(self.amount, dimension)
         return f"{self.first} and {self.second} overlap by {by}"
 
 
@@ -61,7 +61,6 @@ def overlaps(node: core.NoOverlap, compiler: Compiler) -> Callable[[Env], Iterat
             for _ in loop(env)
             if there is None or there(env)
         ]
-        for overlap in overlapping_pairs(intervals, loosely=loosely):
-            yield overlap._replace(dimension=node.dimension)
+        return overlapping_pairs(intervals, loosely=loosely)
 
     return found
