@@ -150,13 +150,16 @@ class Spec:
     def check(self) -> None:
         """Ground the problem as solving would; InputError for what cannot be stated, as a product of two loads."""
         from placedsl.formulation import choose
+        from placedsl.paths.times import refuse_endless
         from placedsl.program.build import build
         from placedsl.program.contradiction import refuse_contradictions
         from placedsl.request import Request, settled
 
         settled(self.problem, Request())
         formulation = choose(self.problem, self.elaborated.checked_formulations())
-        refuse_contradictions(self.problem, formulation, build(self.problem, formulation))
+        grounded = build(self.problem, formulation)
+        refuse_contradictions(self.problem, formulation, grounded)
+        refuse_endless(self.problem, grounded)
 
     def explanation(self, *, solver: str | None = None, method: str | None = None) -> Explanation:
         """Which path will be taken and why, and the program part by part; nothing is solved."""

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from placedsl.diagnostics import Span
+from placedsl.units import NUMBER, Dimension
 
 #: What an element can be: node, device, tensor, part, integer; ``group:NAME`` is a class of ``partition(nodes, NAME)``.
 Sort = str
@@ -222,13 +223,17 @@ class Arithmetic:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``<= >= == != < >`` of two numbers, texts or elements, or ``==``/``!=`` of two truths."""
+    """``<= >= == != < >`` of two numbers, texts or elements, or ``==``/``!=`` of two truths.
+
+    ``dimension``: that of the numbers, for messages.
+    """
 
     operator: str
     left: Expression
     right: Expression
     span: Span
     of: str = "number"
+    dimension: Dimension = NUMBER
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +307,7 @@ class NoOverlap:
     start: Expression
     finish: Expression
     span: Span
+    dimension: Dimension = NUMBER
 
 
 Expression = (

@@ -107,14 +107,15 @@ class Labels:
         self._known: dict[Sort, dict[str, int]] = {}
 
     def of(self, sort: Sort, position: int) -> str:
-        """The word for one element: a node's id, a device's name, a number."""
+        """The word for one element: a node's id (of a tensor its maker's, and its readers' where it makes several), a
+        device's name, a number."""
         graph = self.problem.graph
         if sort == "node":
             return str(graph.ids[position])
         if sort == "device":
             return self.problem.machine.devices[position].name
         if sort == "tensor":
-            return str(graph.ids[int(graph.tensor_producer[position])])
+            return graph.tensor_ids[position]
         if sort == "cluster":
             return self.problem.machine.clusters[position].name
         if sort == "part":

@@ -11,14 +11,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from placedsl import expressions as core
-from placedsl.conflicts.dimensions import dimension_of
 from placedsl.conflicts.feasibility import Feasibility, restricted
 from placedsl.conflicts.softening import is_amount, is_structure, softened
 from placedsl.cost.evaluate import evaluate
 from placedsl.cost.expressions import OwnValues
+from placedsl.cost.tolerance import RELATIVE
 from placedsl.diagnostics import InputError
 from placedsl.instances import Instance, instances
 from placedsl.lowering.lower import lower
+from placedsl.lowering.polish import polished
 from placedsl.problem import Problem, Rule
 from placedsl.program.build import build
 from placedsl.request import solvers_for
@@ -66,8 +67,9 @@ def _elastic(asked: Feasibility, rule: Rule) -> str:
             if outcome.termination == "interrupted":
                 raise KeyboardInterrupt
             if outcome.incumbent is not None:
-                placement = [int(d) for d in grounded.placement(outcome.incumbent)]
-                values = grounded.values(outcome.incumbent)
+                exact = polished(program, 0, (), outcome.incumbent)
+                point = outcome.incumbent if exact is None else exact
+                placement, values = [int(d) for d in grounded.placement(point)], grounded.values(point)
                 if evaluate(replace(whole, rules=others), placement, values).violations:
                     continue
                 least = gap(outcome.objective, outcome.bound) <= _SAME
@@ -91,7 +93,7 @@ def told(problem: Problem, rule: Rule, parts: dict[str, Instance], placement: Se
             dropped.append(part.label)
             continue
         assert isinstance(part.body, core.Comparison)
-        amount = at_least(violation.amount, dimension_of(part.body, problem))
+        amount = at_least(violation.amount, part.body.dimension)
         where = part.elements[0][2] if rule.built_in == "memory" else -1
         if where >= 0:
             amounts.append(f"{amount} more on {problem.machine.devices[where].name}")
@@ -106,11 +108,11 @@ def told(problem: Problem, rule: Rule, parts: dict[str, Instance], placement: Se
 
 
 def at_least(value: float, dimension: Dimension) -> str:
-    """A value with its unit, readable and not smaller than it is."""
+    """A value with its unit, readable and not smaller than it is, but for what rounding errs by."""
     dimension = dimension if dimension in CANONICAL else NUMBER
     text, step = show(value, dimension), 1.0 + (1e-4 if dimension == DATA else 1e-6)
     wanted = value
-    while parse_quantity(text).value < value:
+    while parse_quantity(text).value < value * (1.0 - RELATIVE):
         wanted *= step
         text = show(wanted, dimension)
     return text

@@ -14,6 +14,7 @@ from placedsl.cost.intervals import overlaps
 from placedsl.cost.loops import Env
 from placedsl.cost.verdict import Violation
 from placedsl.problem import Rule
+from placedsl.units import CANONICAL, NUMBER, Dimension, show
 
 #: Bound variables in scope: name, sort, register.
 Scope = tuple[tuple[str, str, int], ...]
@@ -91,7 +92,7 @@ def _overlaps(node: core.NoOverlap, scope: Scope, compiler: Compiler) -> Failure
 
     def run(env: Env) -> Iterator[Failure]:
         for overlap in found(env):
-            yield Failure(overlap.amount, partial(_within, scope, compiler, env, str(overlap)))
+            yield Failure(overlap.amount, partial(_within, scope, compiler, env, overlap.told(node.dimension)))
 
     return run
 
@@ -131,16 +132,30 @@ def _detail(node: core.Expression, compiler: Compiler) -> Callable[[Env], str]:
     """What is said of a condition that fails."""
     if not isinstance(node, core.Comparison):
         return lambda _: "does not hold"
-    left, right = _shown(node.left, node.of, compiler), _shown(node.right, node.of, compiler)
     operator = node.operator
+    if node.of == "number":
+        first, second = compiler.number(node.left), compiler.number(node.right)
+        return lambda env: " ".join((*_told_apart(first(env), operator, second(env), node.dimension), "does not hold"))
+    left, right = _shown(node.left, node.of, compiler), _shown(node.right, node.of, compiler)
     return lambda env: f"{left(env)} {operator} {right(env)} does not hold"
+
+
+def _told_apart(left: float, operator: str, right: float, dimension: Dimension) -> tuple[str, str, str]:
+    """Both numbers with their unit, and with more digits where they would look the same."""
+    texts = amount(left, dimension), amount(right, dimension)
+    if texts[0] == texts[1] and left != right:
+        unit, size = CANONICAL.get(dimension, (str(dimension), 1.0))
+        texts = f"{left / size:.12g} {unit}".rstrip(), f"{right / size:.12g} {unit}".rstrip()
+    return texts[0], operator, texts[1]
+
+
+def amount(value: float, dimension: Dimension) -> str:
+    """A number with its unit."""
+    return f"{value:.10g}" if dimension == NUMBER or not math.isfinite(value) else show(value, dimension)
 
 
 def _shown(node: core.Expression, of: str, compiler: Compiler) -> Callable[[Env], str]:
     """The value of a side of a comparison as text."""
-    if of == "number":
-        number = compiler.number(node)
-        return lambda env: f"{number(env):.10g}"
     if of == "text":
         text = compiler.text(node)
         return lambda env: "nothing" if text(env) is None else f'"{text(env)}"'

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from placedsl import expressions as core
 from placedsl.cost import constraints, custom
 from placedsl.cost.expressions import Compiler, OwnValues
 from placedsl.cost.facts import Facts
 from placedsl.cost.quantities import Quantities
+from placedsl.cost.tolerance import loosely
 from placedsl.cost.verdict import Evaluation, Violation
 from placedsl.diagnostics import Diagnostic, InputError
 from placedsl.problem import Problem
@@ -33,7 +35,8 @@ def evaluate(problem: Problem, placement: Sequence[int], values: OwnValues | Non
 
     ``values`` are those of the spec's own variables, by name and the positions of their indices, and what else an
     answer says (``problem.told``): starts are an order, and everything runs as early as that lets it; where some rule
-    is broken then, the starts are kept as they are; so where that makes a soft one cheaper, all in all.  While a node
+    is broken then, the starts are kept as they are; so where that makes a soft one cheaper, all in all, or an
+    objective that combines times better (a span ends as early as it can by beginning late).  While a node
     is on no device, the objectives are nan and the rules are not looked at; so under a schedule of one sample while
     there is no run: a device does not support its node, calls wait for one another, a transfer has no way.  Raises
     InputError for a placement of the wrong length and for an expression without a value.
@@ -44,12 +47,28 @@ def evaluate(problem: Problem, placement: Sequence[int], values: OwnValues | Non
         message = f"the placement has {len(given)} entries, the graph has {facts.nodes} nodes"
         raise InputError([Diagnostic(message)])
     found = _evaluated(facts, given, values or {}, not_before=False)
-    broken = bool(found.violations) or any(cost > 0.0 for cost in found.soft)
-    if broken and "start" in problem.told and "start" in (values or {}):
+    doubted = bool(found.violations) or any(cost > 0.0 for cost in found.soft) or _of_times(problem)
+    if doubted and "start" in problem.told and "start" in (values or {}):
         kept = _evaluated(facts, given, values or {}, not_before=True)
-        if not kept.violations and (found.violations or kept.objectives < found.objectives):
+        if not kept.violations and (found.violations or _less(kept.objectives, found.objectives)):
             return kept
     return found
+
+
+def _of_times(problem: Problem) -> bool:
+    """Whether an objective says more of times than the latency, which is never better for starting later."""
+    bodies = [goal.body for goal in problem.objectives]
+    others = [body for body in bodies if not (isinstance(body, core.Provided) and body.name == "latency")]
+    times = {"latency", "start", "finish", "sent", "arrived"}
+    return any(not times.isdisjoint(core.provided_names(body)) for body in others)
+
+
+def _less(kept: Sequence[float], found: Sequence[float]) -> bool:
+    """Lexicographically; what kept starts exceed by no more than solvers leave open counts as the same."""
+    for one, other in zip(kept, found, strict=True):
+        if not loosely("==", one, other, max(abs(one), abs(other))):
+            return one < other
+    return False
 
 
 def _evaluated(facts: Facts, given: Sequence[int], values: OwnValues, *, not_before: bool) -> Evaluation:

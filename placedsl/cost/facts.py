@@ -137,7 +137,7 @@ class Facts:
         if sort == "device":
             return self.device_names[position]
         if sort == "tensor":
-            return f"tensor of {self.node_names[self.producer[position]]}"
+            return f"tensor of {self.problem.graph.tensor_names[position]}"
         if sort == "cluster":
             return self.problem.machine.clusters[position].name
         if sort == "link" and self.problem.moves is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from placedsl import expressions as core
 from placedsl.cost.loops import Env
 from placedsl.cost.tolerance import LOOSE, same
+from placedsl.units import NUMBER, Dimension, show
 
 if TYPE_CHECKING:
     from placedsl.cost.expressions import Compiler
@@ -20,8 +21,10 @@ class Overlap(NamedTuple):
     second: str
     amount: float
 
-    def __str__(self) -> str:
-        return f"{self.first} and {self.second} overlap by {self.amount:.10g}"
+    def told(self, dimension: Dimension) -> str:
+        """In words, with the unit of the times."""
+        by = f"{self.amount:.10g}" if dimension == NUMBER else show(self.amount, dimension)
+        return f"{self.first} and {self.second} overlap by {by}"
 
 
 def overlapping_pairs(intervals: Sequence[tuple[float, float, str]], *, loosely: bool) -> Iterator[Overlap]:

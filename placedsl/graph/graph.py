@@ -9,8 +9,10 @@ Tarnawski et al. 2020, Appendix B, without the artificial nodes).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -22,6 +24,9 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
 T = TypeVar("T")
+
+#: So many readers are named with a tensor.
+_SHOWN = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +99,16 @@ class Graph:
         """The graph as it was written, before nodes were fused."""
         return self if self.fusion is None else self.fusion.original
 
+    @cached_property
+    def tensor_names(self) -> tuple[str, ...]:
+        """A name for each tensor, no two alike: its maker's; where that makes several also who reads it."""
+        return _tensor_words(self, [str(name) for name in self.names])
+
+    @cached_property
+    def tensor_ids(self) -> tuple[str, ...]:
+        """The same from the nodes' ids."""
+        return _tensor_words(self, [str(own) for own in self.ids])
+
     def spread(self, values: Sequence[T]) -> list[T]:
         """What each node has, for each node of the graph as written: members have what their operator has."""
         return list(values) if self.fusion is None else [values[v] for v in self.fusion.node_of.tolist()]
@@ -137,6 +152,24 @@ class Fusion:
     one_kernel: bool
     made: tuple[tuple[str, int], ...]
     unclear: Mapping[str, int | str]
+
+
+def _tensor_words(graph: Graph, words: Sequence[str]) -> tuple[str, ...]:
+    """``a``, or ``a for b, c``; with a number where that is not enough."""
+    makers = graph.tensor_producer.tolist()
+    made = Counter(makers)
+    readers: list[list[str]] = [[] for _ in makers]
+    for tensor, reader in zip(graph.edge_tensor.tolist(), graph.edge_target.tolist(), strict=True):
+        if made[makers[tensor]] > 1:
+            readers[tensor].append(words[reader])
+    out = []
+    for maker, read in zip(makers, readers, strict=True):
+        shown = dict.fromkeys(read)
+        more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+        for_whom = f" for {', '.join(list(shown)[:_SHOWN])}{more}" if shown else ""
+        out.append(words[maker] + for_whom)
+    alike = Counter(out)
+    return tuple(f"{word} (tensor {number})" if alike[word] > 1 else word for number, word in enumerate(out))
 
 
 def untimed(nodes: int, time: Mapping[str, Floats]) -> Booleans:

@@ -9,7 +9,7 @@ from placedsl.language.constants import fold, is_zero, same_dimension
 from placedsl.language.naming import NameChecker
 from placedsl.language.scope import Checked, named
 from placedsl.language.vocabulary import ERROR, PLAIN, TEXT, TRUTH, Type, element, number
-from placedsl.units import DATA
+from placedsl.units import DATA, NUMBER, Dimension
 
 
 class Checker(NameChecker):
@@ -128,7 +128,7 @@ class Checker(NameChecker):
             return core.Constant(True, span), TRUTH
         if not same_dimension(start, a, finish, b):
             return self.error(body, f"an interval from {a} to {b}", "both ends need one dimension")
-        return core.NoOverlap(binders, presence, start, finish, span), TRUTH
+        return core.NoOverlap(binders, presence, start, finish, span, _either(a, b)), TRUTH
 
     def _binary(self, node: syntax.Binary) -> Checked:
         span, op = self.span(node), node.operator
@@ -221,7 +221,7 @@ class Checker(NameChecker):
             self.error(node, f"{a} cannot be compared with {b}")
         elif not same_dimension(x, numbers[0], y, numbers[1]):
             self.error(node, f"{numbers[0]} cannot be compared with {numbers[1]}", self._unit_hint(a, b))
-        return core.Comparison(op, x, y, span)
+        return core.Comparison(op, x, y, span, dimension=_either(*numbers))
 
     def _unit_hint(self, a: Type, b: Type) -> str:
         if not self.vocabulary.graph.time_in_seconds and "time" in (str(a.dimension), str(b.dimension)):
@@ -286,3 +286,9 @@ class Checker(NameChecker):
                 return core.Aggregate("count", binders, self.truth(node.body), span), PLAIN
             body, kind = self.number(node.body)
         return core.Aggregate(node.operator, binders, body, span), kind
+
+
+def _either(left: Type | None, right: Type | None) -> Dimension:
+    """The dimension of two numbers of one dimension: a zero may be written without."""
+    known = [kind.dimension for kind in (left, right) if kind is not None]
+    return next((dimension for dimension in known if dimension != NUMBER), NUMBER)

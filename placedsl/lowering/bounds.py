@@ -6,6 +6,9 @@ import numpy as np
 
 from placedsl.program.program import Floats, Integers, RowBlock
 
+#: A row is broken only where it is by more than this share of the coefficient.
+_SURE = 1e-6
+
 
 def activity(
     row: Integers, column: Integers, coefficient: Floats, rows: int, lower: Floats, upper: Floats
@@ -47,3 +50,18 @@ def tighten(lower: Floats, upper: Floats, integer: np.ndarray, blocks: list[RowB
     lower[integer] = np.ceil(lower[integer] - 1e-9)
     upper[integer] = np.floor(upper[integer] + 1e-9)
     return lower, upper
+
+
+def exclude(upper: Floats, lower: Floats, integer: np.ndarray, blocks: list[RowBlock]) -> None:
+    """Fix to zero the 0/1 columns that some row does not let be one, whatever the others are.
+
+    Numbers that would only count for such a column, a time on a device that is too slow by far, are out of the way.
+    """
+    for block in blocks:
+        row, column, a = block.row, block.column, block.coefficient
+        least, most = activity(row, column, a, block.rows, lower, upper)
+        free = integer[column] & (lower[column] == 0.0) & (upper[column] == 1.0)
+        with np.errstate(invalid="ignore"):
+            over = (a > 0.0) & (least[row] + a > block.upper[row] + _SURE * a)
+            under = (a < 0.0) & (most[row] + a < block.lower[row] + _SURE * a)
+        upper[column[free & (over | under)]] = 0.0

@@ -10,7 +10,7 @@ bounds it, whatever the program says of it.  A row that only adds up columns of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -57,7 +57,8 @@ class Arcs:
 class Differences:
     """The arcs of a program; which columns are ``timed``; those in rows that are more than differences.
 
-    ``summed`` columns are in rows that only add up, and at most ``total`` where such a row is tight.
+    ``summed`` columns are in rows that only add up, and at most ``total`` where such a row is tight.  ``mirrored``
+    columns have an upper bound and no lower one (the negative of a least time): arcs are about their negatives.
     """
 
     arcs: Arcs
@@ -65,6 +66,7 @@ class Differences:
     spoilt: Integers
     summed: Integers
     total: Floats
+    mirrored: Booleans
 
 
 def differences(
@@ -73,22 +75,32 @@ def differences(
 ) -> Differences:  # fmt: skip
     """Read the arcs off rows and global constraints."""
     timed = ~integer & ~((lower == 0.0) & (upper == 1.0))
+    mirrored = timed & np.isneginf(lower) & np.isfinite(upper)
+    low, high = _turned(mirrored, lower, upper)
+    turn = np.where(mirrored, -1.0, 1.0)
     rows = [(block, True) for block in blocks]
-    rows += [pair for constraint in constraints for pair in _as_rows(constraint)]
+    rows += [pair for constraint in constraints for pair in as_rows(constraint)]
     found, spoilt, summed, total = [], [_NONE], [_NONE], [np.zeros(0)]
     for block, sure in rows if timed.any() else ():
         for sign, side in ((1.0, block.lower), (-1.0, -block.upper)):
-            arcs, wrong, added, most = _arcs(block, sign, side, timed, lower, upper, known, sure)
+            turned = replace(block, coefficient=block.coefficient * turn[block.column])
+            arcs, wrong, added, most = _arcs(turned, sign, side, timed, low, high, known, sure)
             found.append(arcs)
             spoilt.append(wrong)
             summed.append(added)
             total.append(most)
     return Differences(
-        _joined(found), timed, np.unique(np.concatenate(spoilt)), np.concatenate(summed), np.concatenate(total)
-    )
+        _joined(found), timed, np.unique(np.concatenate(spoilt)), np.concatenate(summed), np.concatenate(total),
+        mirrored,
+    )  # fmt: skip
 
 
-def _as_rows(constraint: GlobalConstraint) -> list[tuple[RowBlock, bool]]:
+def _turned(mirrored: Booleans, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+    """Bounds with those of mirrored columns for their negatives, or back."""
+    return np.where(mirrored, -upper, lower), np.where(mirrored, -lower, upper)
+
+
+def as_rows(constraint: GlobalConstraint) -> list[tuple[RowBlock, bool]]:
     """What a global constraint says as rows, and whether they hold without a condition."""
     origin = constraint.origin
     if isinstance(constraint, Implication):
@@ -180,7 +192,7 @@ def bounded(
     known: Differences, constraints: Sequence[GlobalConstraint], lower: Floats, upper: Floats
 ) -> tuple[Floats, Floats]:
     """Bounds of the timed columns: from paths of arcs, and where there is none from all weights together."""
-    arcs, lower, upper = known.arcs, lower.copy(), upper.copy()
+    arcs, (lower, upper) = known.arcs, _turned(known.mirrored, lower, upper)
     _carried(arcs, lower, upper)
     open_ended = np.flatnonzero(known.timed & np.isposinf(upper))
     if len(open_ended):
@@ -189,7 +201,7 @@ def bounded(
         free = open_ended[~held[open_ended]]
         upper[free] = np.minimum(upper[free], reach[free])
         _carried(arcs, lower, upper)
-    return lower, upper
+    return _turned(known.mirrored, lower, upper)
 
 
 def _carried(arcs: Arcs, lower: Floats, upper: Floats) -> None:

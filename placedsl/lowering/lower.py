@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 
 from placedsl.lowering import convex, implication, maximum, no_overlap, pipeline, product
-from placedsl.lowering.bounds import tighten
-from placedsl.lowering.differences import Differences, bounded, differences
+from placedsl.lowering.bounds import exclude, tighten
+from placedsl.lowering.differences import Differences, as_rows, bounded, differences
 from placedsl.lowering.margin import with_margin
 from placedsl.lowering.one_of import OneOf, one_of
 from placedsl.lowering.state import Note, State
@@ -97,6 +97,9 @@ def lower(
     goal = program.objectives[objective]
     if len(goal.column) == 1 and goal.coefficient[0] > 0.0:
         state.upper[goal.column] = np.minimum(state.upper[goal.column], (most - goal.constant) / goal.coefficient[0])
+    if np.isfinite(most):
+        sure = [block for c in program.constraints for block, always in as_rows(c) if always]
+        exclude(state.upper, state.lower, state.integer, [*state.blocks, *sure])
     known, apart = _settle_differences(program, state)
     state.blocks[:] = [with_margin(block, state) for block in state.blocks]
     constraints = [

@@ -6,19 +6,24 @@ import time
 
 import numpy as np
 
+from placedsl.algorithms.first import first_placements
 from placedsl.paths.program import by_program
 from placedsl.paths.run import Run
-from placedsl.portfolio.latency_members import alone, members_for_one_sample
+from placedsl.portfolio.latency_members import alone, members_for_a_start, members_for_one_sample
 from placedsl.portfolio.portfolio import Portfolio
 
 #: Seconds that searches for one sample's run have before a program is made beside them, at most; and between two looks.
 HEAD_START, _NAP = 3.0, 0.02
+#: Seconds for first schedules: until there is one, and for the others after that.
+_FIRST, _MORE = 2.0, 0.3
 #: Seconds without news after which searches without a time limit end.
 _PATIENCE = 20.0
 
 
 def for_one_sample(run: Run) -> tuple[str, str]:
     """Searches and bounds first, for a start; then a program beside them, where it is small enough to be of use."""
+    if run.request.start:
+        _begin(run)
     if run.request.start and run.isolated:
         workers, seed = run.request.workers or 0, run.request.seed or 0
         by_itself = alone(run.problem, run.request.method, run.request.solver)
@@ -29,7 +34,24 @@ def for_one_sample(run: Run) -> tuple[str, str]:
             if ended is not None or by_itself:
                 run.method = "search"
                 return ended or ("ended", "the searches came to their end without a proof")
+        else:
+            run.beside = Portfolio(members_for_a_start(run.problem, seed), brief=True)
     return by_program(run)
+
+
+def _begin(run: Run) -> None:
+    """First schedules, which need no process and no compiled code: list schedules of simple placements.
+
+    The evaluator says which of them keep all that is asked for, whatever it is.
+    """
+    if run.problem.variables:
+        return  # no placement says anything of these
+    began, left = time.monotonic(), run.left
+    seconds = _FIRST if left is None else min(_FIRST, left / 4.0)
+    for placement in first_placements(run.problem):
+        run.best.offer(placement)
+        if time.monotonic() - began > (seconds if run.best.evaluation is None else min(seconds, _MORE)):
+            break
 
 
 def _attend(run: Run, seconds: float | None) -> tuple[str, str] | None:

@@ -9,24 +9,36 @@ from dataclasses import replace
 import numpy as np
 
 from placedsl.answer import gap
+from placedsl.diagnostics import InputError
 from placedsl.expressions import Provided
 from placedsl.formulation import choose, passed_over
 from placedsl.graph.graph import Floats
 from placedsl.incumbent import SAME
 from placedsl.lowering.lower import lower
+from placedsl.lowering.polish import polished
+from placedsl.lowering.rays import rewards
 from placedsl.paths.run import SOON, Run
+from placedsl.paths.times import refuse_endless, refuse_times_without_end, start_by_waiting
 from placedsl.portfolio.members import members_for, search_splits, searchers
 from placedsl.portfolio.portfolio import Portfolio
+from placedsl.problem import Problem
 from placedsl.program.build import Grounded, build
 from placedsl.program.contradiction import refuse_contradictions
 from placedsl.program.program import LinearProgram
 from placedsl.request import solvers_for
+from placedsl.solvers.bounding import finite_bounds
 from placedsl.solvers.interface import Budget, Outcome
 from placedsl.solvers.isolated import run_isolated
 from placedsl.solvers.registry import get
 
 #: What is this small a share of the largest value of an objective is zero.
 _NOTHING = 1e-9
+#: The same for solvers over a grid, whose relaxed rows add up.
+_GRID = 1e-8
+#: So often is one objective handed over, each time with times bounded by what was found.
+_AGAIN = 4
+#: Earlier objectives may be this much worse, relatively, while later ones are minimised; these may gain as much by it.
+_YIELD = 1e-7
 
 
 def by_program(run: Run) -> tuple[str, str]:
@@ -39,7 +51,14 @@ def by_program(run: Run) -> tuple[str, str]:
     run.notes += passed_over(run.problem, known, formulation)
     grounded = build(run.problem, formulation)
     refuse_contradictions(run.problem, formulation, grounded)
+    refuse_endless(run.problem, grounded)
     run.build_seconds += time.monotonic() - start
+    if run.request.solver in (None, "auto") and run.problem.schedule == "dataflow":
+        # Spans are the same wherever they begin: linear programs see that, and propagation of bounds does not.
+        spans = any(rewards(grounded.program, k) for k in range(len(run.problem.objectives)))
+        names = tuple(sorted(names, key=lambda name: name != "highs")) if spans else names
+    if run.request.start and run.best.evaluation is None and run.problem.schedule == "dataflow":
+        start_by_waiting(run, grounded)
     for name, further in zip(names, (*names[1:], ""), strict=True):
         run.solver = name
         termination, message = _with_solver(run, name, grounded)
@@ -50,45 +69,76 @@ def by_program(run: Run) -> tuple[str, str]:
 
 
 def _with_solver(run: Run, name: str, grounded: Grounded) -> tuple[str, str]:
-    """Lower and hand over, once for each objective."""
-    solver = get(name)
+    """Lower and hand over, once for each objective, and again where what was found makes for better bounds."""
     fixed: tuple[tuple[int, float], ...] = ()
     termination, message = "optimal", f"proven by {name}"
     for position in range(len(run.problem.objectives)):
         if position and _settled(run, position):
             continue
-        start = time.monotonic()
-        start_from = run.best.placement if run.best.placement is not None else run.relaxed
-        known = run.best.evaluation
-        hint = None if start_from is None else grounded.hint(start_from, None if known is None else known.values)
-        # Times have no bounds of their own: those of one sample's run are as tight as the best known run lets them be.
-        most = known.objectives[position] if known is not None and run.problem.told else np.inf
-        lowered = lower(
-            grounded.program, native=solver.features.native, integral=solver.features.integers_only,
-            objective=position, fixed=fixed, hint=hint, most=most + SAME * abs(most),
-        )  # fmt: skip
-        run.build_seconds += time.monotonic() - start
-        run.nothing = _NOTHING * _largest(lowered.program)
-        strict = next((n for n in lowered.notes if n.rewrite.startswith("strict")), None)
-        if strict is not None:
-            note = f"{strict.constraint}: {strict.rewrite}; placements within the margin were not considered"
-            run.notes += [note] if note not in run.notes else []
-        left = run.left
-        if left is not None and left <= 0:
-            return "time_limit", "the time limit was reached before the solver could start"
-        # Half of what counts as the same, so that what the solver calls optimal still is after evaluation.
-        near = max(run.request.gap or 0.0, 0.5 * SAME)
-        budget = Budget(left, near, run.request.workers or 0, run.request.seed or 0)
-        outcome = _solved(run, name, grounded, lowered.program, budget, position)
-        ended = _judged(run, outcome, grounded, position)
+        ended = ("error", "")
+        for _ in range(_AGAIN):
+            before = _known(run, position)
+            ended = _one_objective(run, name, grounded, fixed, position)
+            # Big-M made for times far larger than what was found lets solvers err by as much as that is.
+            if ended[0] != "error" or not _coarse(run, position, before):
+                break
         if ended[0] not in ("optimal", "gap_reached") or run.best.evaluation is None:
             return ended
         # The whole is proven no better than its least proven objective.
         if termination == "optimal":
             termination, message = ended
         reached = run.best.evaluation.objectives[position]
-        fixed += ((position, reached + 1e-7 * abs(reached)),)
+        fixed += ((position, reached + _YIELD * abs(reached)),)
     return termination, message
+
+
+def _one_objective(
+    run: Run, name: str, grounded: Grounded, fixed: tuple[tuple[int, float], ...], position: int
+) -> tuple[str, str]:
+    """Lower and hand over, for one objective, within the limits of earlier ones."""
+    start = time.monotonic()
+    solver = get(name)
+    start_from = run.best.placement if run.best.placement is not None else run.relaxed
+    known = run.best.evaluation
+    hint = None if start_from is None else grounded.hint(start_from, None if known is None else known.values)
+    # Times have no bounds of their own: those of one sample's run are as tight as the best known run lets them be.
+    most = known.objectives[position] if known is not None and run.problem.told else np.inf
+    try:
+        lowered = lower(
+            grounded.program, native=solver.features.native, integral=solver.features.integers_only,
+            objective=position, fixed=fixed, hint=hint, most=most + SAME * abs(most),
+        )  # fmt: skip
+    except InputError:
+        refuse_times_without_end(run.problem)
+        raise
+    run.build_seconds += time.monotonic() - start
+    nothing = 5.0 * _YIELD if fixed else _GRID if solver.features.integers_only else _NOTHING
+    run.nothing = max(nothing * _largest(lowered.program), _given_way(run.problem, fixed, position))
+    strict = next((n for n in lowered.notes if n.rewrite.startswith("strict")), None)
+    if strict is not None:
+        note = f"{strict.constraint}: {strict.rewrite}; placements within the margin were not considered"
+        run.notes += [note] if note not in run.notes else []
+    left = run.left
+    if left is not None and left <= 0:
+        return "time_limit", "the time limit was reached before the solver could start"
+    # Half of what counts as the same, so that what the solver calls optimal still is after evaluation.
+    near = max(run.request.gap or 0.0, 0.5 * SAME)
+    budget = Budget(left, near, run.request.workers or 0, run.request.seed or 0)
+    timed = run.problem.schedule == "dataflow" and solver.features.integers_only
+    if timed and np.isposinf(finite_bounds(lowered.program)[1]).any():
+        refuse_times_without_end(run.problem)
+    outcome = _solved(run, name, grounded, lowered.program, budget, position)
+    return _judged(run, outcome, grounded, fixed, position, most)
+
+
+def _coarse(run: Run, position: int, before: float) -> bool:
+    """Whether bounds of times that rest on the value found are far better than those that rested on the one before."""
+    return run.problem.told != () and abs(_known(run, position)) < 0.5 * abs(before)
+
+
+def _known(run: Run, position: int) -> float:
+    """The best verified value of an objective; inf without one."""
+    return np.inf if run.best.evaluation is None else run.best.evaluation.objectives[position]
 
 
 def _settled(run: Run, position: int) -> bool:
@@ -119,7 +169,7 @@ def _solved(run: Run, name: str, grounded: Grounded, program: LinearProgram, bud
 
     if run.isolated:
         with beside:
-            if beside.members or beside.running:
+            if (beside.members or beside.running) and not beside.brief:
                 cores = run.request.workers or os.cpu_count() or 1
                 # Where a search knows all that is asked for, what is left to the solver are the small problems.
                 patient = any(member.work is search_splits for member in beside.members)
@@ -138,8 +188,10 @@ def members_beside(run: Run, position: int, delay: float = SOON) -> Portfolio:
     return Portfolio(members_for(run.problem, run.best.placement, workers, seed), delay)
 
 
-def _judged(run: Run, outcome: Outcome, grounded: Grounded, position: int) -> tuple[str, str]:
-    """What a solver's outcome amounts to once its placement has been evaluated."""
+def _judged(
+    run: Run, outcome: Outcome, grounded: Grounded, fixed: tuple[tuple[int, float], ...], position: int, most: float
+) -> tuple[str, str]:
+    """What a solver's outcome amounts to once its placement has been evaluated; ``most``: what was known before."""
     if outcome.version:
         run.used_versions[run.solver] = outcome.version
     point = outcome.incumbent
@@ -147,6 +199,10 @@ def _judged(run: Run, outcome: Outcome, grounded: Grounded, position: int) -> tu
     if outcome.bound > run.best.bounds[position]:
         run.best.bound(outcome.bound, position, claimed=True)
         run.prover = run.solver
+    if point is not None and outcome.termination in ("optimal", "gap_reached") and not _reached(run, position):
+        # Real columns are as good as the solver's tolerances or its grid; with the others settled they can be exact.
+        exact = polished(grounded.program, position, fixed, point)
+        accepted |= exact is not None and run.best.offer(grounded.placement(exact), grounded.values(exact))
     if run.best.evaluation is None:
         if outcome.termination == "infeasible":
             return "infeasible", outcome.message or "the solver proved that no placement satisfies the constraints"
@@ -155,8 +211,9 @@ def _judged(run: Run, outcome: Outcome, grounded: Grounded, position: int) -> tu
             return "error", f"the evaluator refuses the placement that {run.solver} gave: {broken}"
         return outcome.termination, outcome.message
     value = run.best.evaluation.objectives[position]
-    if abs(value) <= run.nothing and value - run.best.bounds[position] <= run.nothing:
-        run.best.bound(value, position, claimed=True)  # zero, as far as numbers of this size can tell
+    fine = not _coarse(run, position, most)
+    if fine and outcome.termination in ("optimal", "gap_reached") and value - run.best.bounds[position] <= run.nothing:
+        run.best.bound(value, position, claimed=True)  # the same, as far as numbers of this size can tell
     distance = gap(value, run.best.bounds[position])
     if outcome.termination == "infeasible":
         return "error", f"{run.solver} calls infeasible what a verified placement satisfies; try another solver"
@@ -167,6 +224,18 @@ def _judged(run: Run, outcome: Outcome, grounded: Grounded, position: int) -> tu
             f"{run.solver} reports {outcome.termination}, but the verified value is {distance:.2g} from the bound"
         )
     return outcome.termination, outcome.message
+
+
+def _given_way(problem: Problem, fixed: tuple[tuple[int, float], ...], position: int) -> float:
+    """How much earlier objectives that are in the same unit give way to this one."""
+    unit = problem.objectives[position].dimension
+    return 2.0 * _YIELD * sum(abs(limit) for k, limit in fixed if problem.objectives[k].dimension == unit)
+
+
+def _reached(run: Run, position: int) -> bool:
+    """Whether the best placement is as good as its bound says that it can be."""
+    known = run.best.evaluation
+    return known is not None and gap(known.objectives[position], run.best.bounds[position]) <= SAME
 
 
 def _largest(program: LinearProgram) -> float:

@@ -67,9 +67,11 @@ class Portfolio:
     """Members that run beside; used in a ``with`` block.
 
     They start at the first :meth:`news` after ``delay`` seconds: what is solved at once needs no processes.
+    ``brief``: they are soon over, so that no solver beside them has to leave them a core.
     """
 
-    def __init__(self, members: Sequence[Member], delay: float = 0.0) -> None:
+    def __init__(self, members: Sequence[Member], delay: float = 0.0, *, brief: bool = False) -> None:
+        self.brief = brief
         self.members = list(members)
         self.due = time.monotonic() + delay
         self.running: list[_Process] = []

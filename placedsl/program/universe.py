@@ -171,9 +171,8 @@ def original(problem: Problem) -> Universe:
     sets, attributes = sets | more_sets, attributes | more
     sizes: dict[Sort, int] = {"node": n, "tensor": t, "device": len(devices), "part": 2, "link": len(links),
                               "cluster": len(problem.machine.clusters)}  # fmt: skip
-    producers = tuple(graph.names[p] for p in graph.tensor_producer)
     labels: dict[Sort, tuple[str, ...]] = {
-        "node": graph.names, "tensor": producers, "device": tuple(d.name for d in devices),
+        "node": graph.names, "tensor": graph.tensor_names, "device": tuple(d.name for d in devices),
         "part": ("forward", "backward"), "cluster": tuple(c.name for c in problem.machine.clusters), "link": links,
     }  # fmt: skip
     for name, group in problem.groups.items():

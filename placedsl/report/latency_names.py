@@ -6,15 +6,13 @@ from placedsl.timeline.sample import SampleTimeline, Task, Wait
 
 
 def name_of(timeline: SampleTimeline, task: Task) -> str:
-    """A node by its name, a call by its number, a transfer by its tensor: by number where a node makes several."""
+    """A node by its name, a call by its number, a transfer by its tensor."""
     graph = timeline.problem.graph
     if task.kind == "node":
         return str(graph.names[task.first])
     if task.kind == "call":
         return f"call {task.first}"
-    maker = int(graph.tensor_producer[task.first])
-    several = int((graph.tensor_producer == maker).sum()) > 1
-    return f"tensor {task.first} of {graph.names[maker]}" if several else f"tensor of {graph.names[maker]}"
+    return f"tensor of {graph.tensor_names[task.first]}"
 
 
 def place_of(timeline: SampleTimeline, task: Task) -> str:

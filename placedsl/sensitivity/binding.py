@@ -9,7 +9,7 @@ from placedsl import expressions as core
 from placedsl.cost.evaluate import quantities_of
 from placedsl.cost.expressions import Compiler, OwnValues
 from placedsl.cost.facts import Facts
-from placedsl.cost.tolerance import same, total
+from placedsl.cost.tolerance import loosely, same, total
 from placedsl.diagnostics import Span
 from placedsl.instances import instances
 from placedsl.problem import Problem
@@ -45,7 +45,9 @@ class Bottleneck:
 def binding(problem: Problem, placement: Sequence[int], values: OwnValues | None = None) -> tuple[Binding, ...]:
     """For each rule the comparisons of numbers that hold with equality; other conditions have no slack to speak of."""
     facts = Facts(problem)
-    compiler = Compiler(facts, quantities_of(facts, placement, values), values)
+    # The starts of an answer are those that it was verified with.
+    kept = "start" in problem.told and "start" in (values or {})
+    compiler = Compiler(facts, quantities_of(facts, placement, values, not_before=kept), values)
     out = []
     for rule in problem.rules:
         tight, compared = [], 0
@@ -56,7 +58,10 @@ def binding(problem: Problem, placement: Sequence[int], values: OwnValues | None
             compared += 1
             left, right = compiler.number(body.left), compiler.number(body.right)
             environment = compiler.environment()
-            if same(left(environment), right(environment)):
+            one, other = left(environment), right(environment)
+            if same(one, other) or (
+                compiler.approximate(body) and loosely("==", one, other, max(abs(one), abs(other)))
+            ):
                 tight.append(instance.label)
         out.append(Binding(rule.name, rule.span, tuple(tight), compared))
     return tuple(out)

@@ -36,6 +36,8 @@ from placedsl.solvers.scaling import GREATEST, LEAST, Grid, grid, integer_object
 _PAUSE = 0.2
 #: A row may err by this share of the sum of its terms' absolute values.
 _TOLERANCE = 1e-6
+#: Two values of the objective this near are the same, as a share of the largest that it can take.
+_SLACK = 1e-8
 _SETS = {EXACTLY_ONE: "exactly_one", AT_MOST_ONE: "at_most_one", AT_LEAST_ONE: "bool_or"}
 _TOO_FAR_APART = (
     "cp-sat cannot keep these data exact: the numbers within one constraint lie too many powers of ten apart for "
@@ -113,7 +115,9 @@ class CpSat:
             if point is not None and not _satisfied(program, point, unknowns):
                 reason, point, message = "error", None, _TOO_FAR_APART
         details = {"branches": float(solver.num_branches), "conflicts": float(solver.num_conflicts)}
-        ended_so = outcome(program, budget, clock, reason, point, bound, message, version, details, 2 * goal.error)
+        # What rows and the objective may err by on the grid says nothing.
+        slack = 2 * goal.error + _SLACK * float(np.abs(program.cost) @ (unknowns.largest / unknowns.scale))
+        ended_so = outcome(program, budget, clock, reason, point, bound, message, version, details, slack)
         if reason == "infeasible" and len(program.assumed_zero):
             core = solver.response_proto.sufficient_assumptions_for_infeasibility
             return replace(ended_so, core=tuple(-literal - 1 for literal in core))

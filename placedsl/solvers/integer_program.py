@@ -227,6 +227,9 @@ def _intervals(constraint: NoOverlap, unknowns: Grid) -> Intervals:
         size = np.floor(unit * (constraint.constant - 2.0 * moved) * (1.0 - 1e-15))
     else:
         size = np.ceil(constraint.constant - 1e-9)  # starts are whole numbers
+    # One that is longer than all starts lie apart keeps every other away, however long it is.
+    ends = np.stack((unknowns.low, unknowns.high))[:, constraint.start] * unit * factor
+    size = np.minimum(size, 1.0 + float(np.ptp(ends)) if ends.size else 1.0)
     kept = np.flatnonzero(size > 0.0)
     return Intervals(
         constraint.origin.take(kept), constraint.group[kept], constraint.present[kept], constraint.start[kept],

@@ -175,9 +175,12 @@ class _Run:
         reason: Termination = "interrupted" if self.interrupted and found.termination == "error" else found.termination
         if point is not None:
             bound = min(bound, value(self.program, rounded(self.program, point)))
-        return outcome_of(
+        merged = outcome_of(
             self.program, self.budget, self.clock, reason, point, bound, found.message, found.version, found.details
         )
+        # Only the child knows which differences say nothing.
+        known = found.termination in ("optimal", "gap_reached") and merged.termination == "error"
+        return replace(merged, termination=found.termination, message=found.message) if known else merged
 
     def _gone(self, child: subprocess.Popen[bytes], chatter: IO[bytes]) -> Outcome:
         """The child went without an outcome."""

@@ -77,6 +77,8 @@ CASES = [
     Case("kv-cache", (0.00746777216,), {"batch": "24", "gpus": "4"}),
     Case("latency-calls", (0.015732421875,), second="highs"),
     Case("latency-calls", (0.02348828125,), {"calls": "1"}, second="highs"),
+    Case("latency-training", (0.044708984375,), second="highs"),
+    Case("latency-training", (0.22148828125,), {"calls": "1"}, second="highs"),
     Case("lexicographic", (0.003524288, 3, 0.0008388608, 0.0034)),
     Case("link-cap", (0.0151794304,)),
     Case("measured-energy", (5.38, 0.008786432), data="data/energy.json"),

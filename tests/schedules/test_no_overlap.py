@@ -66,7 +66,7 @@ def test_a_violation_names_both_and_by_how_much() -> None:
     found = spec.evaluate({"a": "gpu[1]", "b": "gpu[2]", "c": "gpu[1]", "e": "gpu[1]"}, {"begin": begin})
     (violation,) = found.violations
     assert (violation.rule, violation.amount) == ("alone", 1.5)
-    assert violation.message == "d=gpu[1]: a and c overlap by 1.5"
+    assert violation.message == "d=gpu[1]: a and c overlap by 1.5 s"
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def read(source: Source) -> Graph:
             pass  # it is estimated
         elif "time" not in node or given == {}:
             hint = 'as in "time": {"accelerator": 4, "host": 9}, or "flops" and "bytes" to estimate it from'
-            document.error(at, "this node has no 'time'", hint)
+            document.missing(at, "time", "this node has no 'time'", hint)
         elif isinstance(given, dict):
             for kind in given:
                 column_of(kind)[i] = unit.times(document.number((*at, "time"), given, kind))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 import sys
@@ -29,6 +30,8 @@ class Document:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.found: list[Diagnostic] = []
+        #: Where keys are missing that misspelt ones stand for, which are told of already.
+        self.meant: set[tuple[str | int, ...]] = set()
         try:
             self.root: Any = json.loads(source.text)
         except json.JSONDecodeError as problem:
@@ -51,6 +54,11 @@ class Document:
         if len(self.found) >= _MOST:
             self.stop()
 
+    def missing(self, path: tuple[str | int, ...], key: str, message: str, hint: str = "") -> None:
+        """An object has no such key: told where no misspelt one has been told of."""
+        if (*path, key) not in self.meant:
+            self.error(path, message, hint)
+
     def stop(self) -> None:
         """Raise what was found so far, if anything."""
         if self.found:
@@ -61,7 +69,7 @@ class Document:
         value = self.root.get(name)
         if not isinstance(value, list):
             what = "is missing" if name not in self.root else f"is {word(value)}"
-            self.error((name,), f"'{name}' {what}: a list is expected", nearest(name, self.root))
+            self.missing((), name, f"'{name}' {what}: a list is expected", nearest(name, self.root))
             self.stop()
             return []
         for i, entry in enumerate(value):
@@ -78,7 +86,7 @@ class Document:
         if type(value) in (float, int) and 0 <= value <= _LARGEST:
             return float(value)
         if value is None and key not in record:
-            self.error(path, f"this has no '{key}'", nearest(key, record))
+            self.missing(path, key, f"this has no '{key}'", nearest(key, record))
             return 0.0
         return self.amount((*path, key), value, key)
 
@@ -104,7 +112,7 @@ class Document:
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int | str):
             if key not in record:
-                self.error(path, f"this has no '{key}'", nearest(key, record))
+                self.missing(path, key, f"this has no '{key}'", nearest(key, record))
             else:
                 self.error((*path, key), f"'{key}' is a whole number or a text, this is {word(value)}")
             return ""
@@ -129,4 +137,6 @@ class Document:
         """Report keys that mean nothing."""
         for key in record:
             if key not in keys:
-                self.error((*path, key), f"'{key}' means nothing here", nearest(key, keys))
+                left = [known for known in keys if known not in record]
+                self.meant.update((*path, close) for close in difflib.get_close_matches(key, left, n=1))
+                self.error((*path, key), f"'{key}' means nothing here", nearest(key, left))

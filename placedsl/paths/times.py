@@ -1,0 +1,70 @@
+"""What programs need for the times of one sample: a first schedule that waits where it has to, and limits."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+
+from placedsl import expressions as core
+from placedsl.algorithms.first import first_placements
+from placedsl.cost.evaluate import evaluate
+from placedsl.diagnostics import Diagnostic, InputError
+from placedsl.lowering.polish import polished
+from placedsl.lowering.rays import endless
+from placedsl.paths.run import Run
+from placedsl.problem import Problem
+from placedsl.program.build import Grounded
+
+#: So many placements are given times that constraints ask for, within so many seconds.
+_TRIES, _SECONDS = 12, 2.0
+_HINT = "limit the times by a constraint, as in  soon: latency <= 1 s"
+
+
+def refuse_endless(problem: Problem, grounded: Grounded) -> None:
+    """InputError for an objective of one sample's times that later starts improve for ever."""
+    for position, goal in enumerate(problem.objectives if problem.schedule == "dataflow" else ()):
+        if endless(grounded.program, position, tuple(range(position))):
+            message = f"'{goal.name}' has no least value: later starts make it smaller for ever"
+            raise InputError([Diagnostic(message, goal.span, _HINT)])
+
+
+def refuse_times_without_end(problem: Problem) -> None:
+    """InputError where nothing says how late anything may be: at the constraints that combine times."""
+    if problem.schedule != "dataflow":
+        return
+    times = {"latency", "start", "finish", "sent", "arrived"}
+    found = [r for r in problem.rules if not r.built_in and not times.isdisjoint(core.provided_names(r.body))]
+    message = "with this constraint no latest time follows from the spec, which programs need"
+    if found:
+        raise InputError([Diagnostic(message, rule.span, _HINT) for rule in found])
+
+
+def start_by_waiting(run: Run, grounded: Grounded) -> None:
+    """A first schedule where list schedules break constraints on times: their placements and orders, with later starts.
+
+    The rules that a list schedule breaks are left out while its columns are found, and are back when its times are.
+    """
+    began, left = time.monotonic(), run.left
+    seconds = _SECONDS if left is None else min(_SECONDS, left / 4.0)
+    for placement in islice(first_placements(run.problem), _TRIES):
+        found = evaluate(run.problem, [int(d) for d in placement])
+        if not np.isnan(found.objectives).any():
+            broken = {violation.rule for violation in found.violations}
+            program = grounded.program
+            kept = replace(
+                program, rows=tuple(r for r in program.rows if r.origin.name not in broken),
+                constraints=tuple(c for c in program.constraints if c.origin.name not in broken),
+            )  # fmt: skip
+            point = replace(grounded, program=kept).hint(placement, found.values)
+            exact = None if np.isnan(point[program.integer]).any() else _timed(grounded, point)
+            if exact is not None and run.best.offer(grounded.placement(exact), grounded.values(exact)):
+                return
+        if time.monotonic() - began > seconds:
+            return
+
+
+def _timed(grounded: Grounded, point: np.ndarray) -> np.ndarray | None:
+    return polished(grounded.program, 0, (), np.where(np.isnan(point), 0.0, point))

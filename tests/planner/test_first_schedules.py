@@ -1,0 +1,83 @@
+"""First answers for one sample: without compiled code, and where searches do not know all that is asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from placedsl import loads
+from placedsl.algorithms.first import first_placements
+from placedsl.cost.evaluate import evaluate
+from placedsl.incumbent import Incumbent
+from placedsl.portfolio.latency_members import members_for_a_start, search_a_start
+
+GRAPH = """graph {
+    node a { time = {accelerator: 2 s, host: 9 s}, memory = 2 GiB, output = 1 GiB, layer = 1 }
+    node b { time = {accelerator: 4 s},            memory = 3 GiB, output = 1 GiB, layer = 2 }
+    node c { time = {accelerator: 4 s, host: 5 s}, memory = 3 GiB, output = 1 GiB, layer = 2 }
+    node d { time = {accelerator: 2 s, host: 9 s}, memory = 3 GiB, layer = 3 }
+    a -> b -> d
+    a -> c -> d
+}
+device gpu[2]: accelerator { memory = 6 GiB }
+device cpu: host
+interconnect { bandwidth = 1 GiB/s }
+"""
+ASKED = {
+    "dataflow": "schedule dataflow\nminimize finish(d) + finish(b)\nsubject to\n    memory\n    sequential\n",
+    "calls": "schedule calls { pieces = 2 }\nminimize latency\nsubject to\n    memory\n",
+}
+OWN = "    colocated by layer\n    some: count(v in nodes: v on cpu) >= 1\n"
+
+
+@pytest.mark.parametrize("schedule", ASKED)
+def test_placements_keep_memory_support_and_colocation(schedule: str) -> None:
+    problem = loads(GRAPH + ASKED[schedule] + "    colocated by layer\n").problem
+    found = [placement.tolist() for placement in first_placements(problem)]
+    assert len({tuple(p) for p in found}) == len(found) >= 3
+    for placement in found:
+        assert placement[1] == placement[2] != 2
+        assert (np.bincount(placement, problem.graph.memory, minlength=3) <= problem.device_memory).all()
+
+
+def test_there_are_none_where_nothing_fits() -> None:
+    problem = loads(GRAPH.replace("memory = 6 GiB", "memory = 2 GiB") + ASKED["calls"]).problem
+    assert list(first_placements(problem)) == []
+
+
+class Line:
+    """A line to a planner that takes what the evaluator accepts."""
+
+    def __init__(self, problem) -> None:  # type: ignore[no-untyped-def]
+        self.taken, self.said = Incumbent(problem, None, 0.0), 0
+        self.bounds: list[float] = []
+
+    @property
+    def best(self) -> float:
+        return self.taken.value
+
+    def say(self, placement, bound, values=None) -> None:  # type: ignore[no-untyped-def]
+        self.said += 1
+        self.bounds.append(bound)
+        if placement is not None:
+            self.taken.offer(placement, values)
+
+
+@pytest.mark.parametrize("schedule", ASKED)
+def test_a_search_for_a_start_says_what_the_evaluator_may_take(schedule: str) -> None:
+    """It does not know the constraint of the spec's own, and tells no bound."""
+    problem = loads(GRAPH + ASKED[schedule] + OWN).problem
+    (member,) = members_for_a_start(problem, 0)
+    assert member.work is search_a_start
+    line = Line(problem)
+    search_a_start(line, *member.arguments)
+    assert line.said > 1
+    assert set(line.bounds) == {-np.inf}
+    best = line.taken.placement
+    assert best is not None
+    assert not evaluate(problem, best.tolist(), line.taken.evaluation.values).violations
+
+
+def test_variables_of_the_spec_have_no_such_start() -> None:
+    text = GRAPH + "var z: binary\n" + ASKED["dataflow"] + "    own: z <= 0\n"
+    assert members_for_a_start(loads(text).problem, 0) == []
