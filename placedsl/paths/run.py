@@ -19,6 +19,8 @@ from placedsl.versions import versions
 
 #: Seconds that a solver has before others begin to search beside it.
 SOON = 1.0
+#: Seconds of evaluating at one time before older news of a member is passed over.
+_LISTENING = 0.2
 
 
 class Run:
@@ -77,10 +79,15 @@ class Run:
         self.best.offer(placement)
 
     def listen(self, beside: Portfolio) -> None:
-        """Take what the others have found."""
-        for news in beside.news():
-            if news.placement is not None:
-                self.best.offer(news.placement, news.values)
+        """Take what the others have found, the newest first; where that takes long none that its member has surpassed."""
+        heard, began = list(beside.news()), time.monotonic()
+        taken: set[str] = set()
+        for news in reversed(heard):
+            if news.placement is None or (news.member in taken and time.monotonic() > began + _LISTENING):
+                continue
+            if self.best.offer(news.placement, news.values):
+                taken.add(news.member)
+        for news in heard:
             if news.bound > self.best.bounds[0]:
                 self.best.bound(news.bound, claimed=True)
                 self.prover = news.member

@@ -10,8 +10,8 @@ from placedsl.graph.graph import Integers
 from placedsl.portfolio.portfolio import Link
 from placedsl.problem import Problem
 
-#: Seconds between two schedules that are told of, at least.
-_APART = 0.3
+#: Seconds between two schedules that are told of, at least, and for each operator: they are simulated anew.
+_APART, _APART_EACH = 0.3, 1e-4
 
 
 def search_dataflow(link: Link, problem: Problem, start: Integers | None, seed: int) -> None:
@@ -31,7 +31,7 @@ def search_dataflow(link: Link, problem: Problem, start: Integers | None, seed: 
 
     tell()
     for _ in run(search):
-        if time.monotonic() >= last + _APART:
+        if time.monotonic() >= last + max(_APART, _APART_EACH * search.flow.nodes):
             tell()
     tell()
     if search.proven:

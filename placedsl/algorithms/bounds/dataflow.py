@@ -24,7 +24,7 @@ from placedsl.problem import Problem
 _MOST_SHARES, _SECONDS = 12_000, 60.0
 #: Up to so many nodes blocks are looked for; how often each is worked on for one pair of devices, before the linear
 #: program and in all.
-_MOST_NODES, _FIRST_ROUNDS, _ROUNDS = 6_000, 3, 9
+_MOST_NODES, _FIRST_ROUNDS, _ROUNDS = 10_000, 3, 9
 #: A block of more nodes is hardly solved: then cuts count that work lies beside.
 _LARGE = 120
 #: Two bounds that are closer than this are one.
