@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from placedsl.program.program import Floats, LinearProgram
+from placedsl.program.program import Floats, LinearProgram, NoOverlap
 from placedsl.solvers.bounding import finite_bounds
 from placedsl.solvers.integer_program import (
     AT_LEAST_ONE,
@@ -90,6 +90,9 @@ class CpSat:
         model.proto.assumptions.extend((-program.assumed_zero - 1).tolist())
         solver: Any = cp_model.CpSolver()
         _set_parameters(solver.parameters, budget, clock)
+        if any(isinstance(constraint, NoOverlap) for constraint in program.native):
+            # With intervals probing may "prove" what is not so (9.15): tests/algorithms/test_dataflow_exact.py.
+            solver.parameters.cp_model_probing_level = 0
 
         def real(bound: float) -> float:
             return bound / goal.multiplier - goal.error if len(goal.column) else program.offset

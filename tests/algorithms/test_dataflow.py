@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from flows import Sample, optimum, replayed, sample, wrong
 
 from placedsl.algorithms.dataflow import etf, getf, heft, m_sct, m_topo
 from placedsl.algorithms.dataflow.arrays import supported, unit_memory
 from placedsl.algorithms.dataflow.kernel import Order, order_of, ranks, schedule, values_of
 from placedsl.algorithms.dataflow.listing import without_limit
-from tests.algorithms.flows import Sample, optimum, replayed, sample, wrong
 
 BASELINES = {
     "m-topo": m_topo.best,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from flows import sample
 
 from placedsl.algorithms.dataflow.arrays import Flow
 from placedsl.algorithms.dataflow.block_solving import improver
 from placedsl.algorithms.dataflow.blocks import absorb, assembled, chain_of, refined
 from placedsl.algorithms.dataflow.kernel import schedule
 from placedsl.algorithms.dataflow.starts import starts
-from tests.algorithms.flows import sample
 
 
 def diamonds(seed: int, number: int, wide: int) -> Flow:

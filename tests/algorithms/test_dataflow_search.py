@@ -7,6 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
+from flows import Sample, optimum, sample, wrong
 
 from placedsl.algorithms.bounds.dataflow import bounds_and_orders
 from placedsl.algorithms.dataflow.anneal_kernel import Cooling
@@ -22,7 +23,6 @@ from placedsl.algorithms.dataflow.relaxed_kernel import reaches
 from placedsl.algorithms.dataflow.search import from_flow, run
 from placedsl.algorithms.dataflow.starts import starts
 from placedsl.algorithms.dataflow.walk_kernel import walk_from
-from tests.algorithms.flows import Sample, optimum, sample, wrong
 
 READINGS = [set(), {"port"}, {"link"}, {"port", "link"}]
 
