@@ -79,7 +79,7 @@ class Run:
         self.best.offer(placement)
 
     def listen(self, beside: Portfolio) -> None:
-        """Take what the others have found, the newest first; where that takes long none that its member has surpassed."""
+        """Take what the others have found, the newest first; where that takes long, none that was surpassed."""
         heard, began = list(beside.news()), time.monotonic()
         taken: set[str] = set()
         for news in reversed(heard):
