@@ -20,6 +20,8 @@ _EXIT_FAULT = 70
 _EXIT_USAGE = 2
 _EXIT_LIMIT = 4
 _EXIT_NOTHING = 5
+#: As shells tell of programs that a closed pipe ends.
+_EXIT_UNREAD = 141
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -54,8 +56,8 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         click.echo("stopped", err=True)
         return _EXIT_NOTHING
-    except BrokenPipeError:
-        return _EXIT_FAULT
+    except (BrokenPipeError, SystemExit):  # the latter is how click ends when a pipe closes
+        return _EXIT_UNREAD
     except MemoryError:
         click.echo(
             "error: the memory of this machine was not enough; contract the graph, or ask for fewer devices", err=True
@@ -99,10 +101,9 @@ def run() -> None:
     code = main()
     atexit._run_exitfuncs()
     try:
-        if not sys.stdout.closed:  # the language server closes it itself
-            sys.stdout.flush()
-    except BrokenPipeError:
-        code = code or _EXIT_FAULT
+        with contextlib.suppress(BrokenPipeError):  # who reads has seen enough
+            if not sys.stdout.closed:  # the language server closes it itself
+                sys.stdout.flush()
     except OSError as problem:
         click.echo(f"error: the output could not be written: {problem.strerror}", err=True)
         code = _EXIT_FAULT

@@ -86,7 +86,8 @@ def passed_over(problem: Problem, formulations: Iterable[Formulation], chosen: F
             continue
         missing = (wanted - formulation.provides.keys()) or (asked - formulation.provides.keys())
         if problem.schedule not in formulation.schedules:
-            out.append(f"formulation '{formulation.name}' is not taken: it is not for schedule {problem.schedule}")
+            cure = f"for another schedule; if it is for this one, write 'schedule {problem.schedule}' within its braces"
+            out.append(f"formulation '{formulation.name}' is not taken: it is {cure}")
         elif formulation.parallelism != problem.parallelism:
             wanted_kinds = ", ".join(problem.parallelism) or "none"
             out.append(f"formulation '{formulation.name}' is not taken: the parallelism asked for is {wanted_kinds}")

@@ -99,6 +99,9 @@ def read_values(problem: Problem, source: Source) -> dict[str, dict[tuple[int, .
         return {}
     raw, times = root.get("variables"), root.get("schedule")
     own = values(problem, raw, source) if isinstance(raw, Mapping) else {}
+    if problem.told and times is not None and not isinstance(times, Mapping):
+        hint = 'as in {"nodes": {"embed": {"start": 0.002}, …}}, in the file that solve --json writes'
+        raise InputError([Diagnostic("a schedule is an object", _span(source, "schedule"), hint)])
     return own | (told(problem, times, source) if isinstance(times, Mapping) else {})
 
 
@@ -117,15 +120,17 @@ def told(
     found: list[Diagnostic] = []
 
     def take(name: str, key: tuple[int, ...], given: object, word: str) -> None:
-        if isinstance(given, int | float) and not isinstance(given, bool) and isfinite(given):
+        if isinstance(given, int | float) and not isinstance(given, bool) and isfinite(given) and given >= 0:
             out.setdefault(name, {})[key] = float(given)
         elif given is not None:
-            found.append(Diagnostic(f"a number is expected as the {name} of '{word}'", _span(source, word)))
+            message = f"a number of 0 or more is expected as the {name} of '{word}'"
+            found.append(Diagnostic(message, _span(source, word, after="schedule")))
 
     per_node, transfers = times.get("nodes"), times.get("transfers")
     for word, entry in per_node.items() if isinstance(per_node, Mapping) else ():
         if word not in nodes:
-            found.append(Diagnostic(f"the graph has no node '{word}'", _span(source, word), nearest(word, nodes)))
+            place = _span(source, word, after="schedule")
+            found.append(Diagnostic(f"the graph has no node '{word}'", place, nearest(word, nodes)))
         elif isinstance(entry, Mapping):
             name = "piece" if problem.schedule == "calls" else "start"
             take(name, (nodes[word],), entry.get(name), word)
@@ -205,8 +210,9 @@ def _completed(problem: Problem, places: list[int]) -> list[int]:
     return places
 
 
-def _span(source: Source | None, key: str) -> Span | None:
+def _span(source: Source | None, key: str, after: str | None = None) -> Span | None:
+    """Where a key first stands, or first after another."""
     if source is None:
         return None
-    at = source.text.find(f'"{key}"')
+    at = source.text.find(f'"{key}"', 0 if after is None else max(0, source.text.find(f'"{after}"')))
     return source.whole() if at < 0 else source.span(at, at + len(key) + 2)

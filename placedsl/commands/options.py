@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,14 @@ def console() -> Any:
     """Where tables go."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else 120)
+    class Output(Console):
+        """What is printed; a reader that goes before the end does not change how the command ends."""
+
+        def on_broken_pipe(self) -> None:
+            self.quiet = True
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+    return Output(width=None if sys.stdout.isatty() else 120)
 
 
 def write(target: Path | None, text: str) -> None:

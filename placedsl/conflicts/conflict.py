@@ -43,7 +43,8 @@ class Member:
 class Conflict:
     """Rules that cannot hold together.
 
-    ``smallest``: none of the members can be spared (and none of the instances, where they are told).  ``never``: it
+    ``smallest``: none of the members can be spared (and none of the instances, where they are told); if not, ``late``
+    says that the time limit was the reason, and not what solvers can decide.  ``never``: it
     is one rule that no placement satisfies, as the data alone show.  ``repair``: changes that give a placement, each
     of which is enough by itself.  ``diagnostics`` are the errors that ``never`` amounts to, in the spec's own lines.
     """
@@ -53,6 +54,7 @@ class Conflict:
     never: bool = False
     repair: tuple[str, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
+    late: bool = False
 
 
 #: So many instances that can never hold are named in an error.
@@ -102,7 +104,7 @@ def find(
     elif smallest and asked.together(rules, supported=False):
         members.append(_SUPPORTED)
     members = [replace(m, cures=cures.get(m.name)) for m in members]
-    return Conflict(tuple(members), smallest, repair=repair)
+    return Conflict(tuple(members), smallest, repair=repair, late=asked.left == 0.0)
 
 
 def _never(asked: Feasibility) -> Conflict | None:

@@ -9,11 +9,18 @@ import numpy as np
 from placedsl.algorithms.first import first_placements
 from placedsl.paths.program import by_program
 from placedsl.paths.run import Run
-from placedsl.portfolio.latency_members import alone, members_for_a_start, members_for_one_sample
+from placedsl.portfolio.latency_members import (
+    alone,
+    columns,
+    members_for_a_start,
+    members_for_one_sample,
+)
 from placedsl.portfolio.portfolio import Portfolio
+from placedsl.problem import Problem
 
-#: Seconds that searches for one sample's run have before a program is made beside them, at most; and between two looks.
-HEAD_START, _NAP = 3.0, 0.02
+#: Seconds that searches for one sample's run have before a program is made beside them, at most; of a program of so few
+#: columns; and between two looks.
+_HEAD_START, _SHORT, _FEW, _NAP = 3.0, 0.5, 300, 0.02
 #: Seconds for first schedules: until there is one, and for the others after that.
 _FIRST, _MORE = 2.0, 0.3
 #: Seconds without news after which searches without a time limit end.
@@ -30,13 +37,18 @@ def for_one_sample(run: Run) -> tuple[str, str]:
         members = members_for_one_sample(run.problem, workers, seed, run.left, alone=by_itself)
         if members:
             run.beside = Portfolio(members)
-            ended = _attend(run, None if by_itself else HEAD_START)
+            ended = _attend(run, None if by_itself else head_start(run.problem))
             if ended is not None or by_itself:
                 run.method = "search"
                 return ended or ("ended", "the searches came to their end without a proof")
         else:
             run.beside = Portfolio(members_for_a_start(run.problem, seed), brief=True)
     return by_program(run)
+
+
+def head_start(problem: Problem) -> float:
+    """Seconds that searches have before a program is made beside them."""
+    return _HEAD_START if columns(problem) > _FEW else _SHORT
 
 
 def _begin(run: Run) -> None:

@@ -109,7 +109,7 @@ def _one_objective(
             objective=position, fixed=fixed, hint=hint, most=most + SAME * abs(most),
         )  # fmt: skip
     except InputError:
-        refuse_times_without_end(run.problem)
+        refuse_times_without_end(run.problem, grounded.program, solver.features)
         raise
     run.build_seconds += time.monotonic() - start
     nothing = 5.0 * _YIELD if fixed else _GRID if solver.features.integers_only else _NOTHING
@@ -120,13 +120,14 @@ def _one_objective(
         run.notes += [note] if note not in run.notes else []
     left = run.left
     if left is not None and left <= 0:
-        return "time_limit", "the time limit was reached before the solver could start"
+        more = "" if run.best.evaluation is None else "; the answer is that of quick starts"
+        return "time_limit", f"the time limit was reached before {name} could start{more}"
     # Half of what counts as the same, so that what the solver calls optimal still is after evaluation.
     near = max(run.request.gap or 0.0, 0.5 * SAME)
     budget = Budget(left, near, run.request.workers or 0, run.request.seed or 0)
     timed = run.problem.schedule == "dataflow" and solver.features.integers_only
     if timed and np.isposinf(finite_bounds(lowered.program)[1]).any():
-        refuse_times_without_end(run.problem)
+        refuse_times_without_end(run.problem, grounded.program, solver.features)
     outcome = _solved(run, name, grounded, lowered.program, budget, position)
     return _judged(run, outcome, grounded, fixed, position, most)
 
@@ -220,9 +221,9 @@ def _judged(
     if (near := run.near(distance)) is not None:
         return near
     if outcome.termination in ("optimal", "gap_reached"):
-        return "error", (
-            f"{run.solver} reports {outcome.termination}, but the verified value is {distance:.2g} from the bound"
-        )
+        why = ": the formulation counts less than the evaluator does" if run.problem.own_formulations else ""
+        far = f"the verified value is {100 * distance:.2g}% above the bound{why}"
+        return "error", f"{run.solver} reports {outcome.termination}, but {far}"
     return outcome.termination, outcome.message
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import replace
 from itertools import islice
 
@@ -12,11 +13,15 @@ from placedsl import expressions as core
 from placedsl.algorithms.first import first_placements
 from placedsl.cost.evaluate import evaluate
 from placedsl.diagnostics import Diagnostic, InputError
+from placedsl.lowering.lower import lower
 from placedsl.lowering.polish import polished
 from placedsl.lowering.rays import endless
 from placedsl.paths.run import Run
 from placedsl.problem import Problem
 from placedsl.program.build import Grounded
+from placedsl.program.program import Program
+from placedsl.solvers.bounding import finite_bounds
+from placedsl.solvers.interface import Features
 
 #: So many placements are given times that constraints ask for, within so many seconds.
 _TRIES, _SECONDS = 12, 2.0
@@ -31,15 +36,37 @@ def refuse_endless(problem: Problem, grounded: Grounded) -> None:
             raise InputError([Diagnostic(message, goal.span, _HINT)])
 
 
-def refuse_times_without_end(problem: Problem) -> None:
-    """InputError where nothing says how late anything may be: at the constraints that combine times."""
+def refuse_times_without_end(problem: Problem, program: Program, features: Features) -> None:
+    """InputError where nothing says how late anything may be: at the constraints that combine times so.
+
+    Those that alone leave that open, if there are such; else all that speak of times.
+    """
     if problem.schedule != "dataflow":
         return
     times = {"latency", "start", "finish", "sent", "arrived"}
     found = [r for r in problem.rules if not r.built_in and not times.isdisjoint(core.provided_names(r.body))]
+    names = {rule.name for rule in found}
+    alone = [rule for rule in found if not _ends(_without(program, names - {rule.name}), features)]
     message = "with this constraint no latest time follows from the spec, which programs need"
     if found:
-        raise InputError([Diagnostic(message, rule.span, _HINT) for rule in found])
+        raise InputError([Diagnostic(message, rule.span, _HINT) for rule in alone or found])
+
+
+def _ends(program: Program, features: Features) -> bool:
+    """Whether what a solver would get has bounds where it needs them."""
+    try:
+        lowered = lower(program, native=features.native, integral=features.integers_only)
+    except InputError:
+        return False
+    return not features.integers_only or bool(np.isfinite(finite_bounds(lowered.program)[1]).all())
+
+
+def _without(program: Program, names: Collection[str]) -> Program:
+    """A program without what some constraints have become."""
+    return replace(
+        program, rows=tuple(r for r in program.rows if r.origin.name not in names),
+        constraints=tuple(c for c in program.constraints if c.origin.name not in names),
+    )  # fmt: skip
 
 
 def start_by_waiting(run: Run, grounded: Grounded) -> None:
@@ -53,13 +80,9 @@ def start_by_waiting(run: Run, grounded: Grounded) -> None:
         found = evaluate(run.problem, [int(d) for d in placement])
         if not np.isnan(found.objectives).any():
             broken = {violation.rule for violation in found.violations}
-            program = grounded.program
-            kept = replace(
-                program, rows=tuple(r for r in program.rows if r.origin.name not in broken),
-                constraints=tuple(c for c in program.constraints if c.origin.name not in broken),
-            )  # fmt: skip
+            kept = _without(grounded.program, broken)
             point = replace(grounded, program=kept).hint(placement, found.values)
-            exact = None if np.isnan(point[program.integer]).any() else _timed(grounded, point)
+            exact = None if np.isnan(point[grounded.program.integer]).any() else _timed(grounded, point)
             if exact is not None and run.best.offer(grounded.placement(exact), grounded.values(exact)):
                 return
         if time.monotonic() - began > seconds:

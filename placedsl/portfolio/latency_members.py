@@ -73,12 +73,17 @@ def against(problem: Problem) -> list[str]:
 
 def alone(problem: Problem, method: str | None, solver: str | None) -> bool:
     """Whether searches are left to themselves: nothing else is asked for, and a program would be too large to help."""
-    nodes, tensors, devices = problem.graph.nodes, problem.graph.tensors, len(problem.machine.devices)
     if (method, solver) != ("auto", "auto") or len(problem.objectives) > 1:
         return False
+    return columns(problem) > _MOST_COLUMNS
+
+
+def columns(problem: Problem) -> int:
+    """How many columns a program would have, about."""
+    nodes, tensors, devices = problem.graph.nodes, problem.graph.tensors, len(problem.machine.devices)
     if problem.schedule == "calls":
-        return (nodes + 2 * tensors) * devices * problem.pieces > _MOST_COLUMNS
-    return nodes * devices + tensors * devices * devices > _MOST_COLUMNS
+        return (nodes + 2 * tensors) * devices * problem.pieces
+    return nodes * devices + tensors * devices * devices
 
 
 def members_for_one_sample(

@@ -35,7 +35,8 @@ def verdict(conflict: Conflict) -> list[str]:
     if conflict.never:
         return []
     if not conflict.smallest:
-        return ["This is a set of conflicting constraints, possibly not the smallest (time limit)."]
+        why = "time limit" if conflict.late else "without some of them it could not be decided"
+        return [f"This is a set of conflicting constraints, possibly not the smallest ({why})."]
     own = [m for m in conflict.members if m.span is not None]
     if all(m.cures for m in own):
         return [f"Without {'it' if len(own) == 1 else 'any one of them'} there is a placement."]

@@ -13,7 +13,7 @@ from placedsl.formulation import Formulation, choose, passed_over
 from placedsl.graph.graph import Graph
 from placedsl.lowering.lower import lower
 from placedsl.lowering.state import Note
-from placedsl.paths.one_sample import HEAD_START
+from placedsl.paths.one_sample import head_start
 from placedsl.portfolio.latency_members import against, alone
 from placedsl.problem import Problem
 from placedsl.program.build import build
@@ -162,7 +162,7 @@ def _path(
     if problem.told and not against(problem):
         if alone(problem, method, solver):
             return "searches for schedules, and lower bounds; a program would be too large to help"
-        return f"searches for schedules, and lower bounds; after {HEAD_START:g} s, beside them, a {program}"
+        return f"searches for schedules, and lower bounds; after {head_start(problem):g} s, beside them, a {program}"
     # Dynamic programming gives a placement, no values of variables, and looks at the first objective alone.
     beyond_help = bool(problem.variables) or any(name.startswith("then ") for name in fit.beyond)
     if method == "dp":

@@ -54,6 +54,18 @@ def spec(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.parametrize("command", ["solve", "explain"])
+def test_a_reader_that_goes_early_does_not_change_how_a_command_ends(command: str, spec: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(placedsl.__file__).parents[1])}
+    with subprocess.Popen(
+        [sys.executable, "-m", "placedsl", command, str(spec)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait(timeout=100) in (0, 141)
+
+
 def test_solve_and_json(spec: Path, tmp_path: Path) -> None:
     target = tmp_path / "answer.json"
     done = run("solve", spec, "--json", target)

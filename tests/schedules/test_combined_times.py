@@ -11,6 +11,7 @@ from orders_of_times import least_of_times
 
 from placedsl import loads
 from placedsl.answer import Answer
+from placedsl.conflicts.conflict import find
 from placedsl.cost.evaluate import evaluate
 from placedsl.diagnostics import InputError
 from placedsl.planner import solve
@@ -163,6 +164,18 @@ def test_a_first_schedule_waits_where_constraints_ask_for_it() -> None:
     # a until 9 ms, then b on the same device, c there from 27 ms on, and d
     assert found.termination == "optimal"
     assert found.value == pytest.approx(0.033, rel=2e-6)
+
+
+def test_only_what_leaves_times_without_an_end_is_told() -> None:
+    """A limit that cannot be kept is not to blame; with one on the latency it is part of a conflict."""
+    text = FOUR + "    dl: finish(b) <= 1 ms\n    third: 3 * start(b) <= start(c)\n"
+    with pytest.raises(InputError) as raised:
+        answer_of(text)
+    assert [found.span.line for found in raised.value.diagnostics if found.span] == [text.count("\n")]
+    spec = loads(text + "    soon: latency <= 1 s\n")
+    conflict = find(spec.problem, spec.elaborated.checked_formulations, isolated=False)
+    assert conflict is not None
+    assert "dl" in [member.name for member in conflict.members]
 
 
 def test_a_violation_has_units() -> None:
