@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse import coo_array, vstack
 
 from placedsl.program.program import (
     Booleans,
@@ -36,6 +34,10 @@ def polished(program: Program, objective: int, fixed: tuple[tuple[int, float], .
 
     ``fixed``: (objective, limit) pairs that earlier objectives must stay within.
     """
+    # Not for every run: it takes a fifth of a second to load.
+    from scipy.optimize import linprog
+    from scipy.sparse import coo_array, vstack
+
     point = point[: len(program.lower)]
     free = ~program.integer
     whole = np.where(free, point, np.rint(point))

@@ -9,12 +9,14 @@ Intervals that may not overlap are left out: what goes on for ever can come afte
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import coo_array
 
 from placedsl.program.program import Booleans, Floats, Implication, Integers, Maximum, Product, Program
+
+if TYPE_CHECKING:
+    from scipy.optimize import LinearConstraint
 
 #: A direction along which the objective falls by less than this, of its coefficients, is none.
 _NEAR = 1e-7
@@ -44,6 +46,9 @@ class _Rows:
 
     def constraint(self) -> LinearConstraint:
         """All of them."""
+        from scipy.optimize import LinearConstraint
+        from scipy.sparse import coo_array
+
         row, column, value = (np.concatenate(part) for part in (self.row, self.column, self.value))
         matrix = coo_array((value, (row, column)), shape=(self.count, self.columns)).tocsr()
         return LinearConstraint(matrix, np.concatenate(self.low), np.concatenate(self.high))
@@ -82,6 +87,9 @@ def _falls(
     program: Program, cost: Floats, up: Booleans, down: Booleans, fixed: tuple[int, ...], *, conditions: bool
 ) -> bool:
     """Whether there is a direction, each entry between -1 and 1, along which the cost falls."""
+    # Not for every run: it takes a fifth of a second to load.
+    from scipy.optimize import Bounds, milp
+
     open_ended = up | down
     terms = [c for c in program.constraints if isinstance(c, Maximum)]
     chosen = {id(c): np.arange(len(c.group)) for c in terms if c.exact}
@@ -118,9 +126,10 @@ def _falls(
         bounds=Bounds(np.concatenate((low, np.zeros(extra))), np.concatenate((high, np.ones(extra)))),
         constraints=rows.constraint() if rows.count else (), options={"time_limit": _SECONDS},
     )  # fmt: skip
-    if found.status == 2 and conditions:
-        return False  # no point at all: for the solver to refute
-    return bool(found.status != 0 or found.fun < -_NEAR * float(np.abs(cost).max()))
+    if found.status != 0:
+        # No point at all, or undecided: looked at more closely, and then left to the solver.
+        return not conditions
+    return bool(found.fun < -_NEAR * float(np.abs(cost).max()))
 
 
 def _row(
