@@ -39,6 +39,7 @@ for _command in (
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command and return its exit code; every expected failure is told in words."""
+    stdout = sys.stdout
     try:
         return int(cli.main(args=arguments, prog_name="placedsl", standalone_mode=False) or 0)
     except click.exceptions.Abort:
@@ -56,8 +57,11 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         click.echo("stopped", err=True)
         return _EXIT_NOTHING
-    except (BrokenPipeError, SystemExit):  # the latter is how click ends when a pipe closes
+    except BrokenPipeError:
         return _EXIT_UNREAD
+    except SystemExit as ended:
+        # Click ends so when a pipe closes, and wraps what is left of it; the language server when its client says so.
+        return int(ended.code or 0) if sys.stdout is stdout else _EXIT_UNREAD
     except MemoryError:
         click.echo(
             "error: the memory of this machine was not enough; contract the graph, or ask for fewer devices", err=True

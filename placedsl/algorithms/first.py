@@ -24,21 +24,33 @@ _SHARES = (np.inf, 1.0, 0.5)
 
 def first_placements(problem: Problem) -> Iterator[Integers]:
     """A device for each node, different ones: one device after the other full, then each with its share."""
-    quotient, limit = units_of(problem), room(problem)
-    order = _order(problem, quotient)
-    work = np.where(np.isfinite(quotient.work), quotient.work, 0.0)
-    number = np.maximum(np.isfinite(quotient.work).sum(axis=1), 1)
+    quotient = units_of(problem)
+    for unit_device in filled(_order(problem, quotient), quotient.work.T, quotient.memory, room(problem), _SHARES):
+        yield unit_device[quotient.unit_of_node]
+
+
+def filled(
+    order: list[int], work: Floats, memory: Floats, limit: Floats, shares: tuple[float, ...] = (np.inf,)
+) -> Iterator[Integers]:
+    """The device of each unit where devices are filled one after the other, in several sequences of the devices.
+
+    ``work`` u x D (inf: not supported), ``memory`` a unit, ``limit`` a device.  A device takes up to each of the
+    ``shares`` of an even part of the work.  What comes out twice is told once.
+    """
+    supported = np.isfinite(work)
+    amount, number = np.where(supported, work, 0.0).sum(axis=0), np.maximum(supported.sum(axis=0), 1)
     devices = len(limit)
     # Devices that support much come first, then the fast ones.
-    fast = sorted(range(devices), key=lambda d: (-number[d], work[d].sum() / number[d], d))
+    fast = sorted(range(devices), key=lambda d: (-number[d], amount[d] / number[d], d))
     sequences = list(itertools.permutations(fast)) if devices <= _ALL_SEQUENCES else [tuple(fast), tuple(fast[::-1])]
     seen = set()
-    for share, sequence in itertools.product(_SHARES, sequences):
-        most = share * work.sum(axis=1) / devices if np.isfinite(share) else np.full(devices, np.inf)
-        unit_device = _filled(order, quotient, limit, sequence, most)
-        if unit_device is not None and unit_device.tobytes() not in seen:
-            seen.add(unit_device.tobytes())
-            yield unit_device[quotient.unit_of_node]
+    rows, sizes = work.tolist(), memory.tolist()
+    for share, sequence in itertools.product(shares, sequences):
+        most = share * amount / devices if np.isfinite(share) else np.full(devices, np.inf)
+        found = _filled(order, rows, sizes, limit, sequence, most)
+        if found is not None and found.tobytes() not in seen:
+            seen.add(found.tobytes())
+            yield found
 
 
 def _order(problem: Problem, quotient: Quotient) -> list[int]:
@@ -50,14 +62,18 @@ def _order(problem: Problem, quotient: Quotient) -> list[int]:
 
 
 def _filled(
-    order: list[int], quotient: Quotient, limit: Floats, sequence: tuple[int, ...], most: Floats
+    order: list[int],
+    work: list[list[float]],
+    memory: list[float],
+    limit: Floats,
+    sequence: tuple[int, ...],
+    most: Floats,
 ) -> Integers | None:
     """One device of the sequence after the other; a unit that the current one does not take goes to the next that does.
 
     ``most``: the work after which a device is left for the next.  None where some unit finds no room.
     """
     left, done = limit.tolist(), [0.0] * len(limit)
-    memory, work = quotient.memory.tolist(), quotient.work.T.tolist()
     out = np.full(len(memory), -1, dtype=np.int64)
     current = 0
     for u in order:

@@ -6,22 +6,16 @@ Equal starts: the node with the longest way to the end.  It does not heed memory
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-
-import numpy as np
 
 from placedsl.algorithms.dataflow.arrays import Flow, flow_of
-from placedsl.algorithms.dataflow.kernel import Order, mean_times, ranks
-from placedsl.algorithms.dataflow.list_kernel import earliest_first
+from placedsl.algorithms.dataflow.kernel import Order
 from placedsl.algorithms.dataflow.listing import (
     NO_ROOM,
     Values,
     answer,
-    best_order,
+    by_earliest_start,
     fits,
     options,
-    queues,
-    sizes,
     without_limit,
 )
 from placedsl.algorithms.interface import Budget, Progress
@@ -37,16 +31,7 @@ def solve(problem: Problem, _budget: Budget, progress: Progress) -> tuple[Sequen
 
 def best(flow: Flow, room: Floats) -> tuple[float, Order | None]:
     """Its latency and order, with so much room on each device."""
-    work, moving = mean_times(flow)
-    rank = ranks(flow, work, moving)
-    alone = np.full(flow.nodes, -1)
-    return best_order(
-        flow,
-        [
-            partial(earliest_first, flow, options(flow), sizes(flow), room, rank, alone, 0.0, queued, False)
-            for queued in queues(flow)
-        ],
-    )
+    return by_earliest_start(flow, options(flow), room)
 
 
 __all__ = ["best", "fits", "solve"]

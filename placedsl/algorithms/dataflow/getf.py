@@ -15,24 +15,20 @@ one of most speed.  A node is placed on that group's devices by earliest start. 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from placedsl.algorithms.dataflow.arrays import Flow, flow_of
-from placedsl.algorithms.dataflow.kernel import Order, mean_times, ranks
-from placedsl.algorithms.dataflow.list_kernel import earliest_first
+from placedsl.algorithms.dataflow.kernel import Order
 from placedsl.algorithms.dataflow.listing import (
     NO_ROOM,
     Values,
     answer,
-    best_order,
+    by_earliest_start,
     fits,
     options,
-    queues,
-    sizes,
     without_limit,
 )
 from placedsl.algorithms.interface import Budget, NothingFoundError, Progress
@@ -51,16 +47,7 @@ def solve(problem: Problem, budget: Budget, progress: Progress) -> tuple[Sequenc
 
 def best(flow: Flow, allowed: Booleans) -> tuple[float, Order | None]:
     """Its latency and order where each node may go to some devices only (n x D)."""
-    work, moving = mean_times(flow)
-    rank = ranks(flow, work, moving)
-    alone = np.full(flow.nodes, -1)
-    return best_order(
-        flow,
-        [
-            partial(earliest_first, flow, allowed, sizes(flow), without_limit(flow), rank, alone, 0.0, queued, False)
-            for queued in queues(flow)
-        ],
-    )
+    return by_earliest_start(flow, allowed, without_limit(flow))
 
 
 def groups(flow: Flow) -> tuple[Integers, Floats]:

@@ -17,31 +17,13 @@ from placedsl.graph.graph import Booleans, Floats, Integers
 
 @njit(cache=True)
 def ready_time(
-    flow: Flow, device: Integers, ended: Floats, arrived: Floats, free: Floats, v: int, d: int, queued: bool
-) -> float:
-    """When all that v reads can be on d; with ``queued`` each transfer waits for its resources as they are now."""
-    ready = 0.0
-    for i in range(flow.input_start[v], flow.input_start[v + 1]):
-        tensor = flow.input[i]
-        u = flow.producer[tensor]
-        if device[u] == d:
-            ready = max(ready, ended[u])
-        elif arrived[tensor, d] < np.inf:
-            ready = max(ready, arrived[tensor, d])
-        else:
-            duration = move_time(flow, tensor, device[u], d)
-            leaves = ended[u]
-            if queued:
-                leaves = departure(flow, free, device[u], d, leaves, duration)
-            ready = max(ready, leaves + duration)
-    return ready
+    flow: Flow, device: Integers, ended: Floats, arrived: Floats, free: Floats, v: int, d: int, queued: bool,
+    send: bool = False,
+) -> float:  # fmt: skip
+    """When all that v reads can be on d; with ``queued`` each transfer waits for its resources as they are.
 
-
-@njit(cache=True)
-def bring(
-    flow: Flow, device: Integers, ended: Floats, arrived: Floats, free: Floats, v: int, d: int, queued: bool
-) -> float:
-    """Send for all that v reads on d; when it is there."""
+    With ``send`` the transfers are made, so that later ones wait for them.
+    """
     ready = 0.0
     for i in range(flow.input_start[v], flow.input_start[v + 1]):
         tensor = flow.input[i]
@@ -49,15 +31,18 @@ def bring(
         if device[u] == d:
             ready = max(ready, ended[u])
             continue
-        if arrived[tensor, d] == np.inf:
+        there = arrived[tensor, d]
+        if there == np.inf:
             duration = move_time(flow, tensor, device[u], d)
             leaves = ended[u]
             if queued:
                 leaves = departure(flow, free, device[u], d, leaves, duration)
-                if duration > 0.0:
-                    occupy(flow, free, device[u], d, leaves + duration)
-            arrived[tensor, d] = leaves + duration
-        ready = max(ready, arrived[tensor, d])
+            there = leaves + duration
+            if send:
+                arrived[tensor, d] = there
+                if queued and duration > 0.0:
+                    occupy(flow, free, device[u], d, there)
+        ready = max(ready, there)
     return ready
 
 
@@ -71,10 +56,9 @@ def earliest_first(
     favourite: Integers,
     reach: float,
     queued: bool,
-    by_end: bool,
 ) -> tuple[bool, Integers, Floats]:
-    """ETF: of all pairs of a ready node and a device, always the one that starts first (``by_end``: that ends first);
-    of like ones, the node of largest ``rank``, then the earliest end.
+    """ETF: of all pairs of a ready node and a device, always the one that starts first; of like ones, the
+    node of largest ``rank``, then the earliest end.
 
     ``allowed`` n x D; ``size`` a unit, within ``room``.  ``favourite`` a node's favourite child (-1: none): for
     ``reach`` after the node has ended, its device is kept for that child and for what could start anywhere.  Whether
@@ -128,16 +112,15 @@ def earliest_first(
                     if child != v and device[child] < 0 and start < kept and start < anywhere:
                         start = kept
                 end = start + flow.time[v, d]
-                first, second = (end, start) if by_end else (start, end)
-                if best < 0 or first < best_start or (
-                    first == best_start
-                    and (rank[v] > rank[best] or (rank[v] == rank[best] and second < best_end))
+                if best < 0 or start < best_start or (
+                    start == best_start
+                    and (rank[v] > rank[best] or (rank[v] == rank[best] and end < best_end))
                 ):  # fmt: skip
-                    best, best_start, best_end, best_device = v, first, second, d
+                    best, best_start, best_end, best_device = v, start, end, d
         if best < 0:
             return False, device, begun
         v, d = best, best_device
-        start = bring(flow, device, ended, arrived, free, v, d, queued)
+        start = ready_time(flow, device, ended, arrived, free, v, d, queued, True)
         if flow.sequential and flow.time[v, d] > 0.0:
             start = max(start, free[d])
             free[d] = start + flow.time[v, d]
@@ -197,7 +180,7 @@ def by_rank(
         if best < 0:
             return False, device, begun
         d = best
-        bring(flow, device, ended, arrived, free, v, d, queued)
+        ready_time(flow, device, ended, arrived, free, v, d, queued, True)
         if flow.sequential and flow.time[v, d] > 0.0:
             stretches[d] = _insert(busy[d], stretches[d], best_start, best_end)
         if unit_device[unit] < 0:

@@ -10,15 +10,17 @@ says, and the better schedule counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from placedsl.algorithms.baseline import undecided
 from placedsl.algorithms.dataflow.arrays import Flow, options, unit_memory
-from placedsl.algorithms.dataflow.kernel import Order, order_of, schedule, values_of
+from placedsl.algorithms.dataflow.kernel import Order, mean_times, order_of, ranks, schedule, values_of
+from placedsl.algorithms.dataflow.list_kernel import earliest_first
 from placedsl.algorithms.interface import NothingFoundError, Progress
 from placedsl.expressions import Provided
-from placedsl.graph.graph import Floats, Integers
+from placedsl.graph.graph import Booleans, Floats, Integers
 from placedsl.problem import Problem
 
 #: The rules that the arrays hold.
@@ -59,6 +61,18 @@ def best_order(flow: Flow, choices: Sequence[Callable[[], Choice]]) -> tuple[flo
     return best
 
 
+def by_earliest_start(
+    flow: Flow, allowed: Booleans, room: Floats, favourite: Integers | None = None, reach: float = 0.0
+) -> tuple[float, Order | None]:  # fmt: skip
+    """The latency and order of ETF among the ``allowed`` devices of each node (n x D); see :func:`earliest_first`."""
+    rank = ranks(flow, *mean_times(flow))
+    kept = np.full(flow.nodes, -1) if favourite is None else favourite
+    size = unit_memory(flow)
+    return best_order(
+        flow, [partial(earliest_first, flow, allowed, size, room, rank, kept, reach, queued) for queued in queues(flow)]
+    )
+
+
 def queues(flow: Flow) -> tuple[bool, ...]:
     """With which accounts of congestion a method is run."""
     return (False, True) if flow.resources else (False,)
@@ -82,4 +96,15 @@ def sizes(flow: Flow) -> Floats:
     return unit_memory(flow)
 
 
-__all__ = ["KNOWN", "NO_ROOM", "answer", "best_order", "fits", "options", "queues", "sizes", "without_limit"]
+__all__ = [
+    "KNOWN",
+    "NO_ROOM",
+    "answer",
+    "best_order",
+    "by_earliest_start",
+    "fits",
+    "options",
+    "queues",
+    "sizes",
+    "without_limit",
+]

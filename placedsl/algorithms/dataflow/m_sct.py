@@ -13,16 +13,14 @@ favourite child of what it ran last, as long as the longest transfer could take,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from placedsl.algorithms.dataflow.arrays import Flow, flow_of
-from placedsl.algorithms.dataflow.kernel import Order, mean_times, ranks
-from placedsl.algorithms.dataflow.list_kernel import earliest_first
-from placedsl.algorithms.dataflow.listing import NO_ROOM, Values, answer, best_order, fits, options, queues, sizes
+from placedsl.algorithms.dataflow.kernel import Order, mean_times
+from placedsl.algorithms.dataflow.listing import NO_ROOM, Values, answer, by_earliest_start, fits, options
 from placedsl.algorithms.interface import Budget, NothingFoundError, Progress
 from placedsl.graph.graph import Integers
 from placedsl.problem import Problem
@@ -39,16 +37,8 @@ def solve(problem: Problem, budget: Budget, progress: Progress) -> tuple[Sequenc
 
 def best(flow: Flow, favourite: Integers) -> tuple[float, Order | None]:
     """Its latency and order."""
-    work, moving = mean_times(flow)
-    rank = ranks(flow, work, moving)
-    reach = np.array([moving.max(initial=0.0)])[0]
-    return best_order(
-        flow,
-        [
-            partial(earliest_first, flow, options(flow), sizes(flow), flow.room, rank, favourite, reach, queued, False)
-            for queued in queues(flow)
-        ],
-    )
+    _, moving = mean_times(flow)
+    return by_earliest_start(flow, options(flow), flow.room, favourite, float(moving.max(initial=0.0)))
 
 
 def favourite_children(flow: Flow, seconds: float | None = None) -> Integers | None:

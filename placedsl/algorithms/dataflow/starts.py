@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,10 +9,8 @@ import numpy as np
 from placedsl.algorithms.dataflow import etf, heft, m_topo
 from placedsl.algorithms.dataflow.arrays import Flow, supported, unit_memory
 from placedsl.algorithms.dataflow.kernel import Order, mean_times, order_of, ranks
+from placedsl.algorithms.first import filled
 from placedsl.graph.graph import Floats, Integers
-
-#: Up to so many devices, all sequences of them are tried for filling one after the other.
-_ALL_SEQUENCES = 4
 
 
 def starts(flow: Flow, placement: Integers | None = None) -> Iterator[Order]:
@@ -23,7 +20,7 @@ def starts(flow: Flow, placement: Integers | None = None) -> Iterator[Order]:
     for _, order in (heft.best(flow, flow.room), etf.best(flow, flow.room), m_topo.best(flow)):
         if order is not None:
             yield order
-    for device in filled(flow):
+    for device in by_filling(flow):
         yield order_of(flow, device, _places(flow))
         yield ordered(flow, device)
 
@@ -50,36 +47,14 @@ def ordered(flow: Flow, device: Integers) -> Order:
     return order_of(flow, device, begun)
 
 
-def filled(flow: Flow) -> Iterator[Integers]:
-    """Devices filled one after the other in topological order, in several sequences of the devices; a node that the
-    current one does not support goes to the next that does."""
-    size, able = unit_memory(flow), supported(flow)
-    time = np.where(np.isfinite(flow.time), flow.time, 0.0)
-    total = np.zeros((len(size), flow.devices))
-    np.add.at(total, flow.unit, time)
-    fast = np.argsort(total.sum(axis=0) / np.maximum(able.sum(axis=0), 1), kind="stable").tolist()
-    sequences = list(itertools.permutations(fast)) if flow.devices <= _ALL_SEQUENCES else [tuple(fast)]
+def by_filling(flow: Flow) -> Iterator[Integers]:
+    """The device of each node where devices are filled one after the other in topological order."""
+    work = np.zeros((len(flow.member_start) - 1, flow.devices))
+    np.add.at(work, flow.unit, flow.time)
     _, first = np.unique(flow.unit[flow.topological], return_index=True)
-    units = np.argsort(first, kind="stable")
-    seen = set()
-    for sequence in sequences:
-        device = _fill(units, size, able, flow.room, sequence)
-        if device is not None and device.tobytes() not in seen:
-            seen.add(device.tobytes())
-            yield device[flow.unit]
-
-
-def _fill(units: Integers, size: Floats, able: np.ndarray, room: Floats, sequence: tuple[int, ...]) -> Integers | None:
-    device = np.full(len(size), -1, dtype=np.int64)
-    left = room.copy()
-    sizes, rows = size.tolist(), able.tolist()
-    for u in units.tolist():
-        d = next((d for d in sequence if rows[u][d] and sizes[u] <= left[d]), -1)
-        if d < 0:
-            return None
-        device[u] = d
-        left[d] -= sizes[u]
-    return device
+    order = np.argsort(first, kind="stable").tolist()
+    for device in filled(order, work, unit_memory(flow), flow.room):
+        yield device[flow.unit]
 
 
 def packed(flow: Flow) -> Integers | None:
