@@ -23,12 +23,12 @@ from pathlib import Path
 from throughput import INPUTS, PUBLISHED, WORKLOADS, expert, published
 
 import placedsl
-from placedsl import placement as placements
 from placedsl.algorithms import registry
-from placedsl.answer import Answer
-from placedsl.api import Spec
-from placedsl.export.spec import spec_of_workload
+from placedsl.api.spec import Spec
+from placedsl.export.workload_spec import spec_of_workload
 from placedsl.graph.readers import load, read
+from placedsl.planner.answer import Answer
+from placedsl.problem import placement_files as placements
 
 LAYERS = WORKLOADS.parent / "published" / "layer-contraction.csv"
 #: Column of the published table by method.
@@ -95,7 +95,7 @@ def said(value: str | None) -> str:
 @functools.cache
 def scotch_is_there() -> bool:
     """Whether Scotch is there; said once when it is not."""
-    from placedsl.algorithms.scotch import program
+    from placedsl.algorithms.baselines.scotch import program
 
     if program() is None:
         print("scotch is left out: its program is not installed (apt install scotch)", file=sys.stderr)

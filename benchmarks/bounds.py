@@ -19,10 +19,10 @@ import numpy as np
 from throughput import INPUTS, PUBLISHED, published
 
 import placedsl
-from placedsl.algorithms.bounds import BOUNDS, proven_bounds
-from placedsl.export.spec import spec_of_workload
+from placedsl.algorithms.partitions.bounds.streams import QUICK_BOUNDS, proven_bounds
+from placedsl.export.workload_spec import spec_of_workload
 from placedsl.graph.readers import read
-from placedsl.problem import Problem
+from placedsl.problem.problem import Problem
 
 #: Values of placements that `solve` found (docs/results.md), rounded up.
 BEST = {
@@ -56,9 +56,7 @@ def row(name: str, file: str, seconds: float, known: bool) -> str:
     best = BEST[file]
     upper = best if known else np.inf
     began = time.monotonic()
-    weak = {}
-    for method in ("simple", "work"):
-        (weak[method],) = BOUNDS[method](problem, upper=lambda: upper, deadline=None, stop=lambda: False)
+    weak = {method: quick(problem) for method, quick in QUICK_BOUNDS.items()}
     bound = last = 0.0
     for value in proven_bounds(problem, upper=lambda: upper, deadline=began + seconds):
         bound, last = value, time.monotonic() - began

@@ -26,13 +26,13 @@ from typing import Any
 import numpy as np
 
 import placedsl
-from placedsl.export.spec import spec_of_workload
-from placedsl.formulation import choose
+from placedsl.export.workload_spec import spec_of_workload
 from placedsl.graph.readers import read
+from placedsl.grounding.build import build
+from placedsl.grounding.universe import quotient_of
 from placedsl.lowering.lower import lower
-from placedsl.problem import Problem
-from placedsl.program.build import build
-from placedsl.program.universe import quotient_of
+from placedsl.problem.formulation import choose
+from placedsl.problem.problem import Problem
 
 FILE = "dnn-partitioning/throughput-inputs/OperatorGraphs/bert_L-12_training.json"
 RUNS = 5

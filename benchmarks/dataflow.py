@@ -31,9 +31,9 @@ from noncontiguous import timed
 from throughput import WORKLOADS
 
 import placedsl
-from placedsl.export.spec import spec_of_profile
+from placedsl.export.workload_spec import spec_of_profile
 from placedsl.graph.readers import read
-from placedsl.request import Request
+from placedsl.planner.request import Request
 
 PROFILES = WORKLOADS / "moirai"
 GENERATION_TIME = WORKLOADS.parent / "published" / "moirai-generation-time.csv"

@@ -224,7 +224,7 @@ def write(folder: Path, model: str, size: str, scenario: str, seed: int = 0, *, 
 
 _MEASURE = """
 import resource, sys, time
-from placedsl.api import load
+from placedsl.api.spec import load
 from placedsl.graph.fusion import coarser, matches
 began = time.perf_counter()
 spec = load(sys.argv[1])

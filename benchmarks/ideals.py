@@ -52,9 +52,9 @@ def spec_of(path: Path) -> str:
 def one_published(name: str) -> dict[str, Any]:
     """In a process of its own: the search, five times."""
     import placedsl
-    from placedsl.algorithms.contiguous import pipeline_of
-    from placedsl.algorithms.ideal_dp import best_pipeline
-    from placedsl.algorithms.stages import after_computation
+    from placedsl.algorithms.pipelines.solve import pipeline_of
+    from placedsl.algorithms.pipelines.state_dp import best_pipeline
+    from placedsl.algorithms.stages.stage_costs import after_computation
 
     quotient, classes = pipeline_of(placedsl.loads(spec_of(INPUTS / f"{name}.json")).problem)
     seconds = []
@@ -105,7 +105,7 @@ def published() -> None:
 
 def blocks(branches: int, length: int, count: int) -> Any:
     """Blocks of parallel branches in a row, with random times and transfers, on like devices; and all its ideals."""
-    from placedsl.algorithms.stages import DeviceClasses, after_computation
+    from placedsl.algorithms.stages.stage_costs import DeviceClasses, after_computation
     from placedsl.graph.contraction import contract
 
     rng = np.random.default_rng(1)
@@ -131,13 +131,13 @@ def blocks(branches: int, length: int, count: int) -> Any:
 
 def one_of_growth(name: str) -> dict[str, Any]:
     """In a process of its own: the search, once with compiled kernels."""
-    from placedsl.algorithms.ideal_dp import Limits, best_pipeline
+    from placedsl.algorithms.pipelines.state_dp import SearchLimits, best_pipeline
 
     best_pipeline(blocks(3, 2, 3)[0])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     stages, ideals = blocks(*(int(n) for n in name.split("x")))
     start = time.perf_counter()
-    found = best_pipeline(stages, Limits(deadline=time.monotonic() + 120))
+    found = best_pipeline(stages, SearchLimits(deadline=time.monotonic() + 120))
     return {
         "units": stages.units, "ideals": ideals, "met": found.met, "stored": found.stored, "pairs": found.pairs[0],
         "value": found.value, "bound": found.value if found.complete else found.bound, "complete": found.complete,

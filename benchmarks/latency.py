@@ -26,12 +26,12 @@ from noncontiguous import timed
 from throughput import WORKLOADS
 
 import placedsl
-from placedsl.algorithms import contiguous
-from placedsl.algorithms.calls import calls_of, latency_of, places_of
-from placedsl.export.spec import latency_spec_of_workload, spec_of_workload
+from placedsl.algorithms.pipelines import solve as contiguous
+from placedsl.algorithms.subgraph_calls.instance import call_instance, latency_of, places_of
+from placedsl.export.workload_spec import latency_spec_of_workload, spec_of_workload
 from placedsl.graph.graph import Graph
 from placedsl.graph.readers import read
-from placedsl.request import Request
+from placedsl.planner.request import Request
 
 INPUTS = WORKLOADS / "dnn-partitioning" / "latency-inputs"
 PUBLISHED = WORKLOADS.parent / "published" / "latency.csv"
@@ -66,9 +66,9 @@ def max_load_split(graph: Graph, workload: Path) -> float:
     graph = dataclasses.replace(graph, deployment={**graph.deployment, "hosts": 1.0})
     with tempfile.TemporaryDirectory() as scratch:
         problem = placedsl.loads(spec_of_workload(graph, workload, Path(scratch), contiguous=True), scratch).problem
-    calls = calls_of(problem)
+    instance = call_instance(problem)
     split = contiguous.solve(problem, deadline=time.monotonic() + 60.0).placement
-    return np.inf if split is None else latency_of(calls, places_of(calls, split))
+    return np.inf if split is None else latency_of(instance, places_of(instance, split))
 
 
 def _shown(value: float) -> str:

@@ -18,11 +18,11 @@ from pathlib import Path
 from throughput import INPUTS, PUBLISHED, published
 
 import placedsl
-from placedsl.answer import Answer
-from placedsl.export.spec import spec_of_workload
+from placedsl.export.workload_spec import spec_of_workload
 from placedsl.graph.readers import read
-from placedsl.planner import solve
-from placedsl.request import Request
+from placedsl.planner.answer import Answer
+from placedsl.planner.request import Request
+from placedsl.planner.solve import solve
 
 #: What a trial reached on one core, mostly in less than four minutes.
 TRIAL = {

@@ -27,10 +27,10 @@ from pathlib import Path
 import cells
 
 import placedsl
-from placedsl.algorithms import contiguous
-from placedsl.algorithms.pipeline_search import begin, run
-from placedsl.algorithms.scotch import program as scotch
-from placedsl.answer import Answer
+from placedsl.algorithms.baselines.scotch import program as scotch
+from placedsl.algorithms.pipelines import solve as contiguous
+from placedsl.algorithms.pipelines.large_neighbourhood_search import begin, run
+from placedsl.planner.answer import Answer
 
 WORKLOADS = Path(os.environ.get("PLACEDSL_WORKLOADS", Path(__file__).resolve().parents[2] / "shared" / "workloads"))
 #: Ethernet between servers as in PipeDream's clusters, and a PCIe slot within one.

@@ -24,12 +24,13 @@ from pathlib import Path
 import numpy as np
 
 import placedsl
-from placedsl.algorithms.contiguous import pipeline_of
-from placedsl.algorithms.hierarchical import best_hierarchical, in_clusters
-from placedsl.algorithms.ideal_dp import Limits, best_pipeline
-from placedsl.algorithms.replicated import Replication, best_replicated
-from placedsl.algorithms.stages import after_computation
-from placedsl.algorithms.threshold import Found
+from placedsl.algorithms.pipelines.bottleneck_search import BottleneckResult
+from placedsl.algorithms.pipelines.clusters import in_clusters
+from placedsl.algorithms.pipelines.hierarchical import best_hierarchical
+from placedsl.algorithms.pipelines.replicated import Replication, best_replicated
+from placedsl.algorithms.pipelines.solve import pipeline_of
+from placedsl.algorithms.pipelines.state_dp import SearchLimits, best_pipeline
+from placedsl.algorithms.stages.stage_costs import after_computation
 
 WORKLOADS = Path(os.environ.get("PLACEDSL_WORKLOADS", Path(__file__).resolve().parents[2] / "shared" / "workloads"))
 #: Ethernet between servers as in PipeDream's clusters, and a PCIe slot within one.
@@ -51,7 +52,7 @@ def spec_of(graph: Path, devices: int, link: str) -> placedsl.Spec:
     )
 
 
-def shown(found: Found, seconds: float) -> str:
+def shown(found: BottleneckResult, seconds: float) -> str:
     """Value, bound, group sizes, seconds."""
     sizes = " ".join(str(len(group)) for group in found.groups.values())
     return f"{found.value * 1e3:.3f} | {found.bound * 1e3:.3f} | {sizes} | {seconds:.2f}"
@@ -60,18 +61,18 @@ def shown(found: Found, seconds: float) -> str:
 def row(graph: Path, devices: int, link: str, seconds: float, clusters: bool) -> None:
     """Solve one problem in both ways."""
     problem = spec_of(graph, devices, link).problem
-    assert problem.replication is not None
+    assert problem.execution.data_parallelism is not None
     quotient, classes = pipeline_of(problem)
     sync = np.zeros((1, quotient.units))
-    np.add.at(sync[0], quotient.unit_of_node, problem.replication.synchronisation[:, 0])
-    sharing = Replication((problem.replication.copies,), sync, True)
+    np.add.at(sync[0], quotient.unit_of_node, problem.execution.data_parallelism.synchronisation[:, 0])
+    sharing = Replication((problem.execution.data_parallelism.degrees,), sync, True)
     surcharge = quotient.transfer * (1.0 - 1.0 / SLOWER)
     if clusters:
         quotient.transfer[:] /= SLOWER
         sync /= SLOWER
     stages, among = in_clusters(after_computation, quotient, classes, np.arange(devices) // SERVER, surcharge)
     began = time.monotonic()
-    limits = Limits(began + seconds)
+    limits = SearchLimits(began + seconds)
     if clusters:
         alone = Replication(((1,),), sync, True)
         value = best_hierarchical(stages, among, alone, limits, fewest=False).value
@@ -79,7 +80,7 @@ def row(graph: Path, devices: int, link: str, seconds: float, clusters: bool) ->
         value = best_pipeline(stages, limits, fewest=False).value
     first = time.monotonic() - began
     began = time.monotonic()
-    limits = Limits(began + seconds)
+    limits = SearchLimits(began + seconds)
     if clusters:
         found = best_hierarchical(stages, among, sharing, limits)
     else:

@@ -23,10 +23,10 @@ import baselines
 import noncontiguous
 from throughput import INPUTS, PUBLISHED, expert, published, run
 
-from placedsl import placement as placements
-from placedsl.answer import Answer
 from placedsl.graph.readers import load
-from placedsl.request import Request
+from placedsl.planner.answer import Answer
+from placedsl.planner.request import Request
+from placedsl.problem import placement_files as placements
 
 #: The programs end at this gap, as those of the paper did.
 GAP = 0.01

@@ -77,9 +77,9 @@ class Data:
 
 def by_placedsl(data: Data) -> Any:
     """Read beforehand; what is timed is returned."""
-    from placedsl.formulation import choose
+    from placedsl.grounding.build import build
     from placedsl.lowering.lower import lower
-    from placedsl.program.build import build
+    from placedsl.problem.formulation import choose
 
     with tempfile.TemporaryDirectory() as scratch:
         spec = data.spec(Path(scratch))
@@ -276,8 +276,8 @@ def program(most: int) -> None:
 
 def joins() -> None:
     """Nested quantifiers whose conditions let few combinations through."""
-    from placedsl.formulation import choose
-    from placedsl.program.build import build
+    from placedsl.grounding.build import build
+    from placedsl.problem.formulation import choose
 
     passes = "(u on gpu[1]) => not (v on gpu[2])"
     cases = {

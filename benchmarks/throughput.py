@@ -21,12 +21,12 @@ import tempfile
 from pathlib import Path
 
 import placedsl
-from placedsl import placement as placements
-from placedsl.answer import Answer
-from placedsl.export.spec import spec_of_workload
+from placedsl.export.workload_spec import spec_of_workload
 from placedsl.graph.readers import load, read
-from placedsl.planner import solve
-from placedsl.request import Request
+from placedsl.planner.answer import Answer
+from placedsl.planner.request import Request
+from placedsl.planner.solve import solve
+from placedsl.problem import placement_files as placements
 
 WORKLOADS = Path(os.environ.get("PLACEDSL_WORKLOADS", Path(__file__).resolve().parents[2] / "shared" / "workloads"))
 INPUTS = WORKLOADS / "dnn-partitioning" / "throughput-inputs"

@@ -6,12 +6,12 @@ from placedsl.diagnostics import Diagnostic, InputError, LimitError, PlacedslErr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from placedsl.api import Spec, load, loads
-    from placedsl.language.layout import formatted as format
-    from placedsl.model import Model
-    from placedsl.results import Answer, Evaluation
+    from placedsl.api.answers import Answer, Evaluation
+    from placedsl.api.model import Model
+    from placedsl.api.spec import Spec, load, loads
+    from placedsl.api.timelines import SampleTimeline, Timeline
+    from placedsl.language.syntax.formatter import formatted as format
     from placedsl.sweeps.engine import sweep
-    from placedsl.timelines import SampleTimeline, Timeline
 
 __all__ = [
     "Answer", "Diagnostic", "Evaluation", "InputError", "LimitError", "Model", "PlacedslError", "SampleTimeline",
@@ -20,9 +20,10 @@ __all__ = [
 
 #: What is imported when it is first used, by module and name: importing placedsl alone takes no time.
 _LATER = {
-    "Answer": ("results", "Answer"), "Evaluation": ("results", "Evaluation"), "Model": ("model", "Model"),
-    "SampleTimeline": ("timelines", "SampleTimeline"), "Spec": ("api", "Spec"), "Timeline": ("timelines", "Timeline"),
-    "format": ("language.layout", "formatted"), "load": ("api", "load"), "loads": ("api", "loads"),
+    "Answer": ("api.answers", "Answer"), "Evaluation": ("api.answers", "Evaluation"), "Model": ("api.model", "Model"),
+    "SampleTimeline": ("api.timelines", "SampleTimeline"), "Spec": ("api.spec", "Spec"),
+    "Timeline": ("api.timelines", "Timeline"),
+    "format": ("language.syntax.formatter", "formatted"), "load": ("api.spec", "load"), "loads": ("api.spec", "loads"),
     "sweep": ("sweeps.engine", "sweep"),
 }  # fmt: skip
 

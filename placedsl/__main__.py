@@ -1,5 +1,5 @@
 """``python -m placedsl``."""
 
-from placedsl.cli import run
+from placedsl.cli.main import run
 
 run()

@@ -88,10 +88,14 @@ def get(kind: str, name: str, built_in: Collection[str] = ()) -> Plugin:
     return found
 
 
-def export(spec: object, name: str) -> str:
-    """The text that the exporter plug-in of that name makes of a :class:`placedsl.Spec`."""
+def export(answer: object, name: str) -> str:
+    """The text that the exporter plug-in of that name makes of a :class:`placedsl.Answer`."""
     plugin = get("exporters", name)
-    return plugin.text(plugin.load(), spec)
+    made = plugin.load()
+    if not callable(made):
+        hint = f"'placedsl export ANSWER.json --to {name}' asks for them"
+        raise UsageError(f"{plugin} writes the files of a runtime: {hint}")
+    return plugin.text(made, answer)
 
 
 def listing(built_in: Mapping[str, Collection[str]]) -> list[tuple[Plugin, str]]:

@@ -17,6 +17,11 @@ def folder(name: str) -> Path:
     raise FileNotFoundError(f"this installation of placedsl lacks its '{name}' folder: install it again")
 
 
+def import_root() -> str:
+    """The folder that child processes need on ``sys.path`` to import this very placedsl."""
+    return str(Path(__file__).resolve().parents[1])
+
+
 @lru_cache(maxsize=1)
 def grammar_text() -> str:
     """The text of the grammar."""

@@ -1,9 +1,7 @@
 """Units and dimensions: `16 GiB`, `25 GB/s`, `3.5 ms`, `312 TFLOP/s`, `2.5 USD/h`, `10%`.
 
-Parsing of unit texts is pint's, over a registry that holds the field's units and no others
-(so that a typing error is an error, and nothing but this file says which units exist).  One unit, or one over another
-without a prefix, is read here: pint takes longer to import than most specs to check.
-Everything is normalised to seconds, bytes, US dollars and operations.
+Only the units of the field exist, so that a typing error is an error.  Everything is normalised to seconds, bytes, US
+dollars and operations.
 """
 
 from __future__ import annotations
@@ -12,10 +10,6 @@ import math
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import pint
 
 
 class UnitError(ValueError):
@@ -100,19 +94,17 @@ _PREFIXES = {
     "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
     "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40,
 }  # fmt: skip
-_UNITS = {
-    "s": "[time]", "min": "60 * s", "h": "3600 * s",
-    "B": "[data]", "bit": "B / 8",
-    "USD": "[money]", "FLOP": "[operations]", "percent": "0.01",
-}  # fmt: skip
-
 #: What a unit looks like in a text: the grammar's quantity token is built from this.
 UNIT_PATTERN = (
     r"(?:%|(?:[numkMGTP]|[KMGT]i)?(?:s|B|bit|FLOP|USD)|min|h)"
     r"(?:/(?:(?:[numkMGTP]|[KMGT]i)?(?:s|B|bit|FLOP|USD)|min|h))?"
 )
-#: Most units are of this kind and are read without a library, to the same bits.
-_PLAIN = re.compile(r"(?:([numkMGTP]|[KMGT]i)??(s|B|bit|FLOP|USD|min|h))(?:/(s|min|h|B|bit|FLOP|USD))?")
+#: One factor of a unit text: what joins it to those before, its prefix, its unit and its power.
+_FACTOR = re.compile(
+    r"(?P<join>\s*[*/]\s*|\s+|)"
+    r"(?:(?P<prefix>[numkMGTP]|[KMGT]i)??(?P<unit>s|B|bit|FLOP|USD|min|h|percent)|(?P<share>%))(?!\w)"
+    r"(?:\s*(?:\*\*|\^)\s*(?P<power>-?\d))?"
+)
 _QUANTITY = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S.*)?\s*$")
 
 
@@ -134,19 +126,8 @@ class Quantity:
 _SIZES = {
     "s": Quantity(1.0, TIME), "min": Quantity(60.0, TIME), "h": Quantity(3600.0, TIME), "B": Quantity(1.0, DATA),
     "bit": Quantity(0.125, DATA), "USD": Quantity(1.0, MONEY), "FLOP": Quantity(1.0, OPERATIONS),
+    "percent": Quantity(0.01, NUMBER), "%": Quantity(0.01, NUMBER),
 }  # fmt: skip
-
-
-@lru_cache(maxsize=1)
-def _registry() -> pint.UnitRegistry[float]:
-    import pint
-
-    registry: pint.UnitRegistry[float] = pint.UnitRegistry(None)
-    for name, factor in _PREFIXES.items():
-        registry.define(f"p_{name}- = {factor!r} = {name}-")
-    for name, definition in _UNITS.items():
-        registry.define(f"{name} = {definition}")
-    return registry
 
 
 def unit_names() -> list[str]:
@@ -157,27 +138,35 @@ def unit_names() -> list[str]:
 
 @lru_cache(maxsize=512)
 def parse_unit(text: str) -> Quantity:
-    """The size in SI and the dimension of a unit (``GB/s``); UnitError when there is none such."""
-    if text == "%":
-        return Quantity(0.01, NUMBER)
-    plain = _PLAIN.fullmatch(text)
-    if plain is not None and not (plain[1] and plain[2] in ("min", "h")):
-        size = _PREFIXES.get(plain[1], 1.0) * _SIZES[plain[2]].value
-        over = _SIZES[plain[3]] if plain[3] else Quantity(1.0, NUMBER)
-        return Quantity(size * over.value**-1, _SIZES[plain[2]].dimension / over.dimension)
-    import pint
+    """The size in SI and the dimension of a unit (``GB/s``, ``MiB/ms``); UnitError when there is none such.
 
-    registry = _registry()
-    try:
-        unit = registry.parse_units(text)
-        factor, _ = registry.get_base_units(unit)
-        exponents = {str(k).strip("[]"): v for k, v in dict(registry.get_dimensionality(unit)).items()}
-    except (pint.errors.PintError, AttributeError, TypeError, ValueError, SyntaxError) as problem:
-        from placedsl.diagnostics import nearest
+    Also products and powers, as in ``GB*s/USD`` and ``s^-1``; factors are read from left to right.
+    """
+    size, dimension = 1.0, NUMBER
+    prefixes: dict[str, int] = {}
+    at = 1 if text[:1] == "1" else 0  # 1/s
+    while at < len(text):
+        factor = _FACTOR.match(text, at)
+        if factor is None or bool(factor["join"]) != bool(at):
+            raise _no_unit(text)
+        at = factor.end()
+        power = int(factor["power"] or 1) * (-1 if "/" in factor["join"] else 1)
+        unit = _SIZES[factor["unit"] or factor["share"]]
+        size *= unit.value**power
+        for _ in range(abs(power)):
+            dimension = dimension * unit.dimension if power > 0 else dimension / unit.dimension
+        if factor["prefix"]:
+            prefixes[factor["prefix"]] = prefixes.get(factor["prefix"], 0) + power
+    # Of equal prefixes nothing is left: 1 nB/ns is 1 B/s to the last bit.
+    scale = math.prod(_PREFIXES[prefix] ** power for prefix, power in prefixes.items() if power)
+    return Quantity(scale * size, dimension)
 
-        hint = nearest(text, unit_names())
-        raise UnitError(f"'{text}' is not a unit" + (f" ({hint})" if hint else "")) from problem
-    return Quantity(float(str(factor)), Dimension(**{k: round(float(str(v))) for k, v in exponents.items()}))
+
+def _no_unit(text: str) -> UnitError:
+    from placedsl.diagnostics import nearest
+
+    hint = nearest(text, unit_names())
+    return UnitError(f"'{text}' is not a unit" + (f" ({hint})" if hint else ""))
 
 
 def parse_quantity(text: str) -> Quantity:

@@ -1,11 +1,13 @@
-"""The published workloads and a word in the summary when they are not there; how much is run.
+"""The published workloads, a line in the summary when they are absent, and the choice of cases.
 
-Of what is marked ``sampled(n)`` every n-th case is run, of what is marked ``everything`` none; ``--everything``: all.
+A test marked ``sampled(n)`` runs one case in n, a test marked ``everything`` none; ``--everything`` runs all cases.
+The cases rotate: the commit chooses which one in n, and ``--cases NUMBER`` repeats the choice of another run.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,28 @@ def workloads() -> Path:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--everything", action="store_true", help="all cases of tests of which otherwise some are run")
+    parser.addoption("--everything", action="store_true", help="run all cases of sampled tests")
+    parser.addoption("--cases", type=int, help="which cases of sampled tests run (default: chosen by the commit)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Workers of a distributed run take the choice of the process that started them."""
+    if config.option.cases is None:
+        config.option.cases = _of_commit()
+
+
+def _of_commit() -> int:
+    """A number from the commit of the checkout; 0 outside of one."""
+    try:
+        command = ["git", "-C", str(ROOT), "rev-parse", "--short=7", "HEAD"]
+        return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout, 16)
+    except (OSError, subprocess.CalledProcessError):
+        return 0
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """How to run the same cases again."""
+    return "all cases" if config.getoption("--everything") else f"cases of sampled tests: --cases {config.option.cases}"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -36,17 +59,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _some_of(config: pytest.Config, items: list[pytest.Item]) -> None:
-    counts: dict[str, int] = {}
-    left: list[pytest.Item] = []
+    """Keep one case in n of each sampled test, never none."""
+    offset = int(config.option.cases)
+    cases: dict[str, list[pytest.Item]] = {}
     for item in sorted(items, key=lambda item: item.nodeid):
-        sampled = item.get_closest_marker("sampled")
-        name = item.nodeid.partition("[")[0]
-        number = counts[name] = counts.get(name, -1) + 1
-        if item.get_closest_marker("everything") or (sampled is not None and number % int(sampled.args[0])):
-            left.append(item)
-    config.hook.pytest_deselected(items=left)
-    out = {item.nodeid for item in left}
-    items[:] = [item for item in items if item.nodeid not in out]
+        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    kept: set[str] = set()
+    for alike in cases.values():
+        for number, item in enumerate(alike):
+            sampled = item.get_closest_marker("sampled")
+            step = min(int(sampled.args[0]), len(alike)) if sampled is not None else 1
+            if item.get_closest_marker("everything") is None and (number - offset) % step == 0:
+                kept.add(item.nodeid)
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in kept])
+    items[:] = [item for item in items if item.nodeid in kept]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

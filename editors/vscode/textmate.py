@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from placedsl.language.parsing import terminals
-from placedsl.language.tokens import beginnings
-from placedsl.language.words import KEYWORDS, RESERVED
+from placedsl.language.syntax.keywords import KEYWORDS, RESERVED
+from placedsl.language.syntax.parser import terminals
+from placedsl.language.syntax.tokens import beginnings
 from placedsl.units import UNIT_PATTERN
 
 TARGET = Path(__file__).resolve().parent / "syntaxes" / "place.tmLanguage.json"

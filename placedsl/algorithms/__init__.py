@@ -1,1 +1,1 @@
-"""Algorithms: a problem in, a placement and a bound out."""
+"""Placement algorithms, one folder per problem, and what they share."""

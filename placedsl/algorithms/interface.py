@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from placedsl.budget import Budget
 from placedsl.diagnostics import LimitError
-from placedsl.problem import Problem
+from placedsl.problem.problem import Problem
 
-#: What an answer says beside the placement, by name and positions (``problem.told``).
+#: What an answer says beside the placement, by name and positions (``problem.execution.decisions``).
 Values = Mapping[str, Mapping[tuple[int, ...], float]]
 
 
@@ -18,16 +18,6 @@ class Progress(Protocol):
 
     def __call__(self, placement: Sequence[int] | None, bound: float, values: Values | None = None, /) -> bool:
         """``values``: what else the answer says."""
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What a run may take: seconds (None: no limit), relative gap at which it may stop, threads (0: all), seed."""
-
-    time_limit: float | None = None
-    gap: float = 1e-6
-    workers: int = 0
-    seed: int = 0
 
 
 class NothingFoundError(LimitError):

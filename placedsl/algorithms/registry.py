@@ -12,7 +12,7 @@ KIND = "algorithms"
 
 @dataclass(frozen=True)
 class Method:
-    """A method of our own: its name, what it does in one line, and the module that is its algorithm."""
+    """A built-in method: its name, its meaning in a line, its module below ``placedsl.algorithms``."""
 
     name: str
     meaning: str
@@ -21,23 +21,45 @@ class Method:
 
 #: Run when they are named, never under ``auto``.  Each module is an :class:`placedsl.algorithms.interface.Algorithm`.
 NAMED = (
-    Method("single", "everything on one accelerator", "placedsl.algorithms.single"),
-    Method("greedy", "fill one device after the other in topological order", "placedsl.algorithms.greedy"),
-    Method("local-search", "best single reassignments from ten random placements", "placedsl.algorithms.reassignment"),
+    Method("single", "everything on one accelerator", "baselines.single"),
+    Method("greedy", "fill one device after the other in topological order", "baselines.greedy"),
     Method(
-        "pipedream", "branchings contracted to a path, and its best cut into stages", "placedsl.algorithms.pipedream"
+        "local-search",
+        "best single reassignments from ten random placements",
+        "baselines.steepest_descent",
+    ),
+    Method(
+        "pipedream",
+        "branchings contracted to a path, and its best cut into stages",
+        "baselines.pipedream",
     ),
     Method(
         "m-topo",
         "devices filled in topological order up to an even share of memory",
-        "placedsl.algorithms.dataflow.m_topo",
+        "operator_scheduling.list_scheduling.m_topo",
     ),
-    Method("etf", "earliest start of all ready nodes and devices", "placedsl.algorithms.dataflow.etf"),
-    Method("m-etf", "ETF among devices with room", "placedsl.algorithms.dataflow.m_etf"),
-    Method("m-sct", "favourite children by a linear program, then ETF with room", "placedsl.algorithms.dataflow.m_sct"),
-    Method("heft", "nodes by upward rank, each where it ends first", "placedsl.algorithms.dataflow.heft"),
-    Method("getf", "groups of devices by a linear program, then ETF", "placedsl.algorithms.dataflow.getf"),
-    Method("scotch", "graph partitioning by the program of that name", "placedsl.algorithms.scotch"),
+    Method(
+        "etf",
+        "earliest start of all ready nodes and devices",
+        "operator_scheduling.list_scheduling.etf",
+    ),
+    Method("m-etf", "ETF among devices with room", "operator_scheduling.list_scheduling.m_etf"),
+    Method(
+        "m-sct",
+        "favourite children by a linear program, then ETF with room",
+        "operator_scheduling.list_scheduling.m_sct",
+    ),
+    Method(
+        "heft",
+        "nodes by upward rank, each where it ends first",
+        "operator_scheduling.list_scheduling.heft",
+    ),
+    Method(
+        "getf",
+        "groups of devices by a linear program, then ETF",
+        "operator_scheduling.list_scheduling.getf",
+    ),
+    Method("scotch", "graph partitioning by the program of that name", "baselines.scotch"),
 )
 
 
@@ -55,8 +77,13 @@ def find(name: str, further: tuple[str, ...] = ()) -> plugins.Plugin:
     """The algorithm of that name, not imported yet; UsageError with the nearest names (``further`` ones too)."""
     for method in NAMED:
         if method.name == name:
-            from importlib import metadata
-
-            entry = metadata.EntryPoint(name, method.module, f"placedsl.{KIND}")
-            return plugins.Plugin(KIND, name, f"placedsl {package_version()}", entry)
+            return built_in(name, f"placedsl.algorithms.{method.module}")
     return plugins.get(KIND, name, (*further, *own()))
+
+
+def built_in(name: str, module: str) -> plugins.Plugin:
+    """An algorithm of this package by its module, not imported yet."""
+    from importlib import metadata
+
+    entry = metadata.EntryPoint(name, module, f"placedsl.{KIND}")
+    return plugins.Plugin(KIND, name, f"placedsl {package_version()}", entry)

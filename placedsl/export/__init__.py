@@ -1,1 +1,1 @@
-"""Formats that are written."""
+"""Exporters: programs for solvers, and specs of published workloads."""

@@ -10,7 +10,7 @@ from types import GeneratorType
 from typing import Any
 
 from placedsl.expr.terms import AND, ATOM, COMPARISON, LOOSE, SUM, Names, Term, as_condition, logic, named, term, text
-from placedsl.language.words import RESERVED
+from placedsl.language.syntax.keywords import RESERVED
 
 #: What the sets that a generator ranges over are told to, while it runs.
 _GATHERING: ContextVar[list[Binder] | None] = ContextVar("_GATHERING", default=None)

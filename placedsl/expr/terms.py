@@ -11,7 +11,7 @@ from numbers import Integral, Real
 from types import GeneratorType
 from typing import Any, NoReturn
 
-# How tightly what is printed binds, as in placedsl.language.formatting: 0 is loosest, atoms are 9.
+# How tightly what is printed binds, as in placedsl.language.syntax.printer: 0 is loosest, atoms are 9.
 LOOSE, IMPLIES, OR, AND, NOT, COMPARISON, SUM, PRODUCT, SIGN, ATOM = range(10)
 _PLAIN = re.compile(r"\d+(\.\d+)?([eE][+-]?\d+)?[ \t]*(%|[A-Za-z]+(/[A-Za-z]+)?)?$|[^\W\d]\w*$|\"(?:[^\"\\\n]|\\.)*\"$")
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placedsl.graph.graph import Booleans, Floats, Integers
+from placedsl.graph.graph import Booleans, Floats, Graph, Integers
 from placedsl.graph.order import components, renumbered, together, topological
 
 
@@ -41,6 +41,41 @@ class Quotient:
     pin_unit: Integers
     transfer: Floats
     tensor_of: Integers
+
+
+def attribute_groups(graph: Graph, attribute: str) -> Integers:
+    """Group labels 0.. of the nodes by an attribute; a node without it is a group of its own.
+
+    Fused operators whose members are of several groups make one group of these.
+    """
+    if graph.fusion is not None:
+        parts = together(graph.written.nodes, [attribute_groups(graph.written, attribute), graph.fusion.node_of])
+        labels = np.empty(graph.nodes, dtype=np.int64)
+        labels[graph.fusion.node_of] = parts
+        return renumbered(labels)
+    if attribute in ("name", "id"):
+        values: list[object] = list(graph.names if attribute == "name" else graph.ids)
+    elif attribute == "backward":
+        values = list(graph.backward)
+    elif attribute == "memory":
+        values = list(graph.memory)
+    else:
+        column = graph.attributes[attribute]
+        values = [None if np.isnan(x) else x for x in column] if column.dtype.kind == "f" else list(column)
+    known: dict[object, int] = {}
+    keys = [("own", i) if value is None else ("value", value) for i, value in enumerate(values)]
+    return np.array([known.setdefault(k, len(known)) for k in keys], dtype=np.int64).reshape(graph.nodes)
+
+
+def precedence(graph: Graph, groups: Sequence[Integers]) -> tuple[Integers, Integers, str]:
+    """The node pairs along which a pipeline runs, and how the backward part runs through it ("": there is none).
+
+    ``groups``: labels of nodes that share a device, one array per partition.
+    """
+    before, after, orientation = backward_orientation(
+        backward=graph.backward, edge_source=graph.edge_source, edge_target=graph.edge_target, groups=groups
+    )
+    return before, after, orientation if graph.backward.any() else ""
 
 
 def joined(nodes: int, groups: Sequence[Integers], before: Integers, after: Integers) -> Integers:
@@ -140,4 +175,4 @@ def contract(
     )  # fmt: skip
 
 
-__all__ = ["Quotient", "backward_orientation", "contract", "joined", "renumbered"]
+__all__ = ["Quotient", "attribute_groups", "backward_orientation", "contract", "joined", "precedence", "renumbered"]

@@ -11,22 +11,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from placedsl import arrays
 from placedsl.diagnostics import Source
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Booleans = NDArray[np.bool_]
 T = TypeVar("T")
 
 #: So many readers are named with a tensor.
 _SHOWN = 3
+
+Floats = arrays.Floats
+Integers = arrays.Integers
+Booleans = arrays.Booleans
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +95,14 @@ class Graph:
     def unmeasured(self) -> Booleans:
         """The nodes that give no time at all, but operations or bytes to estimate it from."""
         return untimed(self.nodes, self.time) & known_work(self.nodes, self.attributes)
+
+    def in_seconds(self, unit: float) -> Graph:
+        """The same graph with its times in seconds; ``unit`` is the graph's own unit in seconds."""
+        time = {k: v * unit for k, v in self.time.items()}
+        matrix = None if self.tensor_matrix is None else self.tensor_matrix * unit
+        return replace(
+            self, time=time, tensor_time=self.tensor_time * unit, time_in_seconds=True, tensor_matrix=matrix
+        )  # fmt: skip
 
     @property
     def written(self) -> Graph:

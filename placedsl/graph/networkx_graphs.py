@@ -14,9 +14,6 @@ from placedsl.diagnostics import Diagnostic, InputError, nearest
 from placedsl.graph.graph import Graph
 from placedsl.units import DATA, NUMBER, OPERATIONS, TIME, Dimension, UnitError, parse_quantity, parse_unit
 
-#: Attributes of nodes and edges that have a meaning of their own.
-OF_NODES = ("time", "memory", "output", "transfer", "backward", "name")
-OF_EDGES = ("output", "transfer")
 _MOST = 20
 
 

@@ -13,7 +13,7 @@ def topological(nodes: int, source: Integers, target: Integers) -> Integers | No
     """A topological order (node positions), or None when there is a cycle.  Ties by position."""
     if (source < target).all():
         return np.arange(nodes)  # the order that they have, as in most files; nothing need be imported
-    start, later = _successors(nodes, source, target)
+    start, later = (side.tolist() for side in csr(source, target, nodes))
     waiting = np.bincount(target, minlength=nodes).tolist()
     ready = [u for u in range(nodes) if waiting[u] == 0]
     for u in ready:  # grows on the way
@@ -36,7 +36,7 @@ def cycle(nodes: int, source: Integers, target: Integers) -> list[int]:
 
 def components(nodes: int, source: Integers, target: Integers) -> Integers:
     """The strongly connected component of each node, numbered by first member.   Tarjan 1972."""
-    start, later = _successors(nodes, source, target)
+    start, later = (side.tolist() for side in csr(source, target, nodes))
     label, met, low = [-1] * nodes, [-1] * nodes, [0] * nodes
     at = start[:-1]
     waiting: list[int] = []
@@ -66,10 +66,10 @@ def components(nodes: int, source: Integers, target: Integers) -> Integers:
     return renumbered(np.array(label, dtype=np.int64))
 
 
-def _successors(nodes: int, source: Integers, target: Integers) -> tuple[list[int], list[int]]:
-    """Where the successors of each node begin, and the successors."""
-    order = np.argsort(source, kind="stable")
-    return np.searchsorted(source[order], np.arange(nodes + 1)).tolist(), target[order].tolist()
+def csr(key: Integers, value: np.ndarray, keys: int) -> tuple[Integers, np.ndarray]:
+    """The values by key 0..keys-1, in their order: those of key k are ``values[start[k]:start[k + 1]]``."""
+    order = np.argsort(key, kind="stable")
+    return np.searchsorted(key[order], np.arange(keys + 1)), value[order]
 
 
 def together(nodes: int, partitions: Sequence[Integers]) -> Integers:

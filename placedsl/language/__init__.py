@@ -1,1 +1,1 @@
-"""Text to a checked problem: parsing, names, types, units, diagnostics, formatting."""
+"""The language: text to a checked problem."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from placedsl.arrays import Floats
 from placedsl.diagnostics import Diagnostic, InputError
-from placedsl.lowering.bounds import activity
-from placedsl.lowering.state import Note, State
-from placedsl.program.program import Floats, Implication, RowBlock
+from placedsl.ir.affine import activity
+from placedsl.ir.program import Implication, RowBlock
+from placedsl.lowering.context import LoweringContext, Note
 
 
-def lower(constraint: Implication, state: State) -> None:
+def lower(constraint: Implication, context: LoweringContext) -> None:
     """``a x <= u`` under literals becomes ``a x <= u + M * (number of false literals)``."""
     rows = constraint.rows
-    least, most = activity(rows.row, rows.column, rows.coefficient, rows.rows, state.lower, state.upper)
+    least, most = activity(rows.row, rows.column, rows.coefficient, rows.rows, context.lower, context.upper)
     value = constraint.literal_value
     literals = np.bincount(constraint.literal_row, minlength=rows.rows)
     positive = np.bincount(constraint.literal_row, weights=value, minlength=rows.rows)
@@ -31,7 +32,7 @@ def lower(constraint: Implication, state: State) -> None:
         big = np.where(kept, gap, 0.0)
         if big.max(initial=0.0) > largest:
             worst = int(np.argmax(big))
-            largest, because = float(big[worst]), _because(constraint, worst, most if upper_side else least, state)
+            largest, because = float(big[worst]), _because(constraint, worst, most if upper_side else least, context)
         sign = 1.0 if upper_side else -1.0
         # a x + M * (true literals) <= u + M * literals, with the sign turned for lower bounds.
         weight = np.where(value, 1.0, -1.0) * sign * big[constraint.literal_row]
@@ -40,7 +41,7 @@ def lower(constraint: Implication, state: State) -> None:
         position = np.cumsum(keep) - 1
         terms, switches = keep[rows.row], keep[constraint.literal_row] & (weight != 0.0)
         none = np.full(int(keep.sum()), np.inf)
-        state.blocks.append(
+        context.blocks.append(
             RowBlock(
                 constraint.origin.take(keep),
                 np.concatenate((position[rows.row[terms]], position[constraint.literal_row[switches]])),
@@ -51,14 +52,14 @@ def lower(constraint: Implication, state: State) -> None:
             )
         )
     origin = constraint.origin
-    state.notes.append(Note(origin.name, "implication to big-M rows", rows.rows, largest, because, origin.span))
+    context.notes.append(Note(origin.name, "implication to big-M rows", rows.rows, largest, because, origin.span))
 
 
-def _because(constraint: Implication, row: int, reach: Floats, state: State) -> str:
+def _because(constraint: Implication, row: int, reach: Floats, context: LoweringContext) -> str:
     """Why the big-M of a row is what it is."""
     rows = constraint.rows
     own = rows.row == row
     bound = rows.upper[row] if np.isfinite(rows.upper[row]) else rows.lower[row]
-    widest = state.widest(rows.column[own], rows.coefficient[own])
+    widest = context.widest(rows.column[own], rows.coefficient[own])
     described = constraint.origin.describe(row)
     return f"{described}: the sum reaches {reach[row]:.6g} against {bound:.6g} ({widest})"

@@ -8,19 +8,12 @@ from functools import partial
 
 import numpy as np
 
-from placedsl.lowering import convex, implication, maximum, no_overlap, pipeline, product
-from placedsl.lowering.bounds import exclude, tighten
-from placedsl.lowering.differences import Differences, as_rows, bounded, differences
-from placedsl.lowering.margin import with_margin
-from placedsl.lowering.one_of import OneOf, one_of
-from placedsl.lowering.state import Note, State
-from placedsl.program.affine import merged
-from placedsl.program.program import (
+from placedsl.arrays import Floats, Integers
+from placedsl.ir.affine import merged
+from placedsl.ir.program import (
     Convex,
-    Floats,
     GlobalConstraint,
     Implication,
-    Integers,
     LinearProgram,
     Maximum,
     NoOverlap,
@@ -30,6 +23,13 @@ from placedsl.program.program import (
     Program,
     RowBlock,
 )
+from placedsl.ir.row_meaning import meaning, possible_rows
+from placedsl.lowering import convex, implication, maximum, no_overlap, pipeline, product
+from placedsl.lowering.bound_tightening import exclude, tighten
+from placedsl.lowering.context import LoweringContext, Note
+from placedsl.lowering.difference_constraints import Differences, bounded, differences
+from placedsl.lowering.exactly_one import OneOf, one_of
+from placedsl.lowering.strict_comparison import with_margin
 
 #: In this order: structure first, then what takes its big-M from the bounds that have settled by then.
 _REWRITES: tuple[tuple[type, Callable[..., None]], ...] = (
@@ -87,105 +87,105 @@ def lower(
         none, side = np.array([-np.inf]), np.array([limit - goal.constant])
         blocks.append(RowBlock(Origin(goal.name), zero, goal.column, goal.coefficient, none, side))
     lower_bound, upper_bound = tighten(program.lower, program.upper, program.integer, blocks)
-    state = State(
+    context = LoweringContext(
         lower_bound, upper_bound, program.integer.copy(), integral, blocks,
         origins=list(program.column_origins) or [Origin("column")],
         column_start=program.column_start.tolist() if program.column_origins else [0, program.columns],
         declared=np.isfinite(program.lower) & np.isfinite(program.upper),
     )  # fmt: skip
-    _settle_bounds(program, state)
+    _settle_bounds(program, context)
     goal = program.objectives[objective]
     if len(goal.column) == 1 and goal.coefficient[0] > 0.0:
-        state.upper[goal.column] = np.minimum(state.upper[goal.column], (most - goal.constant) / goal.coefficient[0])
+        context.upper[goal.column] = np.minimum(
+            context.upper[goal.column], (most - goal.constant) / goal.coefficient[0]
+        )
     if np.isfinite(most):
-        sure = [block for c in program.constraints for block, always in as_rows(c) if always]
-        exclude(state.upper, state.lower, state.integer, [*state.blocks, *sure])
-    known, apart = _settle_differences(program, state)
-    state.blocks[:] = [with_margin(block, state) for block in state.blocks]
+        sure = [block for c in program.constraints for block, always in possible_rows(c) if always]
+        exclude(context.upper, context.lower, context.integer, [*context.blocks, *sure])
+    known, apart = _settle_differences(program, context)
+    context.blocks[:] = [with_margin(block, context) for block in context.blocks]
     constraints = [
-        replace(c, rows=with_margin(c.rows, state)) if isinstance(c, Implication) else c for c in program.constraints
+        replace(c, rows=with_margin(c.rows, context)) if isinstance(c, Implication) else c for c in program.constraints
     ]
     kept: list[GlobalConstraint] = []
     rewritten: list[Rewritten] = []
 
     def rewrite_by(rewrite: Callable[[], None], k: int) -> None:
-        columns, rows, told = len(state.lower), len(state.blocks), len(state.notes)
+        columns, rows, told = len(context.lower), len(context.blocks), len(context.notes)
         rewrite()
-        big_m = max((note.big_m for note in state.notes[told:]), default=0.0)
-        rewritten.append(Rewritten(k, range(columns, len(state.lower)), range(rows, len(state.blocks)), big_m))
+        big_m = max((note.big_m for note in context.notes[told:]), default=0.0)
+        rewritten.append(Rewritten(k, range(columns, len(context.lower)), range(rows, len(context.blocks)), big_m))
 
     for k, constraint in enumerate(constraints):
         if isinstance(constraint, NoOverlap):
-            whole, left = no_overlap.apart(no_overlap.settled(constraint, state, known), "NoOverlap" in native)
+            whole, left = no_overlap.apart(no_overlap.settled(constraint, context, known), "NoOverlap" in native)
             kept += [whole] if "NoOverlap" in native else []
             if len(left.start) or "NoOverlap" not in native:
-                rewrite_by(partial(_in_pairs, left, state, known, apart, kept, "Implication" in native), k)
+                rewrite_by(partial(_in_pairs, left, context, known, apart, kept, "Implication" in native), k)
     for kind, rewrite in _REWRITES:
         for k, constraint in enumerate(constraints):
             if isinstance(constraint, kind) and kind.__name__ in native:
                 kept.append(constraint)
             elif isinstance(constraint, kind):
-                rewrite_by(partial(rewrite, constraint, state), k)
-    columns = len(state.lower)
+                rewrite_by(partial(rewrite, constraint, context), k)
+    columns = len(context.lower)
     cost = np.bincount(goal.column, weights=goal.coefficient, minlength=columns).astype(float)
-    start, column, coefficient, low, high, origin_start = assembled(state.blocks, columns)
+    start, column, coefficient, low, high, origin_start = assembled(context.blocks, columns)
     point = None
     if hint is not None:
         point = np.full(columns, np.nan)
         point[: len(hint)] = hint
     linear = LinearProgram(
-        cost, goal.constant, state.lower, state.upper, state.integer, start, column, coefficient, low, high,
-        tuple(kept), point, tuple(b.origin for b in state.blocks), origin_start,
-        column_origins=tuple(state.origins), column_start=np.array(state.column_start),
+        cost, goal.constant, context.lower, context.upper, context.integer, start, column, coefficient, low, high,
+        tuple(kept), point, tuple(b.origin for b in context.blocks), origin_start,
+        column_origins=tuple(context.origins), column_start=np.array(context.column_start),
     )  # fmt: skip
-    return Lowered(linear, tuple(state.notes), tuple(rewritten))
+    return Lowered(linear, tuple(context.notes), tuple(rewritten))
 
 
-def _settle_bounds(program: Program, state: State) -> None:
-    """Bounds of maxima and products from those of what they are made of, which may be maxima and products."""
+def _settle_bounds(program: Program, context: LoweringContext) -> None:
+    """Bounds of columns that constraints define by others, which may be defined by others in turn."""
     for _ in range(len(program.constraints)):
-        before = state.lower.copy(), state.upper.copy()
+        before = context.lower.copy(), context.upper.copy()
         for constraint in program.constraints:
-            if isinstance(constraint, Maximum):
-                maximum.bound(constraint, state)
-            elif isinstance(constraint, Product):
-                product.bound(constraint, state)
-        if np.array_equal(before[0], state.lower) and np.array_equal(before[1], state.upper):
+            column, low, high = meaning(constraint).limits(constraint, context.lower, context.upper)
+            context.lower[column] = np.maximum(context.lower[column], low)
+            context.upper[column] = np.minimum(context.upper[column], high)
+        if np.array_equal(before[0], context.lower) and np.array_equal(before[1], context.upper):
             return
 
 
 def _in_pairs(
-    constraint: NoOverlap, state: State, known: OneOf, arcs: Differences, kept: list[GlobalConstraint], native: bool
+    constraint: NoOverlap,
+    context: LoweringContext,
+    known: OneOf,
+    arcs: Differences,
+    kept: list[GlobalConstraint],
+    native: bool,
 ) -> None:
     """Intervals as implications, which the solver takes or which become rows."""
-    for made in no_overlap.as_implications(constraint, state, known, arcs):
+    for made in no_overlap.as_implications(constraint, context, known, arcs):
         if native:
             kept.append(made)
         else:
-            implication.lower(made, state)
+            implication.lower(made, context)
 
 
-def _settle_differences(program: Program, state: State) -> tuple[OneOf, Differences]:
+def _settle_differences(program: Program, context: LoweringContext) -> tuple[OneOf, Differences]:
     """Bounds of columns that rows tie to one another by differences, where something needs them."""
-    known = one_of(state.blocks, state.lower, state.upper, state.integer)
-    if not any(isinstance(c, NoOverlap) or _unbounded(c, state) for c in program.constraints):
-        return known, differences((), (), state.lower, state.upper, state.integer, known)
-    found = differences(state.blocks, program.constraints, state.lower, state.upper, state.integer, known)
-    state.lower, state.upper = bounded(found, program.constraints, state.lower, state.upper)
-    _settle_bounds(program, state)
+    known = one_of(context.blocks, context.lower, context.upper, context.integer)
+    if not any(isinstance(c, NoOverlap) or _unbounded(c, context) for c in program.constraints):
+        return known, differences((), (), context.lower, context.upper, context.integer, known)
+    found = differences(context.blocks, program.constraints, context.lower, context.upper, context.integer, known)
+    context.lower, context.upper = bounded(found, program.constraints, context.lower, context.upper)
+    _settle_bounds(program, context)
     return known, found
 
 
-def _unbounded(constraint: GlobalConstraint, state: State) -> bool:
+def _unbounded(constraint: GlobalConstraint, context: LoweringContext) -> bool:
     """Whether a rewrite that takes its big-M from bounds would find none."""
-    match constraint:
-        case Implication(rows=rows):
-            column = rows.column
-        case Product(factor=column) | Maximum(column=column):
-            pass
-        case _:
-            return False
-    return not (np.isfinite(state.lower[column]).all() and np.isfinite(state.upper[column]).all())
+    column = meaning(constraint).bounded(constraint)
+    return not (np.isfinite(context.lower[column]).all() and np.isfinite(context.upper[column]).all())
 
 
 def assembled(blocks: list[RowBlock], columns: int) -> tuple[Integers, Integers, Floats, Floats, Floats, Integers]:

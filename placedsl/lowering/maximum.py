@@ -7,58 +7,43 @@ from dataclasses import replace
 import numpy as np
 
 from placedsl.diagnostics import Diagnostic, InputError
-from placedsl.lowering.bounds import activity
-from placedsl.lowering.state import Note, State
-from placedsl.program.program import Floats, Maximum, RowBlock
+from placedsl.ir.program import Maximum, RowBlock
+from placedsl.ir.row_meaning import meaning, term_limits
+from placedsl.lowering.context import LoweringContext, Note
 
 
-def bound(constraint: Maximum, state: State) -> tuple[Floats, Floats]:
-    """Bound the results by the terms; returns the least value of each term and the greatest of each group."""
-    terms, groups = len(constraint.group), len(constraint.result)
-    least, most = activity(constraint.term, constraint.column, constraint.coefficient, terms, state.lower, state.upper)
-    least, most = least + constraint.constant, most + constraint.constant
-    low, high = np.full(groups, -np.inf), np.full(groups, -np.inf)
-    np.maximum.at(low, constraint.group, least)
-    np.maximum.at(high, constraint.group, most)
-    state.lower[constraint.result] = np.maximum(state.lower[constraint.result], low)
-    state.upper[constraint.result] = np.minimum(state.upper[constraint.result], high)
-    return least, high
-
-
-def lower(constraint: Maximum, state: State) -> None:
+def lower(constraint: Maximum, context: LoweringContext) -> None:
     """Add the rows."""
-    least, high = bound(constraint, state)
+    least, _ = term_limits(constraint, context.lower, context.upper)
+    result, low, high = meaning(constraint).limits(constraint, context.lower, context.upper)
+    context.lower[result] = np.maximum(context.lower[result], low)
+    context.upper[result] = np.minimum(context.upper[result], high)
     terms, groups = len(constraint.group), len(constraint.result)
-    result = constraint.result[constraint.group]
     every = np.arange(terms)
-    row = np.concatenate((every, constraint.term))
-    column = np.concatenate((result, constraint.column))
-    coefficient = np.concatenate((np.ones(terms), -constraint.coefficient))
-    none = np.full(terms, np.inf)
-    origin = constraint.origin.take(constraint.group)
-    state.blocks.append(RowBlock(origin, row, column, coefficient, constraint.constant, none))
+    (rows,) = meaning(constraint).unconditional(constraint)
+    context.blocks.append(rows)
     if not constraint.exact:
         note = Note(constraint.origin.name, "maximum to lower rows", groups, span=constraint.origin.span)
-        state.notes.append(note)
+        context.notes.append(note)
         return
     big = high[constraint.group] - least
     if not np.isfinite(big).all():
         message = "this maximum or minimum must be exact here, and its terms have no bounds"
         raise InputError([Diagnostic(message, constraint.origin.span, "bound the variables it uses")])
-    chosen = state.add_columns(terms, 0, 1, True, replace(origin, name=f"{origin.name}_chosen"))
+    chosen = context.add_columns(terms, 0, 1, True, replace(rows.origin, name=f"{rows.origin.name}_chosen"))
     # result - term + M * chosen <= M
-    state.blocks.append(
-        RowBlock(
-            origin,
-            np.concatenate((row, every)),
-            np.concatenate((column, chosen)),
-            np.concatenate((coefficient, big)),
-            -none,
-            constraint.constant + big,
+    context.blocks.append(
+        replace(
+            rows,
+            row=np.concatenate((rows.row, every)),
+            column=np.concatenate((rows.column, chosen)),
+            coefficient=np.concatenate((rows.coefficient, big)),
+            lower=np.full(terms, -np.inf),
+            upper=constraint.constant + big,
         )
     )
     one = np.ones(groups)
-    state.blocks.append(RowBlock(constraint.origin, constraint.group, chosen, np.ones(terms), one, one))
+    context.blocks.append(RowBlock(constraint.origin, constraint.group, chosen, np.ones(terms), one, one))
     if not terms:
         return
     worst = int(np.argmax(big))
@@ -67,8 +52,8 @@ def lower(constraint: Maximum, state: State) -> None:
         f"{constraint.origin.describe(int(constraint.group[worst]))}: the largest is at most "
         f"{high[constraint.group[worst]]:.6g}, one of its terms at least {least[worst]:.6g}"
     )
-    named = state.widest(constraint.column[of_worst], constraint.coefficient[of_worst])
+    named = context.widest(constraint.column[of_worst], constraint.coefficient[of_worst])
     because += f" ({named})" if named else ""
-    state.notes.append(
+    context.notes.append(
         Note(constraint.origin.name, "maximum to selectors", groups, float(big[worst]), because, constraint.origin.span)
     )

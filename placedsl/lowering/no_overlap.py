@@ -10,18 +10,20 @@ from dataclasses import replace
 
 import numpy as np
 
+from placedsl.arrays import Booleans, Integers
 from placedsl.diagnostics import Diagnostic, InputError
-from placedsl.lowering.differences import Differences, entries_of, lengths, reachable
-from placedsl.lowering.one_of import OneOf
-from placedsl.lowering.state import Note, State
-from placedsl.program.affine import spread
-from placedsl.program.program import Booleans, Implication, Integers, NoOverlap, Origin, RowBlock
+from placedsl.ir.affine import spread
+from placedsl.ir.program import Implication, NoOverlap, Origin, RowBlock
+from placedsl.ir.row_meaning import interval_lengths
+from placedsl.lowering.context import LoweringContext, Note
+from placedsl.lowering.difference_constraints import Differences, entries_of, reachable
+from placedsl.lowering.exactly_one import OneOf
 
 #: The most pairs that are written down.
 MOST_PAIRS = 3_000_000
 
 
-def settled(constraint: NoOverlap, state: State, known: OneOf) -> NoOverlap:
+def settled(constraint: NoOverlap, context: LoweringContext, known: OneOf) -> NoOverlap:
     """The same with lengths as they are where the interval is there, and without intervals that have none.
 
     An interval that is always there and lasts as long as one of several alternatives says becomes these alternatives.
@@ -30,15 +32,15 @@ def settled(constraint: NoOverlap, state: State, known: OneOf) -> NoOverlap:
     own = (present == column) & (present >= 0)
     constant = constraint.constant.copy()
     np.add.at(constant, constraint.interval[own], constraint.coefficient[own])
-    absent = known.common(present, column) | ((state.lower[column] == 0.0) & (state.upper[column] == 0.0))
+    absent = known.common(present, column) | ((context.lower[column] == 0.0) & (context.upper[column] == 0.0))
     kept = ~own & ~absent
     plain = replace(
         constraint, constant=constant, interval=constraint.interval[kept], column=column[kept],
         coefficient=constraint.coefficient[kept],
     )  # fmt: skip
-    plain = _by_alternatives(plain, state, known)
-    _, most = lengths(plain, state.lower, state.upper)
-    never = (plain.present >= 0) & (state.upper[plain.present] <= 0.0)
+    plain = _by_alternatives(plain, context, known)
+    _, most = interval_lengths(plain, context.lower, context.upper)
+    never = (plain.present >= 0) & (context.upper[plain.present] <= 0.0)
     return of(plain, np.flatnonzero((most > 0.0) & ~never))
 
 
@@ -54,7 +56,7 @@ def of(constraint: NoOverlap, which: Integers) -> NoOverlap:
     )  # fmt: skip
 
 
-def _by_alternatives(constraint: NoOverlap, state: State, known: OneOf) -> NoOverlap:
+def _by_alternatives(constraint: NoOverlap, context: LoweringContext, known: OneOf) -> NoOverlap:
     """Intervals that are always there, with a length that at most one 0/1 column gives, as one each such column."""
     count = len(constraint.start)
     terms = np.bincount(constraint.interval, minlength=count)
@@ -62,8 +64,8 @@ def _by_alternatives(constraint: NoOverlap, state: State, known: OneOf) -> NoOve
     first[constraint.interval[::-1]] = constraint.column[::-1]
     same = first[constraint.interval]
     together = known.common(same, constraint.column) | (same == constraint.column)
-    binary = state.integer[constraint.column] & (state.lower[constraint.column] >= 0.0)
-    binary &= state.upper[constraint.column] <= 1.0
+    binary = context.integer[constraint.column] & (context.lower[constraint.column] >= 0.0)
+    binary &= context.upper[constraint.column] <= 1.0
     fitting = np.bincount(constraint.interval, together & binary, minlength=count) == terms
     split = fitting & (constraint.present < 0) & (constraint.constant == 0.0) & (terms > 0)
     entries = np.flatnonzero(split[constraint.interval])
@@ -86,11 +88,13 @@ def apart(constraint: NoOverlap, fixed: bool) -> tuple[NoOverlap, NoOverlap]:
     return of(constraint, np.flatnonzero(~other)), of(constraint, np.flatnonzero(other))
 
 
-def as_implications(constraint: NoOverlap, state: State, known: OneOf, arcs: Differences) -> tuple[Implication, ...]:
+def as_implications(
+    constraint: NoOverlap, context: LoweringContext, known: OneOf, arcs: Differences
+) -> tuple[Implication, ...]:
     """``first => one ends before the other begins`` for each pair that nothing orders yet."""
-    constraint = _that_last(constraint, state)
-    one, other = _pairs(constraint, state, known)
-    follows = _followers(constraint, state, known, arcs)
+    constraint = _that_last(constraint, context)
+    one, other = _pairs(constraint, context, known)
+    follows = _followers(constraint, context, known, arcs)
     bits = [1 << int(c) for c in constraint.start]
     ordered = np.array(
         [bool(follows[i] & bits[j] or follows[j] & bits[i]) for i, j in zip(one.tolist(), other.tolist(), strict=True)],
@@ -100,21 +104,21 @@ def as_implications(constraint: NoOverlap, state: State, known: OneOf, arcs: Dif
     # From the earlier column to the later, whatever the order of the intervals.
     turned = constraint.start[one] > constraint.start[other]
     one, other = np.where(turned, other, one), np.where(turned, one, other)
-    key = constraint.start[one] * np.int64(len(state.lower)) + constraint.start[other]
+    key = constraint.start[one] * np.int64(len(context.lower)) + constraint.start[other]
     _, first, back = np.unique(key, return_index=True, return_inverse=True)
     name = _order(constraint.origin, one[first], other[first])
-    order = state.add_columns(len(first), 0, 1, True, name)[back]
+    order = context.add_columns(len(first), 0, 1, True, name)[back]
     made = tuple(
         _before(constraint, a, b, order, when) for a, b, when in ((one, other, True), (other, one, False)) if len(one)
     )
     note = Note(constraint.origin.name, "intervals to pairs in an order", len(one), span=constraint.origin.span)
-    state.notes.append(note)
+    context.notes.append(note)
     return made
 
 
-def _that_last(constraint: NoOverlap, state: State) -> NoOverlap:
+def _that_last(constraint: NoOverlap, context: LoweringContext) -> NoOverlap:
     """A further 0/1 column for each interval that may have no length: it is one where it has some."""
-    least, most = lengths(constraint, state.lower, state.upper)
+    least, most = interval_lengths(constraint, context.lower, context.upper)
     doubtful = np.flatnonzero(least <= 0.0)
     if not len(doubtful):
         return constraint
@@ -123,13 +127,13 @@ def _that_last(constraint: NoOverlap, state: State) -> NoOverlap:
         raise InputError([Diagnostic(message, constraint.origin.span, "bound the variables it uses")])
     some = of(constraint, doubtful)
     name = Origin(f"{some.origin.name}_lasts", some.origin.span, some.origin.indices, some.origin.labels)
-    lasts = state.add_columns(len(doubtful), 0, 1, True, name)
+    lasts = context.add_columns(len(doubtful), 0, 1, True, name)
     every, there = np.arange(len(doubtful)), np.flatnonzero(some.present >= 0)
     most = most[doubtful]
     limit = -some.constant
     limit[there] += most[there]
     # length <= most * lasts + most * (1 - present)
-    state.blocks.append(
+    context.blocks.append(
         RowBlock(
             some.origin, np.concatenate((some.interval, every, there)),
             np.concatenate((some.column, lasts, some.present[there])),
@@ -141,7 +145,7 @@ def _that_last(constraint: NoOverlap, state: State) -> NoOverlap:
     return replace(constraint, present=present)
 
 
-def _pairs(constraint: NoOverlap, state: State, known: OneOf) -> tuple[Integers, Integers]:
+def _pairs(constraint: NoOverlap, context: LoweringContext, known: OneOf) -> tuple[Integers, Integers]:
     """The pairs within a group that may both be there, at times that bounds do not tell apart."""
     order = np.argsort(constraint.group, kind="stable")
     _, counts = np.unique(constraint.group, return_counts=True)
@@ -155,13 +159,13 @@ def _pairs(constraint: NoOverlap, state: State, known: OneOf) -> tuple[Integers,
     one, other = order[one], order[spread(position + 1, end - position - 1)]
     there = constraint.present
     kept = (constraint.start[one] != constraint.start[other]) & ~known.common(there[one], there[other])
-    _, most = lengths(constraint, state.lower, state.upper)
-    begin, end_ = state.lower[constraint.start], state.upper[constraint.start] + most
+    _, most = interval_lengths(constraint, context.lower, context.upper)
+    begin, end_ = context.lower[constraint.start], context.upper[constraint.start] + most
     kept &= (end_[one] > begin[other]) & (end_[other] > begin[one])
     return one[kept], other[kept]
 
 
-def _followers(constraint: NoOverlap, state: State, known: OneOf, found: Differences) -> list[int]:
+def _followers(constraint: NoOverlap, context: LoweringContext, known: OneOf, found: Differences) -> list[int]:
     """For each interval the columns (as bits) that are never before its end, where it is there."""
     arcs = found.arcs
     beyond = reachable(arcs, len(found.timed))
@@ -177,10 +181,10 @@ def _followers(constraint: NoOverlap, state: State, known: OneOf, found: Differe
     present = constraint.present[interval[row]]
     own = (present == column) & (present >= 0)
     gone = known.common(present, column)
-    term = np.where(coefficient > 0, state.upper[column], state.lower[column]) * coefficient
+    term = np.where(coefficient > 0, context.upper[column], context.lower[column]) * coefficient
     term = np.where(own, coefficient, np.where(gone, 0.0, term))
     weight = arcs.side[arc] - np.bincount(row, term, minlength=len(arc))
-    _, most = lengths(constraint, state.lower, state.upper)
+    _, most = interval_lengths(constraint, context.lower, context.upper)
     after_end = weight >= most[interval] - 1e-12 * np.abs(most[interval])
     out = [0] * len(constraint.start)
     for i, target in zip(interval[after_end].tolist(), arcs.after[arc[after_end]].tolist(), strict=True):

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from placedsl.lowering.state import Note, State
-from placedsl.program.program import Origin, Pipeline
+from placedsl.ir.program import Origin, Pipeline
+from placedsl.lowering.context import LoweringContext, Note
 
 
-def lower(constraint: Pipeline, state: State) -> None:
+def lower(constraint: Pipeline, context: LoweringContext) -> None:
     """Add the rows."""
     member, first, back = np.unique(constraint.members, axis=1, return_index=True, return_inverse=True)
     sets, classes = member.shape
@@ -22,21 +22,21 @@ def lower(constraint: Pipeline, state: State) -> None:
     pairs = np.unique(np.stack((before, after))[:, before != after], axis=1)
     before, after = pairs
     origin = Origin(constraint.origin.name, constraint.origin.span)
-    name = state.of_members(constraint.origin, "reached", first)
-    reached = state.add_columns(sets * classes, 0, 1, state.integral, name).reshape(sets, classes)
-    state.add_rows(origin, [(reached.ravel(), 1.0), (member.ravel(), -1.0)], 0.0, np.inf)
+    name = context.of_members(constraint.origin, "reached", first)
+    reached = context.add_columns(sets * classes, 0, 1, context.integral, name).reshape(sets, classes)
+    context.add_rows(origin, [(reached.ravel(), 1.0), (member.ravel(), -1.0)], 0.0, np.inf)
     u, v = reached[:, before].ravel(), reached[:, after].ravel()
     x, y = member[:, before].ravel(), member[:, after].ravel()
-    state.add_rows(origin, [(u, 1.0), (v, -1.0)], 0.0, np.inf)
-    state.add_rows(origin, [(u, 1.0), (x, -1.0), (v, -1.0), (y, 1.0)], 0.0, np.inf)
+    context.add_rows(origin, [(u, 1.0), (v, -1.0)], 0.0, np.inf)
+    context.add_rows(origin, [(u, 1.0), (x, -1.0), (v, -1.0), (y, 1.0)], 0.0, np.inf)
 
     def entirely_first(d: int, e: int) -> None:
-        state.add_rows(origin, [(reached[e], 1.0), (member[e], -1.0), (reached[d], -1.0)], 0.0, np.inf)
+        context.add_rows(origin, [(reached[e], 1.0), (member[e], -1.0), (reached[d], -1.0)], 0.0, np.inf)
 
     def first_if(d: int, e: int, column: int, when: bool) -> None:
         switch = np.full(classes, column)
         terms = [(reached[e], 1.0), (member[e], -1.0), (reached[d], -1.0), (switch, -1.0 if when else 1.0)]
-        state.add_rows(origin, terms, -1.0 if when else 0.0, np.inf)  # type: ignore[arg-type]
+        context.add_rows(origin, terms, -1.0 if when else 0.0, np.inf)  # type: ignore[arg-type]
 
     last_of: dict[int, int] = {}
     for d in range(sets):
@@ -46,11 +46,11 @@ def lower(constraint: Pipeline, state: State) -> None:
         last_of[kind] = d
     alike = constraint.alike
     unlike = [(d, e) for d in range(sets) for e in range(d + 1, sets) if alike[d] < 0 or alike[d] != alike[e]]
-    switches = state.add_columns(len(unlike), 0, 1, True, _order(constraint.origin, unlike))
+    switches = context.add_columns(len(unlike), 0, 1, True, _order(constraint.origin, unlike))
     for (d, e), switch in zip(unlike, switches.tolist(), strict=True):
         first_if(d, e, switch, True)
         first_if(e, d, switch, False)
-    state.notes.append(Note(constraint.origin.name, "pipeline to ideals", sets, 1.0, span=constraint.origin.span))
+    context.notes.append(Note(constraint.origin.name, "pipeline to ideals", sets, 1.0, span=constraint.origin.span))
 
 
 def _order(origin: Origin, pairs: list[tuple[int, int]]) -> Origin:

@@ -83,6 +83,19 @@ class Machine:
             cluster = self.clusters[cluster].parent
         return self.interconnect
 
+    @property
+    def fastest_interconnect(self) -> float:
+        """The largest bandwidth of an interconnect in B/s (0: there is none)."""
+        links = [self.interconnect, *(cluster.interconnect for cluster in self.clusters)]
+        return max((link.bandwidth for link in links if link is not None), default=0.0)
+
+    def aliases(self, device: int) -> tuple[str, ...]:
+        """The names under which a graph or profile may give times of a device, the narrowest first: its name, its
+        place in its family, the family, its kind."""
+        own = self.devices[device]
+        number = sum(one.family == own.family for one in self.devices[: device + 1])
+        return own.name, f"{own.family}[{number}]", own.family, own.kind
+
     def innermost(self, device: int) -> int:
         """The position of the innermost cluster of a device (-1: none)."""
         inside = [(c.level, i) for i, c in enumerate(self.clusters) if not c.alone and device in c.devices]

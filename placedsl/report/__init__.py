@@ -1,1 +1,1 @@
-"""What is shown: summaries, JSON, explanations, pictures."""
+"""Reports on answers, one folder per kind of output."""

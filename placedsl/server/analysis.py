@@ -8,14 +8,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from placedsl.api import Spec
+from placedsl.api.spec import Spec
 from placedsl.diagnostics import Diagnostic, InputError, PlacedslError, Source, Span
 from placedsl.graph.graph import Graph
 from placedsl.graph.readers import read as read_graph
 from placedsl.graph.readers.sizes import Sizes
-from placedsl.language import syntax
-from placedsl.language.elaborate import Elaborated, elaborate
-from placedsl.language.parsing import parse
+from placedsl.language.elaboration.elaborate import Elaborated, elaborate
+from placedsl.language.syntax import statements as syntax
+from placedsl.language.syntax.parser import parse
 from placedsl.server.reading import Place, Reading
 
 #: Names of what stands in for a missing statement; nobody can write them.
@@ -80,7 +80,8 @@ def analyse(reading: Reading, folder: Path, graphs: Graphs) -> Analysis:
 def _is_library(module: syntax.Module) -> bool:
     """Nothing but definitions, as the files of ``models/``: no spec, and nothing is missing for one."""
     parts = module.statements
-    return bool(parts) and all(isinstance(s, syntax.Formulation | syntax.ConstraintDefinition) for s in parts)
+    library = syntax.Formulation | syntax.Alias | syntax.Part | syntax.Define | syntax.ConstraintDefinition
+    return bool(parts) and all(isinstance(s, library) for s in parts)
 
 
 def partial(module: syntax.Module, found: Sequence[Diagnostic], folder: Path, graphs: Graphs) -> Elaborated | None:

@@ -7,26 +7,31 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from placedsl.expressions import Sort
-from placedsl.language.formatting import word
-from placedsl.language.layout import is_operand
-from placedsl.language.parsing import terminals
-from placedsl.language.tokens import COMMENT, UNREADABLE, Token, beginnings, number_and_unit
-from placedsl.language.words import KEYWORDS, RESERVED
+from placedsl.language.checking.vocabulary import types
+from placedsl.language.elaboration.composition import AXES
+from placedsl.language.elaboration.statement_entries import DEVICE_KINDS, STATEMENTS
+from placedsl.language.elaboration.variables import type_words
+from placedsl.language.syntax.formatter import is_operand
+from placedsl.language.syntax.keywords import KEYWORDS, RESERVED, SOFT_KEYWORDS
+from placedsl.language.syntax.parser import terminals
+from placedsl.language.syntax.printer import word
+from placedsl.language.syntax.tokens import COMMENT, UNREADABLE, Token, beginnings, number_and_unit
+from placedsl.problem.execution import SCHEDULES
+from placedsl.problem.expressions import Sort
 from placedsl.server.analysis import STAND_IN
-from placedsl.server.blocks import ENTRIES, KINDS, PARAMETER_TYPES, VARIABLE_TYPES, WORDS
-from placedsl.server.built_in import built_in_constraints, schedules
+from placedsl.server.blocks import CHOICES
+from placedsl.server.built_in import built_in_constraints, parts, schedules
 from placedsl.server.context import Frame, bound, frames, owner
+from placedsl.server.document_state import DocumentState
 from placedsl.server.hover import signature
 from placedsl.server.reading import Place
-from placedsl.server.state import State
 from placedsl.units import Dimension, UnitError, parse_unit, unit_names
 
 _MOST_NODES = 500
 _FUNCTIONS = ("convex", "pipeline", "no_overlap", "readers", "partition")
 #: After these a name is made up, or nothing fits.
-_NEW_NAME = ("device", "param", "set", "node", "var", "formulation", "constraint", "define")
-_FORMULATIONS = ("formulation", "extend")
+_NEW_NAME = ("device", "param", "set", "node", "var", "formulation", "constraint", "define", "part")
+_FORMULATIONS = ("formulation", "extend", "part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,7 @@ class Completion:
 class _Place:
     """The cursor: the tokens before the word that is being written, the open brackets, and where the word begins."""
 
-    state: State
+    state: DocumentState
     offset: int
     start: int
     earlier: list[Token]
@@ -73,7 +78,7 @@ class _Place:
         return [Completion(n, kind, detail, (self.start, self.offset)) for n, detail in named if n != STAND_IN]
 
 
-def complete(state: State, offset: int) -> list[Completion]:
+def complete(state: DocumentState, offset: int) -> list[Completion]:
     """Everything that can be written at an offset; what is there of a word already does not matter."""
     reading = state.reading
     under = next((t for t in reading.tokens if t.start < offset <= t.end), None)
@@ -141,8 +146,8 @@ def _expected(place: _Place) -> Dimension | None:
     if block is None or "=" not in tokens:
         return None
     at = len(tokens) - 1 - tokens[::-1].index("=")
-    entry = ENTRIES.get(block.holder, {}).get(tokens[at - 1] if at else "")
-    return entry.dimension if entry is not None else None
+    statement = STATEMENTS.get(block.holder)
+    return None if statement is None else statement.dimensions.get(tokens[at - 1] if at else "")
 
 
 def _words(place: _Place) -> Iterator[Completion]:
@@ -157,14 +162,14 @@ def _words(place: _Place) -> Iterator[Completion]:
     if special is not None:
         yield from special
         return
-    if frame.block and frame.holder in ENTRIES and frame.holder != "graph":
+    if frame.block and frame.holder in STATEMENTS and frame.holder != "graph":
         yield from _entries(place)
         return
     if frame.block and (place.begins_line or before in ("", "{")):
         yield from _beginnings(place)
         return
     if frame.opener == "{" and frame.holder in ("node", "graph") and before in ("{", ","):
-        yield from place.items("word", KINDS.items())
+        yield from place.items("word", DEVICE_KINDS.items())
         yield from place.items("device", ((n, "device") for n in words.families))
         return
     if frame.holder == "graph" and frame.block:
@@ -187,13 +192,19 @@ def _special(place: _Place) -> list[Completion] | None:
     if before == "to" and second == "subject":
         return list(_constraints(place))
     if before == "schedule":
-        return place.items("word", ((n, "schedule") for n in schedules()))
+        return place.items("word", ((n, "schedule") for n in dict.fromkeys([*schedules(), *SCHEDULES])))
     if _fuses(place):
         by = [("by", "an attribute")] if before == "fuse" else []
         return [*place.items("keyword", by), *place.items("word", ((n, "operator type") for n in _types(place)))]
     if before == "by":
         node = words.attributes.get("node", {})
         return place.items("attribute", ((n, str(a.type)) for n, a in node.items() if not a.per_device))
+    if before == "use" or (head == "use" and before == ","):
+        return place.items("part", ((n, "part") for n in dict.fromkeys([*_declared(place, "part"), *parts()])))
+    if before == "under" or (head == "under" and before == ","):
+        return place.items("word", ((n, "choice of the execution model") for n in AXES))
+    if before in AXES and (second == "under" or (head == "under" and second == ",")):
+        return place.items("word", ((word(n), before) for n in AXES[before]))
     if before == "tight":
         return place.items(
             "decision", ((s.name, "variable") for s in place.state.names.symbols if s.kind == "decision")
@@ -201,14 +212,14 @@ def _special(place: _Place) -> list[Completion] | None:
     if head == "link" and place.innermost.block and before in ("link", "<->", "->"):
         return place.items("device", ((n, "device") for n in words.families))
     if before == ":" and len(place.frames) == 1 and head == "device":
-        return place.items("word", KINDS.items())
+        return place.items("word", DEVICE_KINDS.items())
     if before == ":" and len(place.frames) == 1 and head == "param":
-        return place.items("word", ((n, "type") for n in PARAMETER_TYPES))
+        return place.items("word", ((n, "type") for n in types()))
     if before == ":" and head == "var" and place.innermost.block:
-        return place.items("word", ((n, "type") for n in VARIABLE_TYPES))
-    if before == "=" and second in WORDS and place.innermost.holder in ("solve", "graph"):
+        return place.items("word", ((n, "type") for n in type_words(types())))
+    if before == "=" and second in CHOICES and place.innermost.holder in ("solve", "graph"):
         quotes = '"' if second == "format" else ""
-        return place.items("word", ((f"{quotes}{n}{quotes}", second) for n in WORDS[second]))
+        return place.items("word", ((f"{quotes}{n}{quotes}", second) for n in CHOICES[second]()))
     return None
 
 
@@ -234,7 +245,7 @@ def _beginnings(place: _Place) -> Iterator[Completion]:
     holder, head = place.innermost.holder, place.innermost.head
     rule = "_graph_item" if holder == "graph" else "_clause" if holder in _FORMULATIONS else "statement"
     texts = terminals()
-    first = sorted(texts[t] for t in beginnings(rule) if texts.get(t) in KEYWORDS)
+    first = sorted(texts[t] for t in beginnings(rule) if texts.get(t) in (*KEYWORDS, *SOFT_KEYWORDS))
     labels = {"subject": "subject to"}
     if holder == "graph":
         yield from _nodes(place)
@@ -266,7 +277,7 @@ def _declared(place: _Place, keyword: str) -> list[str]:
 
 def _entries(place: _Place) -> Iterator[Completion]:
     """The entries of a block, or what can be the value of one."""
-    known = ENTRIES[place.innermost.holder]
+    known = STATEMENTS[place.innermost.holder].entries
     if place.before in ("{", ",") or place.begins_line:
         given = {t.text for t in place.innermost.tokens}
         yield from place.items("entry", ((n, e.meaning) for n, e in known.items() if n not in given))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from placedsl.expressions import Sort
-from placedsl.language.layout import begins_rule, opens_block
-from placedsl.language.tokens import COMMENT, Token
-from placedsl.language.words import KEYWORDS
-from placedsl.server.words import Words
+from placedsl.language.syntax.formatter import begins_rule, opens_block
+from placedsl.language.syntax.keywords import KEYWORDS, SOFT_KEYWORDS
+from placedsl.language.syntax.tokens import COMMENT, Token
+from placedsl.problem.expressions import Sort
+from placedsl.server.known_names import KnownNames
 
 
 @dataclass
@@ -36,7 +36,7 @@ def frames(earlier: Sequence[Token]) -> list[Frame]:
         innermost = out[-1]
         if token.type == COMMENT:
             continue
-        if innermost.block and token.text in KEYWORDS and not begins_rule(token):
+        if innermost.block and _begins(token) and not begins_rule(token):
             innermost.head, innermost.tokens, innermost.start = token.text, [token], i
         elif innermost.block and (token.begins or previous is None):
             innermost.tokens, innermost.start = [token], i
@@ -52,7 +52,12 @@ def frames(earlier: Sequence[Token]) -> list[Frame]:
     return out
 
 
-def bound(statement: Sequence[Token], words: Words) -> dict[str, Sort]:
+def _begins(token: Token) -> bool:
+    """Whether a statement or a clause can begin with it."""
+    return token.text in KEYWORDS or (token.text in SOFT_KEYWORDS and token.type != "NAME")
+
+
+def bound(statement: Sequence[Token], words: KnownNames) -> dict[str, Sort]:
     """The variables that are bound where a piece of a statement ends, and what they range over (empty: not known)."""
     scopes: list[dict[str, Sort]] = [{}]
     for i, token in enumerate(statement):
@@ -86,7 +91,7 @@ def _targets(before: Sequence[Token]) -> list[str]:
     return []
 
 
-def _ranged_over(after: Sequence[Token], known: dict[str, Sort], words: Words) -> tuple[Sort, ...]:
+def _ranged_over(after: Sequence[Token], known: dict[str, Sort], words: KnownNames) -> tuple[Sort, ...]:
     texts = [t.text for t in after]
     if not texts:
         return ()
@@ -102,7 +107,7 @@ def _ranged_over(after: Sequence[Token], known: dict[str, Sort], words: Words) -
     return ("device",) if name in words.families else words.sets.get(name, ())
 
 
-def _provided(statement: Sequence[Token], words: Words) -> dict[str, Sort]:
+def _provided(statement: Sequence[Token], words: KnownNames) -> dict[str, Sort]:
     """The names that ``provides load(d) =`` binds."""
     texts = [t.text for t in statement]
     if texts[:1] != ["provides"] or "=" not in texts:
@@ -115,7 +120,7 @@ def _provided(statement: Sequence[Token], words: Words) -> dict[str, Sort]:
     return dict(zip([t.text for t in pattern[1:]], sorts, strict=False))
 
 
-def owner(chain: Sequence[Token], known: dict[str, Sort], words: Words) -> Sort:
+def owner(chain: Sequence[Token], known: dict[str, Sort], words: KnownNames) -> Sort:
     """What the element before a final ``.`` is: ``v``, ``heavy[1]``, ``t.producer``; empty where it cannot be told."""
     parts = list(chain)
     if not parts:

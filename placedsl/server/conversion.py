@@ -8,7 +8,7 @@ from pathlib import Path
 from lsprotocol import types
 
 from placedsl.diagnostics import Diagnostic, Source, Span
-from placedsl.language import syntax
+from placedsl.language.syntax import statements as syntax
 from placedsl.server.analysis import offsets
 from placedsl.server.completion import Completion
 from placedsl.server.outline import Entry
@@ -21,11 +21,13 @@ _ITEM_KINDS = {
     "node": _ITEM.Value, "variable": _ITEM.Variable, "decision": _ITEM.Variable, "quantity": _ITEM.Function,
     "function": _ITEM.Function, "attribute": _ITEM.Field, "entry": _ITEM.Property, "unit": _ITEM.Unit,
     "file": _ITEM.File, "constraint": _ITEM.Interface, "word": _ITEM.EnumMember,
+    "part": _ITEM.Class,
 }  # fmt: skip
 _SYMBOL = types.SymbolKind
 _SYMBOL_KINDS = {
     "parameter": _SYMBOL.Constant, "set": _SYMBOL.Array, "device": _SYMBOL.Module, "node": _SYMBOL.Object,
-    "constraint": _SYMBOL.Interface, "formulation": _SYMBOL.Class, "variable": _SYMBOL.Variable,
+    "constraint": _SYMBOL.Interface, "formulation": _SYMBOL.Class, "part": _SYMBOL.Class,
+    "variable": _SYMBOL.Variable,
     "rule": _SYMBOL.Boolean, "definition": _SYMBOL.Function, "statement": _SYMBOL.Namespace,
 }  # fmt: skip
 

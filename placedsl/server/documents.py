@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import unquote, urlsplit
-from urllib.request import url2pathname
+
+from pygls import uris
 
 from placedsl.diagnostics import Diagnostic
 from placedsl.server.analysis import Analysis, Graphs, analyse
+from placedsl.server.document_state import DocumentState, Meaning
 from placedsl.server.reading import Reading, read
-from placedsl.server.state import Meaning, State
 
 T = TypeVar("T")
 #: How long a text must stay as it is before it is checked, in seconds.
@@ -28,8 +28,8 @@ Publish = Callable[[str, int | None, Reading, tuple[Diagnostic, ...]], None]
 
 def path_of(uri: str) -> Path | None:
     """The file that a URI names; None for what is no file."""
-    parts = urlsplit(uri)
-    return Path(url2pathname(unquote(parts.path))) if parts.scheme == "file" else None
+    path = uris.to_fs_path(uri) if uri.startswith("file:") else None
+    return None if path is None else Path(path)
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Document:
     version: int | None
     reading: Reading | None = None
     pending: tuple[str, asyncio.Future[Reading]] | None = None
-    state: State | None = None
+    state: DocumentState | None = None
     now: Meaning | None = None
     good: Meaning | None = None
     task: asyncio.Task[None] | None = None
@@ -107,7 +107,7 @@ class Documents:
         self.readers.shutdown(wait=False, cancel_futures=True)
         self.checkers.shutdown(wait=False, cancel_futures=True)
 
-    async def ask(self, uri: str, question: Callable[[State], T]) -> T | None:
+    async def ask(self, uri: str, question: Callable[[DocumentState], T]) -> T | None:
         """The answer to a question about a document as it is now; None for one that is not open."""
         document = self.open.get(uri)
         if document is None:
@@ -119,7 +119,7 @@ class Documents:
         if state is None:
             reading = await self._read(document)
             meanings = tuple(dict.fromkeys(m for m in (document.now, document.good) if m is not None))
-            state = State(reading, meanings, str(document.folder))
+            state = DocumentState(reading, meanings, str(document.folder))
             if reading is document.reading:
                 document.state = state
         return await self._run(self.readers, lambda: question(state))

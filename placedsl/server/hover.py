@@ -6,14 +6,15 @@ import math
 from collections.abc import Callable
 
 from placedsl.diagnostics import InputError
-from placedsl.language.formatting import clause, expression, statement
-from placedsl.language.tokens import Token, number_and_unit
-from placedsl.language.vocabulary import Quantity, Type
+from placedsl.language.checking.vocabulary import Quantity, Type
+from placedsl.language.elaboration.statement_entries import DEVICE_KINDS, STATEMENTS
+from placedsl.language.syntax.printer import clause, expression, statement
+from placedsl.language.syntax.tokens import Token, number_and_unit
 from placedsl.server.analysis import STAND_IN
-from placedsl.server.blocks import ENTRIES, HOLDERS, KINDS
-from placedsl.server.built_in import built_in_constraints
+from placedsl.server.blocks import HOLDERS
+from placedsl.server.built_in import built_in_constraints, parts
+from placedsl.server.document_state import DocumentState, Meaning
 from placedsl.server.reading import Place
-from placedsl.server.state import Meaning, State
 from placedsl.server.symbols import Occurrence
 from placedsl.units import CANONICAL, DATA, NUMBER, TIME, Dimension, UnitError, parse_quantity, show
 
@@ -21,7 +22,7 @@ _FEW = 5
 Hover = tuple[str, Place]
 
 
-def hover(state: State, offset: int) -> Hover | None:
+def hover(state: DocumentState, offset: int) -> Hover | None:
     """What stands at an offset, and from where to where; None for what needs no words."""
     token = state.reading.token_at(offset)
     if token is None:
@@ -38,7 +39,7 @@ def hover(state: State, offset: int) -> Hover | None:
     return (text, found.at) if text else None
 
 
-def described(state: State, name: Occurrence) -> str:
+def described(state: DocumentState, name: Occurrence) -> str:
     """The words for one name; empty where nothing is known."""
     describe = _DESCRIBED.get(name.kind)
     return describe(state, name) if describe is not None else ""
@@ -80,7 +81,7 @@ def _value(value: float | bool | str, kind: Type) -> str:
     return f"{exact.partition(' (')[0] if kind.dimension == NUMBER else show(number, kind.dimension)}, {kind}"
 
 
-def _unparsed(state: State, token: Token) -> Occurrence | None:
+def _unparsed(state: DocumentState, token: Token) -> Occurrence | None:
     """A name in a line that cannot be read, taken for what that name is in the rest of the text."""
     if token.type != "NAME":
         return None
@@ -105,7 +106,7 @@ def _unparsed(state: State, token: Token) -> Occurrence | None:
 # one kind of name each
 
 
-def _parameter(state: State, name: Occurrence) -> str:
+def _parameter(state: DocumentState, name: Occurrence) -> str:
     for meaning in state.meanings:
         if name.name in meaning.elaborated.parameters:
             value, kind = meaning.elaborated.parameters[name.name]
@@ -114,7 +115,7 @@ def _parameter(state: State, name: Occurrence) -> str:
     return f"parameter `{name.name}`{written}"
 
 
-def _set(state: State, name: Occurrence) -> str:
+def _set(state: DocumentState, name: Occurrence) -> str:
     what = Type("set", sorts=state.words.sets[name.name]) if name.name in state.words.sets else "a set"
     for meaning in state.meanings:
         sorts = meaning.elaborated.vocabulary.sets.get(name.name)
@@ -140,7 +141,7 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}" + ("" if number == 1 else "s")
 
 
-def _device(state: State, name: Occurrence) -> str:
+def _device(state: DocumentState, name: Occurrence) -> str:
     for meaning in state.meanings:
         members = [d for d in meaning.elaborated.problem.machine.devices if d.family == name.name]
         if not members:
@@ -154,7 +155,7 @@ def _device(state: State, name: Occurrence) -> str:
     return f"device `{name.name}`"
 
 
-def _node(state: State, name: Occurrence) -> str:
+def _node(state: DocumentState, name: Occurrence) -> str:
     for meaning in state.meanings:
         graph = meaning.elaborated.problem.graph
         i = meaning.elaborated.vocabulary.node_positions.get(name.name)
@@ -173,14 +174,14 @@ def _node(state: State, name: Occurrence) -> str:
     return f"node `{name.name}`"
 
 
-def _quantity(state: State, name: Occurrence) -> str:
+def _quantity(state: DocumentState, name: Occurrence) -> str:
     quantity = state.words.quantities.get(name.name)
     if quantity is None:
         return ""
     return f"`{signature(name.name, quantity)}`: {quantity.meaning}  \n{quantity.type}"
 
 
-def _attribute(state: State, name: Occurrence) -> str:
+def _attribute(state: DocumentState, name: Occurrence) -> str:
     sorts = [name.sort] if name.sort else list(state.words.attributes)
     for sort in sorts:
         if sort.startswith("group:") and name.name == "first":
@@ -192,38 +193,45 @@ def _attribute(state: State, name: Occurrence) -> str:
     return ""
 
 
-def _constraint(_: State, name: Occurrence) -> str:
+def _constraint(_: DocumentState, name: Occurrence) -> str:
     if name.symbol is not None:
         return f"constraint `{name.name}`  \n`{expression(name.symbol.node.body)}`"
     known = built_in_constraints().get(name.name)
     return f"built-in constraint `{name.name}`  \n`{expression(known[0].body)}`" if known is not None else ""
 
 
-def _variable(_: State, name: Occurrence) -> str:
+def _variable(_: DocumentState, name: Occurrence) -> str:
     sort = name.symbol.sort.partition(":")[0] if name.symbol is not None else ""
     return f"`{name.name}`: a {sort}" if sort else f"`{name.name}`: bound here"
 
 
-def _decision(_: State, name: Occurrence) -> str:
+def _part(_: DocumentState, name: Occurrence) -> str:
+    node = name.symbol.node if name.symbol is not None else parts().get(name.name)
+    return f"part `{name.name}`" + (f"  \n```place\n{statement(node)}\n```" if node is not None else "")
+
+
+def _decision(_: DocumentState, name: Occurrence) -> str:
     return f"decision variable  \n`{clause(name.symbol.node)}`" if name.symbol is not None else ""
 
 
-def _entry(state: State, name: Occurrence) -> str:
-    known = ENTRIES.get(HOLDERS.get(name.sort, ""), {}).get(name.name)
+def _entry(state: DocumentState, name: Occurrence) -> str:
+    statement = STATEMENTS.get(HOLDERS.get(name.sort, ""))
+    known = None if statement is None else statement.entries.get(name.name)
     if known is None:
         return _attribute(state, Occurrence(name.at, name.name, "attribute", None, "node"))
     return f"`{name.name}`: {known.meaning}" + (f" ({known.dimension})" if known.dimension is not None else "")
 
 
-def _word(_: State, name: Occurrence) -> str:
-    return f"`{name.name}`: {KINDS[name.name]}" if name.name in KINDS else ""
+def _word(_: DocumentState, name: Occurrence) -> str:
+    return f"`{name.name}`: {DEVICE_KINDS[name.name]}" if name.name in DEVICE_KINDS else ""
 
 
-_DESCRIBED: dict[str, Callable[[State, Occurrence], str]] = {
+_DESCRIBED: dict[str, Callable[[DocumentState, Occurrence], str]] = {
     "parameter": _parameter, "set": _set, "device": _device, "node": _node, "quantity": _quantity,
     "attribute": _attribute, "constraint": _constraint, "variable": _variable, "decision": _decision,
     "entry": _entry, "word": _word,
     "key": lambda _, name: f"`{name.name}`: the attribute that stands after `by`",
     "definition": lambda _, name: f"`{statement(name.symbol.node)}`" if name.symbol is not None else "",
     "formulation": lambda _, name: f"formulation `{name.name}`",
+    "part": _part,
 }  # fmt: skip

@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from placedsl.diagnostics import Source
-from placedsl.language import syntax
-from placedsl.language.formatting import word
-from placedsl.language.words import RESERVED
-from placedsl.server.built_in import built_in_constraints, formulations, schedules_of
+from placedsl.language.syntax import statements as syntax
+from placedsl.language.syntax.keywords import RESERVED
+from placedsl.language.syntax.printer import word
+from placedsl.server.built_in import built_in_constraints, formulas, parts
+from placedsl.server.document_state import DocumentState
+from placedsl.server.known_names import KnownNames
 from placedsl.server.reading import Place, place, read
 from placedsl.server.scopes import names
-from placedsl.server.state import State
 from placedsl.server.symbols import Names, Occurrence, Symbol
-from placedsl.server.words import Words
 
 T = TypeVar("T")
 _RENAMED = ("parameter", "set", "device", "node", "variable", "decision", "constraint", "key", "formulation",
-            "definition")  # fmt: skip
+            "part", "definition")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class RenameError(ValueError):
     """Why a name cannot be changed into another one."""
 
 
-def definition(state: State, offset: int) -> Target | None:
+def definition(state: DocumentState, offset: int) -> Target | None:
     """Where the name under an offset is declared; built-in constraints and quantities are so in ``models/``."""
     found = state.names.at(offset)
     if found is None:
@@ -50,10 +50,13 @@ def definition(state: State, offset: int) -> Target | None:
         return Target(source, place(node.name.at))
     if found.kind == "quantity":
         return _provided(state, found.name)
+    if found.kind == "part" and found.name in parts():
+        word = parts()[found.name].name
+        return Target(word.at.source, place(word.at))
     return None
 
 
-def _imported(state: State, name: str) -> Target | None:
+def _imported(state: DocumentState, name: str) -> Target | None:
     """Where a text that is imported declares a name."""
     for meaning in state.meanings:
         for statement in meaning.elaborated.statements:
@@ -64,20 +67,15 @@ def _imported(state: State, name: str) -> Target | None:
     return None
 
 
-def _provided(state: State, name: str) -> Target | None:
+def _provided(state: DocumentState, name: str) -> Target | None:
     """The formula of a quantity, in the formulation of the schedule that the text is for."""
     schedules = [s.name.text for s in state.reading.module.statements if isinstance(s, syntax.Schedule)]
     wanted = schedules[0] if schedules else "pipedream"
-    own = [(s, state.reading.source) for s in state.reading.module.statements if isinstance(s, syntax.Formulation)]
-    found: list[tuple[bool, Target]] = []
-    for formulation, source in (*own, *formulations()):
-        for clause in formulation.clauses:
-            if isinstance(clause, syntax.Provides) and getattr(clause.pattern, "name", "") == name:
-                found.append((wanted not in schedules_of(formulation), Target(source, place(clause.pattern.at))))
-    return min(found, key=lambda f: f[0])[1] if found else None
+    at = next(formulas(state.reading.module.statements, name, wanted), None)
+    return None if at is None else Target(at.source, place(at))
 
 
-def references(state: State, offset: int, declaration: bool = True) -> list[Place]:
+def references(state: DocumentState, offset: int, declaration: bool = True) -> list[Place]:
     """Everywhere that what is named at an offset is named; for what the text does not declare, where it is used."""
     found = state.names.at(offset)
     if found is None:
@@ -88,7 +86,7 @@ def references(state: State, offset: int, declaration: bool = True) -> list[Plac
     return [o.at for o in state.names.of(found.symbol) if declaration or o.at != found.symbol.at]
 
 
-def renamable(state: State, offset: int) -> Occurrence:
+def renamable(state: DocumentState, offset: int) -> Occurrence:
     """The name under an offset, if it can be changed; RenameError says why it cannot."""
     if state.reading.errors:
         raise RenameError("the text has syntax errors: what is named there could be missed")
@@ -100,7 +98,7 @@ def renamable(state: State, offset: int) -> Occurrence:
     return found
 
 
-def rename(state: State, offset: int, new: str) -> list[tuple[Place, str]]:
+def rename(state: DocumentState, offset: int, new: str) -> list[tuple[Place, str]]:
     """The edits that give what is named at an offset another name everywhere; RenameError says why there are none.
 
     What the text means stays the same: a name that is reserved or that would be taken for something else is refused.
@@ -122,7 +120,7 @@ def rename(state: State, offset: int, new: str) -> list[tuple[Place, str]]:
     return edits
 
 
-def _refuse_clash(known: Names, words: Words, symbol: Symbol, new: str) -> None:
+def _refuse_clash(known: Names, words: KnownNames, symbol: Symbol, new: str) -> None:
     """What goes by that name already where this one does."""
     apart = ("constraint", "formulation")
     if symbol.kind in apart:
@@ -137,7 +135,7 @@ def _refuse_clash(known: Names, words: Words, symbol: Symbol, new: str) -> None:
         raise RenameError(f"'{new}' has a meaning already")
 
 
-def _refuse_change(state: State, symbol: Symbol, new: str, edits: list[tuple[Place, str]]) -> None:
+def _refuse_change(state: DocumentState, symbol: Symbol, new: str, edits: list[tuple[Place, str]]) -> None:
     """Read the new text: it must have the same names in the same places, each standing for what it stood for."""
     text = state.reading.source.text
     for (start, end), replacement in sorted(edits, reverse=True):
@@ -150,7 +148,7 @@ def _refuse_change(state: State, symbol: Symbol, new: str, edits: list[tuple[Pla
         raise RenameError(f"'{new}' would be taken for something else, or something else for it")
 
 
-def _renamed(words: Words, symbol: Symbol, new: str) -> Words:
+def _renamed(words: KnownNames, symbol: Symbol, new: str) -> KnownNames:
     """The words of the data with the new name in place of the old one."""
     if symbol.kind not in ("device", "set", "node"):
         return words

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from placedsl.language import syntax
+from placedsl.language.syntax import statements as syntax
 from placedsl.server.reading import Place, Reading, place
 
 
@@ -24,7 +24,7 @@ class Entry:
 _KINDS = {
     "Param": "parameter", "SetOf": "set", "DeviceFamily": "device", "Node": "node",
     "ConstraintDefinition": "constraint", "Formulation": "formulation", "Variable": "variable", "Rule": "rule",
-    "Define": "definition", "Cluster": "device",
+    "Define": "definition", "Cluster": "device", "Part": "part", "Alias": "formulation",
 }  # fmt: skip
 
 

@@ -12,15 +12,15 @@ from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from placedsl.diagnostics import Diagnostic, InputError
-from placedsl.language.layout import formatted
+from placedsl.language.syntax.formatter import formatted
 from placedsl.server import conversion, navigation
 from placedsl.server.completion import complete
+from placedsl.server.document_state import DocumentState
 from placedsl.server.documents import Documents
 from placedsl.server.hover import hover
 from placedsl.server.outline import outline
 from placedsl.server.positions import Positions
 from placedsl.server.reading import Reading
-from placedsl.server.state import State
 from placedsl.versions import versions
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ class Server(LanguageServer):
 
     def __init__(self) -> None:
         super().__init__("placedsl", versions()["placedsl"], types.TextDocumentSyncKind.Full)
-        self.documents = Documents(self.tell)
+        self.documents = Documents(self.publish)
         self.ended = False
         _register(self)
 
@@ -59,15 +59,15 @@ class Server(LanguageServer):
         """What is counted within a line, as agreed with the client."""
         return str(getattr(self.workspace.position_encoding, "value", self.workspace.position_encoding))
 
-    def tell(self, uri: str, version: int | None, reading: Reading, found: tuple[Diagnostic, ...]) -> None:
+    def publish(self, uri: str, version: int | None, reading: Reading, found: tuple[Diagnostic, ...]) -> None:
         """Publish the diagnostics of a document."""
         shown = conversion.diagnostics(reading, found, self.encoding)
         self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, shown, version))
 
-    async def about(self, at: _Place, question: Callable[[State, int, Positions], T]) -> T | None:
+    async def about(self, at: _Place, question: Callable[[DocumentState, int, Positions], T]) -> T | None:
         """The answer to a question about a place in a document."""
 
-        def asked(state: State) -> T:
+        def asked(state: DocumentState) -> T:
             positions = Positions(state.reading.source.text, self.encoding)
             return question(state, positions.offset(at.position.line, at.position.character), positions)
 
@@ -75,6 +75,14 @@ class Server(LanguageServer):
 
 
 def _register(server: Server) -> None:
+    _register_documents(server)
+    _register_answers(server)
+    _register_navigation(server)
+    _register_renaming(server)
+
+
+def _register_documents(server: Server) -> None:
+    """What the editor reports: opened, changed, saved and closed documents."""
     documents = server.documents
 
     @server.feature(types.SHUTDOWN)
@@ -104,9 +112,14 @@ def _register(server: Server) -> None:
         documents.close(params.text_document.uri)
         server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(params.text_document.uri, []))
 
+
+def _register_answers(server: Server) -> None:
+    """Hover, completion, outline and layout."""
+    documents = server.documents
+
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     async def hovered(params: types.HoverParams) -> types.Hover | None:
-        def asked(state: State, offset: int, positions: Positions) -> types.Hover | None:
+        def asked(state: DocumentState, offset: int, positions: Positions) -> types.Hover | None:
             found = hover(state, offset)
             if found is None:
                 return None
@@ -120,7 +133,7 @@ def _register(server: Server) -> None:
     async def completed(params: types.CompletionParams) -> types.CompletionList:
         trigger = params.context.trigger_character if params.context is not None else None
 
-        def asked(state: State, offset: int, positions: Positions) -> list[types.CompletionItem]:
+        def asked(state: DocumentState, offset: int, positions: Positions) -> list[types.CompletionItem]:
             found = complete(state, offset)
             if trigger in _AFTER:
                 found = [one for one in found if one.kind in _AFTER[trigger]]
@@ -128,9 +141,32 @@ def _register(server: Server) -> None:
 
         return types.CompletionList(is_incomplete=False, items=await server.about(params, asked) or [])
 
+    @server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
+    async def outlined(params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
+        def asked(state: DocumentState) -> list[types.DocumentSymbol]:
+            positions = Positions(state.reading.source.text, server.encoding)
+            return conversion.document_symbols(positions, outline(state.reading))
+
+        return await documents.ask(params.text_document.uri, asked) or []
+
+    @server.feature(types.TEXT_DOCUMENT_FORMATTING)
+    async def laid_out(params: types.DocumentFormattingParams) -> list[types.TextEdit]:
+        def asked(state: DocumentState) -> list[types.TextEdit]:
+            positions = Positions(state.reading.source.text, server.encoding)
+            try:
+                return conversion.replaced(positions, formatted(positions.text))
+            except InputError:
+                return []  # its diagnostics are shown already
+
+        return await documents.ask(params.text_document.uri, asked) or []
+
+
+def _register_navigation(server: Server) -> None:
+    """Where a name is declared and used."""
+
     @server.feature(types.TEXT_DOCUMENT_DEFINITION)
     async def defined(params: types.DefinitionParams) -> types.Location | None:
-        def asked(state: State, offset: int, positions: Positions) -> types.Location | None:
+        def asked(state: DocumentState, offset: int, positions: Positions) -> types.Location | None:
             target = navigation.definition(state, offset)
             if target is None:
                 return None
@@ -144,7 +180,7 @@ def _register(server: Server) -> None:
     async def referred(params: types.ReferenceParams) -> list[types.Location]:
         uri, whole = params.text_document.uri, params.context.include_declaration
 
-        def asked(state: State, offset: int, positions: Positions) -> list[types.Location]:
+        def asked(state: DocumentState, offset: int, positions: Positions) -> list[types.Location]:
             found = navigation.references(state, offset, whole)
             return [types.Location(uri, conversion.text_range(positions, at)) for at in found]
 
@@ -152,15 +188,19 @@ def _register(server: Server) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
     async def highlighted(params: types.DocumentHighlightParams) -> list[types.DocumentHighlight]:
-        def asked(state: State, offset: int, positions: Positions) -> list[types.DocumentHighlight]:
+        def asked(state: DocumentState, offset: int, positions: Positions) -> list[types.DocumentHighlight]:
             found = navigation.references(state, offset)
             return [types.DocumentHighlight(conversion.text_range(positions, at)) for at in found]
 
         return await server.about(params, asked) or []
 
+
+def _register_renaming(server: Server) -> None:
+    """Renaming, refused where it would change what the spec means."""
+
     @server.feature(types.TEXT_DOCUMENT_PREPARE_RENAME)
     async def rename_begun(params: types.PrepareRenameParams) -> types.PrepareRenamePlaceholder | None:
-        def asked(state: State, offset: int, positions: Positions) -> types.PrepareRenamePlaceholder:
+        def asked(state: DocumentState, offset: int, positions: Positions) -> types.PrepareRenamePlaceholder:
             found = _allowed(lambda: navigation.renamable(state, offset))
             return types.PrepareRenamePlaceholder(conversion.text_range(positions, found.at), found.name)
 
@@ -168,31 +208,12 @@ def _register(server: Server) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_RENAME, types.RenameOptions(prepare_provider=True))
     async def renamed(params: types.RenameParams) -> types.WorkspaceEdit | None:
-        def asked(state: State, offset: int, positions: Positions) -> types.WorkspaceEdit:
+        def asked(state: DocumentState, offset: int, positions: Positions) -> types.WorkspaceEdit:
             edits = _allowed(lambda: navigation.rename(state, offset, params.new_name))
             changes = [types.TextEdit(conversion.text_range(positions, at), text) for at, text in edits]
             return types.WorkspaceEdit(changes={params.text_document.uri: changes})
 
         return await server.about(params, asked)
-
-    @server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
-    async def outlined(params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
-        def asked(state: State) -> list[types.DocumentSymbol]:
-            positions = Positions(state.reading.source.text, server.encoding)
-            return conversion.document_symbols(positions, outline(state.reading))
-
-        return await documents.ask(params.text_document.uri, asked) or []
-
-    @server.feature(types.TEXT_DOCUMENT_FORMATTING)
-    async def laid_out(params: types.DocumentFormattingParams) -> list[types.TextEdit]:
-        def asked(state: State) -> list[types.TextEdit]:
-            positions = Positions(state.reading.source.text, server.encoding)
-            try:
-                return conversion.replaced(positions, formatted(positions.text))
-            except InputError:
-                return []  # its diagnostics are shown already
-
-        return await documents.ask(params.text_document.uri, asked) or []
 
 
 def _allowed(change: Callable[[], T]) -> T:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from placedsl.expressions import Sort
-from placedsl.language import syntax
+from placedsl.language.syntax import statements as syntax
+from placedsl.problem.expressions import Sort
+from placedsl.server.known_names import KnownNames
 from placedsl.server.symbols import Symbol
-from placedsl.server.words import Words
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Scope:
 class Ranges:
     """Sorts of sets and elements, by the words of the data and the tables of what the text declares."""
 
-    words: Words
+    words: KnownNames
     tables: Mapping[str, Mapping[str, Symbol]]
     own_attributes: set[str] = field(default_factory=set)
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from placedsl.diagnostics import Diagnostic, Source
-from placedsl.language import syntax
-from placedsl.language.parsing import parse_readable
-from placedsl.language.tokens import NEWLINE, Token, tokens
+from placedsl.language.syntax import statements as syntax
+from placedsl.language.syntax.parser import parse_readable
+from placedsl.language.syntax.tokens import NEWLINE, Token, tokens
 
 #: From one character offset to another.
 Place = tuple[int, int]

@@ -9,22 +9,24 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from placedsl.expressions import Sort
-from placedsl.language import syntax
+from placedsl.language.syntax import statements as syntax
+from placedsl.problem.expressions import Sort
+from placedsl.server.known_names import KnownNames
 from placedsl.server.ranges import Ranges, Scope
 from placedsl.server.reading import Place, Reading, place
 from placedsl.server.symbols import Names, Occurrence, Symbol
-from placedsl.server.words import Words
 
 
-def names(reading: Reading, words: Words) -> Names:
+def names(reading: Reading, words: KnownNames) -> Names:
     """Resolve every name of a text."""
     walk = _Walk(reading, words)
     walk.declare()
     for statement in reading.module.statements:
         walk.statement(statement, Scope(decisions=walk.tables["decision"]))
-    symbols = dict.fromkeys(walk.symbols)
     order = sorted(dict.fromkeys(walk.found), key=lambda o: o.at)
+    # A second declaration of a name, under another choice say, is an occurrence of the first.
+    named = {occurrence.symbol for occurrence in order}
+    symbols = [symbol for symbol in dict.fromkeys(walk.symbols) if symbol in named]
     return Names(tuple(sorted(symbols, key=lambda s: s.at)), tuple(order))
 
 
@@ -32,6 +34,7 @@ def names(reading: Reading, words: Words) -> Names:
 _DECLARED = {
     "Param": "parameter", "SetOf": "set", "DeviceFamily": "device", "Node": "node", "Variable": "decision",
     "ConstraintDefinition": "constraint", "Formulation": "formulation", "Define": "definition", "Cluster": "device",
+    "Part": "part", "Alias": "formulation",
 }  # fmt: skip
 
 
@@ -46,7 +49,7 @@ def _clustered(cluster: syntax.Cluster) -> Iterator[Any]:
 
 
 class _Walk:
-    def __init__(self, reading: Reading, words: Words) -> None:
+    def __init__(self, reading: Reading, words: KnownNames) -> None:
         self.reading, self.words = reading, words
         self.symbols: list[Symbol] = []
         self.found: list[Occurrence] = []
@@ -126,8 +129,9 @@ class _Walk:
             case syntax.Subject(rules=rules):
                 for rule in rules:
                     self.rule(rule, scope)
-            case syntax.Tight(variable=word, rules=rules):
-                self.mark(word, "decision", scope.decisions.get(word.text))
+            case syntax.Tight(variables=words, rules=rules):
+                for word in words:
+                    self.mark(word, "decision", scope.decisions.get(word.text))
                 for rule in rules:
                     self.rule(rule, scope)
             case syntax.ConstraintDefinition(by=by, body=body):
@@ -137,8 +141,18 @@ class _Walk:
                     self.mark(by, "key", key)
                     scope = scope.with_symbol(key)
                 self.expression(body, self.given(node, scope))
-            case syntax.Formulation(clauses=clauses):
+            case syntax.Formulation(clauses=clauses) | syntax.Part(clauses=clauses):
                 self.formulation(clauses, scope)
+            case syntax.Alias(of=word, conditions=conditions):
+                self.known("formulation", word)
+                self.conditions(conditions)
+            case syntax.Use(names=words):
+                for word in words:
+                    self.known("part", word)
+            case syntax.Under(conditions=conditions, clause=clause):
+                self.conditions(conditions)
+                if clause is not None:
+                    self.statement(clause, scope)
             case syntax.Variable(items=items, type=word, low=low, high=high):
                 self.mark(node.name, "decision", scope.decisions.get(node.name.text))
                 inner = self.bind(items, scope)
@@ -166,10 +180,17 @@ class _Walk:
             scope = scope.with_symbol(symbol)
         return scope
 
+    def conditions(self, conditions: Iterable[syntax.Condition]) -> None:
+        """``communication overlapped``."""
+        for condition in conditions:
+            for one in (condition.axis, *condition.values):
+                self.mark(one, "word")
+
     def formulation(self, clauses: Iterable[Any], scope: Scope) -> None:
         """The clauses of a formulation; its variables are known in all of them."""
         own = dict(scope.decisions)
-        for clause in clauses:
+        for each in clauses:
+            clause = each.clause if isinstance(each, syntax.Under) else each
             if isinstance(clause, syntax.Variable):
                 made = Symbol("decision", clause.name.text, place(clause.name.at), clause)
                 self.symbols.append(made)

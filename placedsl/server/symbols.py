@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from placedsl.expressions import Sort
+from placedsl.problem.expressions import Sort
 from placedsl.server.reading import Place
 
 

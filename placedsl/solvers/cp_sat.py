@@ -1,7 +1,7 @@
 """CP-SAT through ortools: integers only, with implications, maxima, products and intervals taken as they are.
 
 What it is given stands in :mod:`placedsl.solvers.integer_program`; how real data become integers, and why the bound
-stays proven, in :mod:`placedsl.solvers.scaling`.
+stays proven, in :mod:`placedsl.solvers.integer_scaling`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from placedsl.program.program import Floats, LinearProgram, NoOverlap
-from placedsl.solvers.bounding import finite_bounds
+from placedsl.arrays import Floats
+from placedsl.budget import Budget
+from placedsl.ir.program import LinearProgram, NoOverlap
+from placedsl.solvers.bound_propagation import finite_bounds
+from placedsl.solvers.cp_sat_parameters import avoid_defects, set_seed
 from placedsl.solvers.integer_program import (
     AT_LEAST_ONE,
     AT_MOST_ONE,
@@ -28,9 +31,9 @@ from placedsl.solvers.integer_program import (
     differing,
     integer_program,
 )
-from placedsl.solvers.interface import Budget, Features, Outcome, Progress, Termination
+from placedsl.solvers.integer_scaling import GREATEST, LEAST, Grid, grid, integer_objective
+from placedsl.solvers.interface import Features, Outcome, Progress, Termination
 from placedsl.solvers.outcome import Clock, Guarded, installed_version, not_loaded, outcome, row_of_entry, without_terms
-from placedsl.solvers.scaling import GREATEST, LEAST, Grid, grid, integer_objective
 
 #: Seconds between two questions whether to stop when nothing new was found.
 _PAUSE = 0.2
@@ -90,9 +93,7 @@ class CpSat:
         model.proto.assumptions.extend((-program.assumed_zero - 1).tolist())
         solver: Any = cp_model.CpSolver()
         _set_parameters(solver.parameters, budget, clock)
-        if any(isinstance(constraint, NoOverlap) for constraint in program.native):
-            # With intervals probing may "prove" what is not so (9.15): tests/algorithms/test_dataflow_exact.py.
-            solver.parameters.cp_model_probing_level = 0
+        avoid_defects(solver.parameters, intervals=any(isinstance(c, NoOverlap) for c in program.native))
 
         def real(bound: float) -> float:
             return bound / goal.multiplier - goal.error if len(goal.column) else program.offset
@@ -130,15 +131,11 @@ class CpSat:
 def _set_parameters(parameters: Any, budget: Budget, clock: Clock) -> None:
     if clock.left is not None:
         parameters.max_time_in_seconds = clock.left
-    parameters.num_workers = budget.workers
-    parameters.random_seed = budget.seed % 2**31
+    set_seed(parameters, budget.seed, budget.workers)
     parameters.relative_gap_limit = budget.gap
     # Its default, 1e-4, would be in whatever unit the objective has.
     parameters.absolute_gap_limit = 0.0
     parameters.log_search_progress = False
-    # One presolve step of 9.15 (merging at-most-one with linear rows) cuts off optimal points and then "proves" a
-    # worse one; this switches it off: github.com/google/or-tools/issues/5293.
-    parameters.presolve_inclusion_work_limit = 0
 
 
 def _solve(cp_model: Any, solver: Any, model: Any, heard: Guarded, unknowns: Grid, real: Any) -> Any:

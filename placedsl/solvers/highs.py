@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from placedsl.program.program import Floats, LinearProgram
-from placedsl.solvers.conditioning import Conditioned, conditioned
+from placedsl.arrays import Floats
+from placedsl.budget import Budget
+from placedsl.ir.program import LinearProgram
+from placedsl.solvers.equilibration import Conditioned, conditioned
 from placedsl.solvers.highs_iis import refutation
-from placedsl.solvers.interface import Budget, Features, Outcome, Progress, Termination
+from placedsl.solvers.interface import Features, Outcome, Progress, Termination
 from placedsl.solvers.outcome import (
     Clock,
     Guarded,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from placedsl.program.program import LinearProgram
+from placedsl.ir.program import LinearProgram
 from placedsl.solvers.interface import Outcome
 from placedsl.solvers.outcome import Clock
 

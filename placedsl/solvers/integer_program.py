@@ -2,7 +2,7 @@
 
 Continuous columns with bounds 0 and 1 that some row of integers defines (``crosses >= x[u] - x[v]``) are Booleans here:
 the formulations of this package declare only such columns that way, where 0/1 values of the decisions make them 0/1.
-How real data become integers stands in :mod:`placedsl.solvers.scaling`.
+How real data become integers stands in :mod:`placedsl.solvers.integer_scaling`.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placedsl.program.affine import merged
-from placedsl.program.program import (
-    Booleans,
-    Floats,
+from placedsl.arrays import Booleans, Floats, Integers
+from placedsl.ir.affine import merged
+from placedsl.ir.program import (
     GlobalConstraint,
     Implication,
-    Integers,
     LinearProgram,
     Maximum,
     NoOverlap,
     Origin,
     Product,
+    RowBlock,
 )
+from placedsl.ir.row_meaning import meaning
+from placedsl.solvers.integer_scaling import Grid, IntegerRows, integer_rows
 from placedsl.solvers.outcome import row_of_entry
-from placedsl.solvers.scaling import Grid, IntegerRows, integer_rows
 
 #: Kinds of rows: a plain one, and those that are sets of literals.
 LINEAR, EXACTLY_ONE, AT_MOST_ONE, AT_LEAST_ONE = range(4)
@@ -101,7 +101,7 @@ def integer_program(program: LinearProgram, unknowns: Grid) -> IntegerProgram:
             for group, literal in zip(constraint.group.tolist(), chosen.tolist(), strict=True):
                 groups[group].append(literal)
             choices.append(groups)
-            blocks += _maximum(constraint, unknowns, chosen)
+            blocks += _chosen(constraint, unknowns, chosen)
         elif isinstance(constraint, NoOverlap):
             intervals.append(_intervals(constraint, unknowns))
         else:
@@ -173,44 +173,28 @@ def _kinds(rows: IntegerRows, unknowns: Grid) -> Integers:
     return kinds
 
 
-def _triplets(
-    origin: Origin, row: Integers, column: Integers, coefficient: Floats, lower: Floats, upper: Floats,
-    unknowns: Grid, conditions: list[list[int]] | None = None,
-) -> IntegerBlock:  # fmt: skip
-    row, column, coefficient = merged(row, column, coefficient, len(unknowns.low))
-    start = np.searchsorted(row, np.arange(len(lower) + 1))
-    whole = np.array([0, len(lower)])
-    return _block(
-        start, column, coefficient, np.asarray(lower), np.asarray(upper), unknowns, conditions, (origin,), whole
-    )
+def _rows(block: RowBlock, unknowns: Grid, conditions: list[list[int]] | None = None) -> IntegerBlock:
+    row, column, coefficient = merged(block.row, block.column, block.coefficient, len(unknowns.low))
+    start = np.searchsorted(row, np.arange(block.rows + 1))
+    whole = np.array([0, block.rows])
+    return _block(start, column, coefficient, block.lower, block.upper, unknowns, conditions, (block.origin,), whole)
 
 
 def _native(constraint: GlobalConstraint, unknowns: Grid) -> list[IntegerBlock]:
-    if isinstance(constraint, Implication):
-        rows = constraint.rows
-        order = np.argsort(constraint.literal_row, kind="stable")
-        column, true = constraint.literal_column[order], constraint.literal_value[order]
-        literal = np.where(true, column, -column - 1).tolist()
-        begins = np.searchsorted(constraint.literal_row[order], np.arange(rows.rows + 1)).tolist()
-        conditions = [literal[begins[i] : begins[i + 1]] for i in range(rows.rows)]
-        return [
-            _triplets(
-                constraint.origin, rows.row, rows.column, rows.coefficient, rows.lower, rows.upper, unknowns, conditions
-            )
-        ]
-    if isinstance(constraint, Maximum):
-        return _maximum(constraint, unknowns, None)
-    if isinstance(constraint, Product):
-        count = len(constraint.result)
-        every, ones, zero = np.arange(count), np.ones(count), np.zeros(count)
-        on = [[int(b)] for b in constraint.binary]
-        off = [[-int(b) - 1] for b in constraint.binary]
-        both = np.concatenate((every, every)), np.concatenate((constraint.result, constraint.factor))
-        return [
-            _triplets(constraint.origin, *both, np.concatenate((ones, -ones)), zero, zero, unknowns, on),
-            _triplets(constraint.origin, every, constraint.result, ones, zero, zero, unknowns, off),
-        ]
-    raise TypeError(f"a {type(constraint).__name__} has no form over integers here")
+    known = meaning(constraint)
+    plain, under = known.unconditional(constraint), known.conditional(constraint)
+    if not plain and not under:
+        raise TypeError(f"a {type(constraint).__name__} has no form over integers here")
+    return [*(_rows(block, unknowns) for block in plain), *(_under_literals(part, unknowns) for part in under)]
+
+
+def _under_literals(part: Implication, unknowns: Grid) -> IntegerBlock:
+    order = np.argsort(part.literal_row, kind="stable")
+    column, true = part.literal_column[order], part.literal_value[order]
+    literal = np.where(true, column, -column - 1).tolist()
+    begins = np.searchsorted(part.literal_row[order], np.arange(part.rows.rows + 1)).tolist()
+    conditions = [literal[begins[i] : begins[i + 1]] for i in range(part.rows.rows)]
+    return _rows(replace(part.rows, origin=part.origin), unknowns, conditions)
 
 
 def _intervals(constraint: NoOverlap, unknowns: Grid) -> Intervals:
@@ -237,16 +221,11 @@ def _intervals(constraint: NoOverlap, unknowns: Grid) -> Intervals:
     )  # fmt: skip
 
 
-def _maximum(constraint: Maximum, unknowns: Grid, chosen: Integers | None) -> list[IntegerBlock]:
-    """``result >= term``; where selectors are given also ``result <= term`` for what is chosen."""
-    terms = len(constraint.group)
-    every, none = np.arange(terms), np.full(terms, np.inf)
-    row = np.concatenate((every, constraint.term))
-    column = np.concatenate((constraint.result[constraint.group], constraint.column))
-    coefficient = np.concatenate((np.ones(terms), -constraint.coefficient))
-    origin = constraint.origin.take(constraint.group)
-    blocks = [_triplets(origin, row, column, coefficient, constraint.constant, none, unknowns)]
-    if chosen is not None:
-        conditions = [[literal] for literal in chosen.tolist()]
-        blocks.append(_triplets(origin, row, column, coefficient, -none, constraint.constant, unknowns, conditions))
-    return blocks
+def _chosen(constraint: Maximum, unknowns: Grid, chosen: Integers) -> list[IntegerBlock]:
+    """``result >= term``, and ``result <= term`` for what is chosen."""
+    known = meaning(constraint)
+    conditions = [[literal] for literal in chosen.tolist()]
+    return [
+        *(_rows(block, unknowns) for block in known.unconditional(constraint)),
+        *(_rows(block, unknowns, conditions) for block in known.alternatives(constraint)),
+    ]

@@ -9,7 +9,8 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from placedsl.program.program import LinearProgram
+from placedsl.budget import Budget
+from placedsl.ir.program import LinearProgram
 
 Termination = Literal["optimal", "gap_reached", "time_limit", "infeasible", "unbounded", "interrupted", "error"]
 
@@ -19,7 +20,7 @@ class Features:
     """What a solver takes and can do.
 
     ``native`` names the global constraints taken as they are (class names of
-    :mod:`placedsl.program.program`); all others are lowered to rows beforehand.  ``assumptions``: it heeds
+    :mod:`placedsl.ir.program`); all others are lowered to rows beforehand.  ``assumptions``: it heeds
     ``assumed_zero`` of a program and fills ``core`` of an outcome.  ``relaxed_core``: it does so where the
     relaxation is infeasible, and tells nothing else of a program with assumptions.
     """
@@ -33,20 +34,6 @@ class Features:
     assumptions: bool = False
     relaxed_core: bool = False
     note: str = ""
-
-
-@dataclass(frozen=True)
-class Budget:
-    """How long and how exact: seconds (None: no limit), relative gap, threads, seed.
-
-    ``patient``: a solver with a process of its own leaves cores that are short to others.
-    """
-
-    time_limit: float | None = None
-    gap: float = 1e-6
-    workers: int = 0
-    seed: int = 0
-    patient: bool = False
 
 
 @dataclass(frozen=True, eq=False)

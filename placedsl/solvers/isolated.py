@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import queue
-import signal
-import subprocess
-import sys
-import tempfile
-import threading
 import time
 from dataclasses import replace
-from pathlib import Path
-from typing import IO, Any
 
 import numpy as np
 
-from placedsl.program.program import Floats, GlobalConstraint, LinearProgram, Origin
-from placedsl.solvers.interface import Budget, Outcome, Progress, Solver, Termination
-from placedsl.solvers.messages import STOP, Task, receive, send
+from placedsl.arrays import Floats
+from placedsl.budget import Budget
+from placedsl.ir.program import GlobalConstraint, LinearProgram, Origin
+from placedsl.processes.channel import Failure, Gone
+from placedsl.processes.child import Child
+from placedsl.solvers.interface import Outcome, Progress, Solver, Termination
 from placedsl.solvers.outcome import Clock, rounded, value
 from placedsl.solvers.outcome import outcome as outcome_of
 from placedsl.solvers.registry import get
+from placedsl.solvers.task import Ended, Found, Stop, Task
 
 #: Seconds that a child has left once it was asked to stop.
 STOP_GRACE = 3.0
 #: Seconds beyond the time limit after which a child is killed (or a tenth of the limit, if longer).
 LIMIT_GRACE = 5.0
+#: Lines of the child's standard error in a message.
+_LAST_LINES = 8
 
 
 def run_here(name: str, program: LinearProgram, budget: Budget, progress: Progress) -> Outcome:
@@ -65,62 +62,38 @@ class _Run:
         self.objective, self.bound = np.inf, -np.inf
         self.stopping: float | None = None
         self.interrupted = False
-        self.writer = threading.Thread()
-        self.inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.inbox: queue.SimpleQueue[object] = queue.SimpleQueue()
 
     def result(self) -> Outcome:
-        """Start the child, hear it to its end, and leave nothing behind."""
-        with tempfile.TemporaryFile() as chatter:
-            environment = dict(os.environ)
-            root = str(Path(__file__).resolve().parents[2])
-            # All that this process can import, the child must: a plug-in may lie anywhere on the search path.
-            environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys((root, *filter(None, sys.path))))
-            child = subprocess.Popen(
-                [sys.executable, "-m", "placedsl.solvers.worker"],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=chatter,
-                start_new_session=True, env=environment,
-            )  # fmt: skip
-            try:
-                return self._listen(child, chatter)
-            finally:
-                _kill(child)
+        """Start the child, receive all that it sends, and leave nothing behind."""
+        child = Child("placedsl.solvers.worker", self.inbox.put, keep_stderr=True)
+        try:
+            child.send(Task(self.solver.features.name, _bare(self.program), self.budget, time.time()))
+            return self._listen(child)
+        finally:
+            child.close()
 
-    def _listen(self, child: subprocess.Popen[bytes], chatter: IO[bytes]) -> Outcome:
-        stdin, stdout = child.stdin, child.stdout
-        assert stdin is not None
-        assert stdout is not None
-        threading.Thread(target=self._read, args=(stdout,), daemon=True).start()
-        task = Task(self.solver.features.name, _bare(self.program), self.budget, time.time())
-        # In a thread, because a child that does not read would hold up a large program for ever.
-        self.writer = threading.Thread(target=_write, args=(stdin, task), daemon=True)
-        self.writer.start()
+    def _listen(self, child: Child) -> Outcome:
         while True:
             try:
-                message = self._next()
-                if message is None:
-                    return self._ended(self._overdue())
-                if message[0] == "outcome":
-                    return self._merged(message[1])
-                if message[0] == "failed":
-                    return self._ended("error", f"{self.solver.features.name} failed: {message[1]}")
-                if message[0] == "gone":
-                    return self._gone(child, chatter)
-                if self._hear(message) and self.stopping is None:
-                    self._stop(stdin)
+                match self._next():
+                    case None:
+                        return self._ended(self._overdue())
+                    case Ended(outcome=found):
+                        return self._merged(found)
+                    case Failure(message=message):
+                        return self._ended("error", f"{self.solver.features.name} failed: {message}")
+                    case Gone():
+                        return self._gone(child)
+                    case Found() as found if self._taken(found) and self.stopping is None:
+                        self._stop(child)
             except KeyboardInterrupt:
                 if self.interrupted:
                     return self._ended("interrupted")
                 self.interrupted = True
-                self._stop(stdin)
+                self._stop(child)
 
-    def _read(self, stdout: IO[bytes]) -> None:
-        try:
-            while True:
-                self.inbox.put(receive(stdout))
-        except (EOFError, OSError, ValueError):
-            self.inbox.put(("gone",))
-
-    def _next(self) -> Any:
+    def _next(self) -> object:
         """The next message, or None when the child's time is over."""
         limits = []
         if self.budget.time_limit is not None:
@@ -138,25 +111,20 @@ class _Run:
             except queue.Empty:
                 limits = [left - wait for left in limits]
             if self.stopping is None:
-                # Whoever listens may know by now what the child does not.
-                return ("bound", self.bound)
+                # The caller may know by now what the child does not.
+                return Found(None, np.inf, self.bound)
 
-    def _hear(self, message: Any) -> bool:
-        if message[0] == "bound":
-            self.bound = max(self.bound, message[1])
-            return self.progress(None, np.inf, self.bound)
-        _, point, objective, bound = message
-        self.bound = max(self.bound, bound)
-        if objective < self.objective or self.point is None:
-            self.point, self.objective = point, objective
-        return self.progress(point, objective, self.bound)
+    def _taken(self, found: Found) -> bool:
+        """Keep what was found, and pass it on; whether the caller wants to stop."""
+        self.bound = max(self.bound, found.bound)
+        if found.point is not None and (found.objective < self.objective or self.point is None):
+            self.point, self.objective = found.point, found.objective
+        return self.progress(found.point, found.objective, self.bound)
 
-    def _stop(self, stdin: IO[bytes]) -> None:
+    def _stop(self, child: Child) -> None:
+        # A child that has not even read its task is killed when the grace is over.
         self.stopping = time.monotonic()
-        if self.writer.is_alive():
-            return  # A child that has not even read its task is killed when the grace is over.
-        with contextlib.suppress(OSError, ValueError):
-            os.write(stdin.fileno(), STOP)
+        child.send(Stop())
 
     def _overdue(self) -> Termination:
         return "time_limit" if self.stopping is None else "interrupted"
@@ -182,33 +150,16 @@ class _Run:
         known = found.termination in ("optimal", "gap_reached") and merged.termination == "error"
         return replace(merged, termination=found.termination, message=found.message) if known else merged
 
-    def _gone(self, child: subprocess.Popen[bytes], chatter: IO[bytes]) -> Outcome:
-        """The child went without an outcome."""
+    def _gone(self, child: Child) -> Outcome:
+        """The child ended without an outcome."""
         if self.stopping is not None:
             return self._ended("interrupted")
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(2.0)
-        code, name = child.poll(), self.solver.features.name
-        if code is None:
-            how = f"the process of {name} stopped answering"
-        elif code == -signal.SIGKILL if os.name == "posix" else False:
-            how = f"the process of {name} was killed, most likely because the memory was used up"
-        elif code < 0:
-            how = f"the process of {name} crashed ({signal.Signals(-code).name})"
-        else:
-            how = f"the process of {name} ended with exit code {code}"
-        chatter.seek(0, os.SEEK_END)
-        chatter.seek(max(0, chatter.tell() - 2000))
-        said = chatter.read().decode("utf-8", "replace").strip().splitlines()[-8:]
+        report, name = child.exit_report(), self.solver.features.name
+        how = f"the process of {name} {report.phrase}"
         advice = "another solver may do: try --solver cp-sat" if name == "highs" else "try --solver highs"
-        tail = "\nlast words of the process:\n  " + "\n  ".join(said) if said else ""
+        lines = report.last_lines[-_LAST_LINES:]
+        tail = "\nlast words of the process:\n  " + "\n  ".join(lines) if lines else ""
         return self._ended("error", f"{how}; {advice}{tail}")
-
-
-def _write(stdin: IO[bytes], task: Task) -> None:
-    # A child that has gone is noticed by its other pipe.
-    with contextlib.suppress(OSError, ValueError):
-        send(stdin, task)
 
 
 def _bare(program: LinearProgram) -> LinearProgram:
@@ -221,18 +172,3 @@ def _unsourced(constraint: GlobalConstraint) -> GlobalConstraint:
     plain = replace(constraint, origin=Origin(constraint.origin.name))
     rows = getattr(plain, "rows", None)
     return plain if rows is None else replace(plain, rows=replace(rows, origin=plain.origin))
-
-
-def _kill(child: subprocess.Popen[bytes]) -> None:
-    """End the child and everything it has started."""
-    if child.poll() is None:
-        if os.name == "posix":
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(child.pid, signal.SIGKILL)
-        else:
-            child.kill()
-    child.wait()
-    for pipe in (child.stdin, child.stdout):
-        if pipe is not None:
-            with contextlib.suppress(OSError):
-                pipe.close()

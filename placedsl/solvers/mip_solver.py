@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from placedsl.budget import Budget
 from placedsl.diagnostics import UsageError
-from placedsl.program.program import LinearProgram
-from placedsl.solvers.conditioning import FINE_OBJECTIVE, conditioned
-from placedsl.solvers.interface import Budget, Features, Outcome, Progress, Termination
+from placedsl.ir.program import LinearProgram
+from placedsl.solvers.equilibration import FINE_OBJECTIVE, conditioned
+from placedsl.solvers.interface import Features, Outcome, Progress, Termination
 from placedsl.solvers.outcome import (
     Clock,
     by_claim,

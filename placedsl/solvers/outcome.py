@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placedsl.program.program import Floats, Integers, LinearProgram
-from placedsl.solvers.interface import Budget, Outcome, Progress, Termination
+from placedsl.arrays import Floats, Integers
+from placedsl.budget import Budget
+from placedsl.ir.program import LinearProgram
+from placedsl.solvers.interface import Outcome, Progress, Termination
 
 #: A solver's own relative gap up to which its answer is called optimal.
 EXACT = 1e-6
@@ -51,7 +53,8 @@ def value(program: LinearProgram, point: Floats) -> float:
 def by_claim(program: LinearProgram, point: Floats, budget: Budget) -> float:
     """The bound that a claim of optimality within the gap asked for amounts to, where a solver gives none."""
     objective = value(program, rounded(program, point))
-    return objective - (budget.gap * abs(objective) if budget.gap > EXACT else 0.0)
+    # Less by a rounding error: the gap computed from the bound must not exceed the one asked for.
+    return objective - (budget.gap * abs(objective) * (1.0 - 1e-12) if budget.gap > EXACT else 0.0)
 
 
 def without_objective(program: LinearProgram) -> LinearProgram:

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from placedsl.diagnostics import UsageError
-from placedsl.sweeps.child import Child
+from placedsl.sweeps.child import RunProcess
 from placedsl.sweeps.jobs import Job, Texts
 from placedsl.sweeps.runs import Run
 from placedsl.sweeps.tasks import FAULT, Result, Task
@@ -104,7 +104,7 @@ def _held(texts: Texts) -> Texts:
 
 def solved_apart(run: Run, texts: Texts, name: str) -> Result:
     """Solve a run in a new process, which is killed when the task ``name`` is no longer wanted."""
-    child, done = Child(), threading.Event()
+    child, done = RunProcess(), threading.Event()
     wanted = _wanted(name)
 
     def watch() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from placedsl.diagnostics import UsageError
-from placedsl.report.document import SCHEMA
+from placedsl.report.json.answer_document import SCHEMA
 from placedsl.sweeps.jobs import Job
 from placedsl.sweeps.runs import Run
 from placedsl.sweeps.tasks import Result

@@ -80,10 +80,11 @@ def jobs_of(runs: Sequence[Run], known: Sequence[Diagnostic] = ()) -> list[Job]:
 def texts_of(spec: str, data: str | None) -> Texts:
     """Read a spec, what it imports, its graph file and a data file; InputError for what cannot be read."""
     from placedsl.graph.readers import load_graph
-    from placedsl.language import given, syntax
-    from placedsl.language.graph_files import files
-    from placedsl.language.imports import imported
-    from placedsl.language.parsing import parse, read_source
+    from placedsl.language.elaboration import external_values
+    from placedsl.language.elaboration.graph_file import files
+    from placedsl.language.elaboration.imports import imported
+    from placedsl.language.syntax import statements as syntax
+    from placedsl.language.syntax.parser import parse, read_source
 
     path = Path(spec)
     source, folder = read_source(path), path.parent
@@ -100,7 +101,7 @@ def texts_of(spec: str, data: str | None) -> Texts:
                     found += [replace(d, span=named.at.span) if d.span is None else d for d in problem.diagnostics]
     if found:
         raise InputError(found)
-    return Texts(source, folder, held, None if data is None else given.load(Path(data)))
+    return Texts(source, folder, held, None if data is None else external_values.load(Path(data)))
 
 
 def _from(folder: Path, file: Path) -> str:
@@ -110,14 +111,14 @@ def _from(folder: Path, file: Path) -> str:
 
 def _unknown_names(runs: Iterable[Run]) -> list[Diagnostic]:
     """Methods, solvers and schedules that do not exist."""
-    from placedsl.language.schedules import SCHEDULES
-    from placedsl.request import methods, solver_names
+    from placedsl.planner.request import methods, solver_names
+    from placedsl.problem.execution import SCHEDULES
 
     runs = list(runs)
     asked = {
         "method": (dict.fromkeys(run.method for run in runs), methods()),
         "solver": (dict.fromkeys(run.solver for run in runs), solver_names()),
-        "schedule": (dict.fromkeys(run.schedule for run in runs), SCHEDULES),
+        "schedule": (dict.fromkeys(run.schedule for run in runs), tuple(SCHEDULES)),
     }
     return [
         Diagnostic(f"there is no {what} '{word}'", None, nearest(word, known))
@@ -129,24 +130,24 @@ def _unknown_names(runs: Iterable[Run]) -> list[Diagnostic]:
 
 def _wrong_parameters(texts: Texts, runs: Sequence[Run]) -> list[Diagnostic]:
     """Names and values that fit no parameter of the spec."""
-    from placedsl.language import given
-    from placedsl.language.imports import imported
-    from placedsl.language.parsing import parse
-    from placedsl.language.values import wrong_values
+    from placedsl.language.elaboration import external_values
+    from placedsl.language.elaboration.imports import imported
+    from placedsl.language.elaboration.value_errors import wrong_values
+    from placedsl.language.syntax.parser import parse
 
     pairs = dict.fromkeys(pair for run in runs for pair in run.parameters.items())
     if not pairs:
         return []
     held = {texts.folder / name: source for name, source in texts.held.items()}
     statements = imported(parse(texts.source), texts.folder, [], held).statements
-    wrong = wrong_values(statements, given.read({}, texts.data), pairs)
+    wrong = wrong_values(statements, external_values.read({}, texts.data), pairs)
     return [replace(d, message=f"{texts.source.name}: {d.message}") if d.span is None else d for d in wrong]
 
 
 def _wrong_together(texts: Texts, runs: Sequence[Run]) -> list[Diagnostic]:
     """What elaboration finds: each value is looked at in one run at least, not in every one that it is part of."""
-    from placedsl.api import spec_of
-    from placedsl.language.schedules import SCHEDULES
+    from placedsl.api.spec import spec_of
+    from placedsl.problem.execution import SCHEDULES
 
     seen: set[tuple[str, str | None]] = set()
     told: list[tuple[Run, Sequence[Diagnostic]]] = []

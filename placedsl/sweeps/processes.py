@@ -7,7 +7,7 @@ import threading
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from placedsl.sweeps.child import Child
+from placedsl.sweeps.child import RunProcess
 from placedsl.sweeps.jobs import Job
 from placedsl.sweeps.tasks import FAULT, Result, Task
 
@@ -26,8 +26,8 @@ class Processes:
     def __init__(self, size: int) -> None:
         self.size = size
         self.workers = max(1, processors() // size)
-        self._children: set[Child] = set()
-        self._idle: list[Child] = []
+        self._children: set[RunProcess] = set()
+        self._idle: list[RunProcess] = []
         self._lock = threading.Lock()
         self._stopped = False
 
@@ -59,14 +59,14 @@ class Processes:
                 self._idle.append(child)
         return result
 
-    def _taken(self) -> Child | None:
+    def _taken(self) -> RunProcess | None:
         """A process that has nothing to do, an old one or a new one; None when all was stopped."""
         with self._lock:
             if self._stopped:
                 return None
             if self._idle:
                 return self._idle.pop()
-            child = Child()
+            child = RunProcess()
             self._children.add(child)
             return child
 

@@ -136,7 +136,7 @@ def row_of(run: Run, document: Mapping[str, Any], file: Path, earlier: bool = Fa
 
 def _exit_code(termination: str, placed: bool) -> int:
     """As of an answer."""
-    from placedsl.answer import EXIT_INFEASIBLE, EXIT_LIMIT, EXIT_NOTHING, EXIT_SOLVED
+    from placedsl.planner.answer import EXIT_INFEASIBLE, EXIT_LIMIT, EXIT_NOTHING, EXIT_SOLVED
 
     if termination in ("optimal", "gap_reached"):
         return EXIT_SOLVED

@@ -5,24 +5,19 @@ It reads tasks, writes results, and leaves when the sweep has gone, whatever it 
 
 from __future__ import annotations
 
-import os
 import queue
-import signal
 import sys
-import threading
 from pathlib import Path
-from typing import IO
 
 from placedsl.diagnostics import PlacedslError
-from placedsl.solvers.messages import receive, send
-from placedsl.solvers.worker import leave
+from placedsl.processes.worker import ParentChannel, serve
 from placedsl.sweeps.tasks import FAULT, Result, Task
 
 
 def solved(task: Task) -> Result:
     """Solve a run here.  Never raises for what is wrong with a run."""
-    from placedsl.api import spec_of
-    from placedsl.report.document import document
+    from placedsl.api.spec import spec_of
+    from placedsl.report.json.answer_document import document
 
     run, texts = task.run, task.texts
     try:
@@ -44,29 +39,13 @@ def solved(task: Task) -> Result:
         return Result(FAULT, None, f"a fault of placedsl itself: {type(problem).__name__}: {problem} ({place})")
 
 
-def main() -> int:
-    """Solve what is sent until nothing more comes; what is printed meanwhile goes to stderr."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    results = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    requests = os.fdopen(os.dup(0), "rb", buffering=0)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
+def _work(channel: ParentChannel) -> None:
+    """Solve what is sent until the sweep has gone, which ends this process also in the middle of a run."""
     tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(requests, tasks), daemon=True).start()
+    channel.listen(tasks.put)
     while True:
-        send(results, solved(tasks.get()))
-
-
-def _listen(requests: IO[bytes], tasks: queue.SimpleQueue[Task]) -> None:
-    """Take tasks; leave with all that was started when the other side has gone, also in the middle of a run."""
-    try:
-        while True:
-            tasks.put(receive(requests))
-    except (EOFError, OSError, ValueError):
-        leave()
+        channel.send(solved(tasks.get()))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(serve(_work))

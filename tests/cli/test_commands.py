@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -11,11 +10,11 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from support.paths import ROOT, child_environment
 
 import placedsl
-from placedsl import cli
+from placedsl.cli import main as cli
 
-ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "docs" / "answer.schema.json").read_text(encoding="utf-8"))
 SMALL = """
 graph {
@@ -38,7 +37,7 @@ subject to
 
 def run(*arguments: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
     """``placedsl`` in a process of its own."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(placedsl.__file__).parents[1])}
+    environment = child_environment()
     command = [sys.executable, "-m", "placedsl", *map(str, arguments)]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, env=environment, cwd=folder, timeout=100
@@ -56,7 +55,7 @@ def spec(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(("command", "code"), [("solve", 0), ("explain", 141)])
 def test_a_reader_that_goes_early_is_no_error_of_the_spec(command: str, code: int, spec: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(Path(placedsl.__file__).parents[1])}
+    environment = child_environment()
     with subprocess.Popen(
         [sys.executable, "-m", "placedsl", command, str(spec)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
@@ -168,7 +167,7 @@ def test_our_own_fault(spec: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("nobody thought of this")
 
-    monkeypatch.setattr("placedsl.api.load", fail)
+    monkeypatch.setattr("placedsl.api.spec.load", fail)
     assert cli.main(["solve", str(spec)]) == 70
     said = capsys.readouterr().err
     assert "a fault of placedsl itself" in said
@@ -192,7 +191,7 @@ def test_check_and_explain(spec: Path, tmp_path: Path) -> None:
 
 def test_explain_says_why_not(spec: Path) -> None:
     spec.write_text(SMALL.replace("    contiguous\n", ""), encoding="utf-8")
-    assert "does not fit: it needs 'contiguous'" in run("explain", spec).stdout
+    assert "does not fit: it requires the 'contiguous' constraint" in run("explain", spec).stdout
     spec.write_text(SMALL + "    few: count(v in nodes: v on gpu[1]) <= 1\n", encoding="utf-8")
     assert "as a bound only, for it does not know: few" in run("explain", spec).stdout
 
@@ -245,11 +244,11 @@ def test_solvers() -> None:
 
 def test_check_imports_no_solver(spec: Path) -> None:
     code = (
-        "import sys; from placedsl import cli; code = cli.main(['check', sys.argv[1]])\n"
+        "import sys; from placedsl.cli.main import main; code = main(['check', sys.argv[1]])\n"
         "heavy = ('highspy', 'ortools', 'pyomo', 'mip', 'cvxpy', 'numba', 'matplotlib')\n"
         "print(code, [m for m in heavy if m in sys.modules])"
     )
-    environment = {**os.environ, "PYTHONPATH": str(Path(placedsl.__file__).parents[1])}
+    environment = child_environment()
     command = [sys.executable, "-c", code, str(spec)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert done.stdout.splitlines()[-1] == "0 []"
@@ -278,9 +277,9 @@ def test_import_for_latency(workloads: Path, tmp_path: Path) -> None:
         assert run("import", "dnn-partitioning", file, "--objective", "latency", "-o", target).returncode == 0
         problem = placedsl.load(target).problem
         root = json.loads(file.read_text(encoding="utf-8"))
-        assert problem.schedule == "calls"
+        assert problem.execution.name == "calls"
         assert [d.kind for d in problem.machine.devices] == ["accelerator"] * int(root["maxFPGAs"]) + ["host"]
-        assert [r.name for r in problem.rules] == ["memory", "colocated by colorClass"]
+        assert [r.name for r in problem.constraints] == ["memory", "colocated by colorClass"]
         assert [o.name for o in problem.objectives] == ["latency"]
 
 

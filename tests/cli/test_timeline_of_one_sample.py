@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from placedsl.cli import main
+from placedsl.cli.main import main
 
 SPEC = """graph {
     node a { time = 2 ms, output = 4 MB }

@@ -14,17 +14,17 @@ import pytest
 from lark import Lark
 from lark.lexer import PatternStr
 from rich.console import Console
+from support.paths import ROOT
 
 from placedsl import InputError, loads
-from placedsl.answer import Answer
-from placedsl.api import Spec
+from placedsl.api.spec import Spec
 from placedsl.diagnostics import Source
-from placedsl.language.parsing import _LineEnds, parse
-from placedsl.language.words import RESERVED
-from placedsl.report.summary import print_answer
+from placedsl.language.syntax.keywords import RESERVED
+from placedsl.language.syntax.parser import _LineEnds, parse
+from placedsl.planner.answer import Answer
+from placedsl.report.text.summary import print_answer
 from placedsl.resources import grammar_text, model_files
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 LANGUAGE = ROOT / "docs" / "language"
 FENCE = re.compile(

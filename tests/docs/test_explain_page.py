@@ -8,11 +8,11 @@ import shlex
 from pathlib import Path
 
 import pytest
+from support.paths import ROOT
 
 from placedsl import loads
-from placedsl.cli import main
+from placedsl.cli.main import main
 
-ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")
 FILE = re.compile(r"^<!-- file: ([\w.]+) -->\n```[\w-]+\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 CONSOLE = re.compile(r"^```console\n\$ (.*?)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)

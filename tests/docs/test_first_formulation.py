@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-import sys
-from pathlib import Path
 
 import pytest
+from support.paths import ROOT
+from support.random_specs import random_spec
 
 from placedsl import loads
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "planner"))
-from random_specs import random_spec  # noqa: E402
 
 TEXT = (ROOT / "docs" / "first-formulation.md").read_text(encoding="utf-8")
 (FIGURE,) = re.findall(r"^<!-- file: figure6.place -->\n```[\w-]+\n(.*?)^```\n", TEXT, re.MULTILINE | re.DOTALL)

@@ -8,9 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.paths import ROOT
+
 from placedsl import loads
 
-TEXT = (Path(__file__).resolve().parents[2] / "docs" / "moving.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "moving.md").read_text(encoding="utf-8")
 
 
 def fence(kind: str) -> str:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import click
 import pytest
+from support.paths import ROOT
 
-from placedsl.cli import main
-from placedsl.commands.sweeping import sweep
+from placedsl.cli.main import main
+from placedsl.cli.sweeping import sweep
 from placedsl.sweeps.runs import FIELDS
 from placedsl.sweeps.table import RESULTS
 
-ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "sweeps.md").read_text(encoding="utf-8")
 FILE = re.compile(r"^<!-- file: ([\w.]+) -->\n```[\w-]+\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 CONSOLE = re.compile(r"^```console\n\$ (.*?)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)

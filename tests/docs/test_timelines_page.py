@@ -8,12 +8,13 @@ from pathlib import Path
 
 import click
 import pytest
+from support.paths import ROOT
 
-from placedsl.cli import main
-from placedsl.commands.timing import timeline
-from placedsl.timeline.timeline import SCHEDULES
+from placedsl.cli.main import main
+from placedsl.cli.timing import timeline
+from placedsl.simulation.pipeline import SCHEDULES
 
-TEXT = (Path(__file__).resolve().parents[2] / "docs" / "timelines.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "timelines.md").read_text(encoding="utf-8")
 FILE = re.compile(r"^<!-- file: ([\w.]+) -->\n```[\w-]+\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 CONSOLE = re.compile(r"^```console\n\$ (.*?)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"^```python\n(.*?)^```\n```text\n(.*?)^```\n", re.MULTILINE | re.DOTALL)

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 from _pytest.mark.structures import ParameterSet
+from support.paths import ROOT
 
-from placedsl.cli import main
+from placedsl.cli.main import main
 
-ROOT = Path(__file__).resolve().parents[2]
 GUIDES = {
     name: (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("tutorial", "first-formulation")
 }

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.paths import ROOT
 
-from placedsl.cli import main
+from placedsl.cli.main import main
 
-ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "why-not.md").read_text(encoding="utf-8")
 WHOLE = re.compile(r"^<!-- file: ([\w.]+) -->\n```[\w-]+\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 CHANGED = re.compile(r"^<!-- file: ([\w.]+), full.place (.*?) -->\n", re.MULTILINE)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
+from support.paths import ROOT
 
 from placedsl import InputError, UsageError, load, loads
-from placedsl.api import Spec
+from placedsl.api.spec import Spec
 from placedsl.diagnostics import Source
-from placedsl.language.parsing import parse
-from placedsl.report.elaborated import elaborated
+from placedsl.language.syntax.parser import parse
+from placedsl.report.explanation.elaborated_spec import elaborated
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 #: Those that need a published workload are solved in the tests of the language's samples.
 WITH_WORKLOADS = {"bert3", "bert3-training", "custom"}
 
@@ -202,7 +202,7 @@ def test_what_explain_prints_is_a_spec(case: Case) -> None:
     one, other = first.problem, second.problem
     assert len(one.objectives) == len(other.objectives)
     # An argument of a constraint is shown as it is written: 15% there, 0.15 here.
-    assert [r.name.partition("(")[0] for r in one.rules] == [r.name.partition("(")[0] for r in other.rules]
+    assert [r.name.partition("(")[0] for r in one.constraints] == [r.name.partition("(")[0] for r in other.constraints]
     assert (one.graph.nodes, one.machine.devices) == (other.graph.nodes, other.machine.devices)
 
 

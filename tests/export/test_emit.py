@@ -11,16 +11,17 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from random_specs import long_spec, random_algebra, random_formulas, random_spec
-from readers import READERS, Ran, close, in_si, read, run, unit_of, values_shown, values_written
-from specs import EXAMPLES, SPECS
+from support.exported_specs import EXAMPLES, SPECS
+from support.program_readers import READERS, Ran, close, in_si, read, run, unit_of, values_shown, values_written
+from support.random_specs import long_spec, random_algebra, random_formulas, random_spec
+from support.suites import FILE_FORMATS, SCRIPTS
 
-from placedsl import InputError, Spec, UsageError, cli, load, loads
-from placedsl.answer import Answer
-from placedsl.export.formats import FORMATS
-from placedsl.report.document import document
+from placedsl import InputError, Spec, UsageError, load, loads
+from placedsl.cli import main as cli
+from placedsl.export.programs.formats import FORMATS
+from placedsl.planner.answer import Answer
+from placedsl.report.json.answer_document import document
 
-SCRIPTS = ("pyomo", "mip", "cp-sat")
 HEADER = re.compile(r"^. formulation \w+: (\d+) columns \((\d+) integer\), (\d+) rows, (\d+) entries$", re.MULTILINE)
 
 
@@ -36,7 +37,7 @@ def same(found: float, wanted: float, tolerance: float = 2e-6) -> bool:
 
 def files_agree(spec: Spec, answer: Answer, folder: Path, readers: Iterable[str] = READERS) -> None:
     """Each reader sees as many columns, rows and entries as the file's head tells, all names, and the optimum."""
-    for format_name in ("lp", "mps"):
+    for format_name in FILE_FORMATS:
         text = spec.emit(format_name)
         path = folder / f"program.{format_name}"
         path.write_text(text, encoding="utf-8")
@@ -204,8 +205,8 @@ def test_a_large_program_is_written_as_tables(tmp_path: Path) -> None:
 
 def test_tables_and_expressions_say_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec, answer = solved(SPECS["exact maximum"])
-    for module in ("layer", "cp_sat_script"):
-        monkeypatch.setattr(f"placedsl.export.{module}.MOST_WRITTEN_OUT", 0)
+    for module in ("algebraic_layer", "cp_sat_script"):
+        monkeypatch.setattr(f"placedsl.export.programs.{module}.MOST_WRITTEN_OUT", 0)
     for format_name in SCRIPTS:
         assert "memory_rows = [" in spec.emit(format_name)
         script_agrees(spec, answer, format_name, tmp_path)
@@ -360,3 +361,13 @@ def test_the_page_shows_what_is_printed_and_written(format_name: str, tmp_path: 
     assert ran.placement == written["placement"]
     assert dict(values_written(ran.variables)) == pytest.approx(dict(values_written(written["variables"])), rel=1e-6)
     assert values_shown(shown["text"]) == pytest.approx(dict(values_written(written["variables"])), rel=1e-6)
+
+
+def test_a_script_for_cp_sat_switches_off_what_is_wrong_in_it() -> None:
+    """A presolve step always, and probing where there are intervals, as a run from here does."""
+    plain, timed = (loads(SPECS[name]).emit("cp-sat") for name in ("inline", "intervals"))
+    for text in (plain, timed):
+        assert "    solver.parameters.presolve_inclusion_work_limit = 0\n" in text
+    assert "new_fixed_size_interval_var" in timed or "new_optional_fixed_size_interval_var" in timed
+    assert "    solver.parameters.cp_model_probing_level = 0\n" in timed
+    assert "probing_level" not in plain

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from readers import close, read
+from support.program_readers import close, read
 
 from placedsl import load
-from placedsl.export import lp, mps
-from placedsl.export.measures import fitting_unit, in_units
-from placedsl.export.named import Goal, NamedProgram, families
-from placedsl.export.names import LP, MPS, PYTHON, legal_names
-from placedsl.export.script import literal
-from placedsl.program.program import LinearProgram, Origin
+from placedsl.export.programs import lp, mps
+from placedsl.export.programs.display_units import fitting_unit, in_units
+from placedsl.export.programs.legal_names import LP, MPS, PYTHON, legal_names
+from placedsl.export.programs.named_program import Goal, NamedProgram, families
+from placedsl.export.programs.script import literal
+from placedsl.ir.program import LinearProgram, Origin
 
 INF = np.inf
 WORDS = st.one_of(

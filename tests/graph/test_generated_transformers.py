@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from generated import ARCHITECTURES, BANDWIDTHS, SCENARIOS, graph, write
 
 from placedsl import load
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
-from generated import ARCHITECTURES, BANDWIDTHS, SCENARIOS, graph, write
 
 SMALL = sorted(key for key, shape in ARCHITECTURES.items() if shape.operators < 7000)
 ALL = sorted(ARCHITECTURES)
@@ -26,14 +22,14 @@ def test_sizes(model: str, size: str, scenario: str, tmp_path: Path) -> None:
     shape = ARCHITECTURES[model, size]
     assert problem.graph.written.nodes == shape.operators
     assert abs(problem.graph.nodes - shape.coarsened) <= 0.06 * shape.coarsened
-    assert problem.moves is not None
+    assert problem.device_to_device is not None
     assert problem.graph.memory.sum() < problem.device_memory.sum()
     # A gigabit in one direction takes what the table says.
     tensor = int(np.argmax(problem.size))
     for a, row in enumerate(BANDWIDTHS[scenario]):
         for b, bandwidth in enumerate(row):
             if a != b:
-                taken = float(problem.moves.time(tensor, a, b))
+                taken = float(problem.device_to_device.time(tensor, a, b))
                 assert taken == pytest.approx(8 * problem.size[tensor] / (bandwidth * 1e9))
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from placedsl import InputError, load, loads
-from placedsl.api import Spec
-from placedsl.export.spec import spec_of_profile
+from placedsl.api.spec import Spec
+from placedsl.export.workload_spec import spec_of_profile
 from placedsl.graph.fusion import coarser
 from placedsl.graph.readers import read
 
@@ -103,7 +103,7 @@ def test_a_spec_for_a_profile(profile: Path) -> None:
         "device device5: accelerator { memory = 4 B }\n\n"
         "schedule dataflow\nminimize latency\nsubject to\n    memory\n    sequential\n    congestion\n"
     )
-    assert [r.name for r in loads(text, profile.parent).problem.rules] == ["memory", "sequential", "congestion"]
+    assert [r.name for r in loads(text, profile.parent).problem.constraints] == ["memory", "sequential", "congestion"]
 
 
 @pytest.mark.workloads
@@ -117,11 +117,11 @@ def test_published_profiles(workloads: Path, tmp_path: Path, name: str, nodes: i
     target.write_text(spec_of_profile(read(file), file, tmp_path), encoding="utf-8")
     problem = load(target).problem
     assert (problem.graph.nodes, problem.graph.tensors) == (nodes, edges)
-    assert problem.moves is not None
+    assert problem.device_to_device is not None
     assert np.array_equal(problem.time, [node["time"] for node in root["nodes"]])
     for k, edge in enumerate(root["edges"][:50]):
         a, b = np.indices((len(root["devices"]),) * 2)
-        assert np.array_equal(problem.moves.time(int(problem.graph.edge_tensor[k]), a, b), edge["transfer"])
+        assert np.array_equal(problem.device_to_device.time(int(problem.graph.edge_tensor[k]), a, b), edge["transfer"])
     # On one device alone nothing is moved, and all runs one after the other.
     alone = load(target).evaluate([0] * nodes)
     assert alone.objectives[0] == pytest.approx(sum(node["time"][0] for node in root["nodes"]))

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.onnx_models import graph_of, light_folder, model, source
 
-from models import graph_of, light_folder, model, source
 from placedsl import InputError, loads
 from placedsl.diagnostics import Source
 from placedsl.graph.readers import read

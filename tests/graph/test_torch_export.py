@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.paths import ROOT
 
 from placedsl import InputError, loads
 from placedsl.graph.graph import Graph
@@ -20,7 +21,7 @@ from placedsl.graph.readers import read
 from placedsl.graph.readers.sizes import Size
 from placedsl.graph.readers.symbols import UnknownSizeError, symbol, value
 
-ENCODER = Path(__file__).resolve().parents[2] / "docs" / "encoder.pt2"
+ENCODER = ROOT / "docs" / "encoder.pt2"
 MACHINE = """
 device gpu[2]: accelerator { compute = 15 TFLOP/s, memory_bandwidth = 900 GB/s }
 interconnect { bandwidth = 16 GB/s }

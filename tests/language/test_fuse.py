@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from placedsl import InputError, loads
-from placedsl.api import Spec
+from placedsl.api.spec import Spec
 from placedsl.diagnostics import Source
-from placedsl.language.layout import formatted
-from placedsl.placement import read
-from placedsl.report.document import document
+from placedsl.language.syntax.formatter import formatted
+from placedsl.problem.placement_files import read
+from placedsl.report.json.answer_document import document
 
 NODES = {"a": "conv", "b": "bn", "c": "relu", "d": "conv", "e": "bn"}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import subprocess
 import sys
@@ -11,18 +10,16 @@ from pathlib import Path
 
 import pytest
 from lark import Lark
+from support.paths import ROOT, child_environment
+from support.random_specs import long_spec, random_spec
 
 import placedsl
 from placedsl import loads
 from placedsl.diagnostics import Source
-from placedsl.language import syntax
-from placedsl.language.formatting import statement
-from placedsl.language.parsing import parse
+from placedsl.language.syntax import statements as syntax
+from placedsl.language.syntax.parser import parse
+from placedsl.language.syntax.printer import statement
 from placedsl.resources import grammar_text, model_files
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "planner"))
-from random_specs import long_spec, random_spec  # noqa: E402
 
 SPECS = {p.name: p.read_text(encoding="utf-8") for p in [*model_files(), *sorted((ROOT / "examples").glob("*.place"))]}
 PIECES = [
@@ -89,14 +86,14 @@ def test_elaborated_spec_means_the_same() -> None:
         again = loads(spec.explain())
         assert again.problem.time.tolist() == spec.problem.time.tolist(), seed
         assert again.problem.transfer.tolist() == spec.problem.transfer.tolist(), seed
-        assert [r.name for r in again.problem.rules] == [r.name for r in spec.problem.rules], seed
+        assert [r.name for r in again.problem.constraints] == [r.name for r in spec.problem.constraints], seed
 
 
 def test_a_soft_constraint_may_come_first() -> None:
     text = random_spec(0).split("subject to")[0] + "subject to\n    soft low at 1 ms: devices_used <= 1\n    memory\n"
     spec = loads(text)
     assert [one.name for one in spec.problem.soft] == ["low"]
-    assert [one.name for one in spec.problem.rules] == ["memory"]
+    assert [one.name for one in spec.problem.constraints] == ["memory"]
 
 
 def test_indexed_parameters_are_elaborated_with_the_values_of_a_data_file(tmp_path: Path) -> None:
@@ -139,7 +136,7 @@ def test_ten_thousand_lines(tmp_path: Path) -> None:
     """How long it takes is measured by benchmarks/checking.py."""
     path = tmp_path / "long.place"
     path.write_text(long_spec(10_000), encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": str(Path(placedsl.__file__).parents[1])}
+    environment = child_environment()
     command = [sys.executable, "-m", "placedsl", "check", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert done.stdout == f"{path}: 4994 nodes, 4 devices, 3 constraints; no errors\n"

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import re
+from fractions import Fraction
+from pathlib import Path
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from placedsl import InputError, loads
 from placedsl import units as known
-from placedsl.units import NUMBER, TIME, Dimension, parse_unit
+from placedsl.units import DATA, NUMBER, TIME, Dimension, Quantity, parse_unit
 
 SPEC = "graph {{\n    node a {{ time = 1 ms }}\n}}\ndevice cpu: host\nminimize time_per_sample\nparam x = {}\n"
 
@@ -30,24 +37,80 @@ def test_exponents(written: str, value: float, dimension: Dimension) -> None:
     assert (number, kind.dimension) == (pytest.approx(value), dimension)
 
 
-def test_units_are_read_as_by_pint() -> None:
-    """Every unit, alone and over every other: the same number to the last bit, and the same dimension."""
-    prefixed = [p + u for p in ("", *known._PREFIXES) for u in ("s", "B", "bit", "FLOP", "USD")]
-    alone = [*prefixed, "min", "h"]
-    registry = known._registry()
-    for text in [
-        *alone,
-        *(f"{a}/{b}" for a in alone for b in ("s", "min", "h", "B", "USD", "FLOP", "bit", "ms", "GiB")),
-    ]:
-        unit = registry.parse_units(text)
-        exponents = {str(k).strip("[]"): round(float(v)) for k, v in dict(registry.get_dimensionality(unit)).items()}
-        read = parse_unit(text)
-        assert (read.value, read.dimension) == (registry.get_base_units(unit)[0], Dimension(**exponents)), text
+BASES = {
+    "s": Dimension(time=1), "min": Dimension(time=1), "h": Dimension(time=1), "B": Dimension(data=1),
+    "bit": Dimension(data=1), "USD": Dimension(money=1), "FLOP": Dimension(operations=1),
+}  # fmt: skip
+SIZES = {"s": 1, "min": 60, "h": 3600, "B": 1, "bit": Fraction(1, 8), "USD": 1, "FLOP": 1}
+PREFIXES = {
+    "": Fraction(1), "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "k": Fraction(10**3),
+    "M": Fraction(10**6), "G": Fraction(10**9), "T": Fraction(10**12), "P": Fraction(10**15), "Ki": Fraction(2**10),
+    "Mi": Fraction(2**20), "Gi": Fraction(2**30), "Ti": Fraction(2**40),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("written", ["GG", "sB", "/s", "KiKiB", "is"])
+def base_of(unit: str) -> str:
+    return max((base for base in BASES if unit.endswith(base)), key=len)
+
+
+def test_every_unit_alone_and_over_every_other_has_the_factor_that_pint_computed() -> None:
+    """To the last bit; ``unit_factors.json`` was computed by pint 0.25: each unit, then it over each of the units."""
+    table = json.loads((Path(__file__).parent / "unit_factors.json").read_text(encoding="utf-8"))
+    for unit, (alone, *over) in table["rows"].items():
+        assert parse_unit(unit) == Quantity(alone, BASES[base_of(unit)])
+        for other, factor in zip(table["units"], over, strict=True):
+            dimension = BASES[base_of(unit)] / BASES[base_of(other)]
+            assert parse_unit(f"{unit}/{other}") == Quantity(factor, dimension), f"{unit}/{other}"
+
+
+@pytest.mark.parametrize(
+    ("text", "factor", "dimension"),
+    [
+        ("", 1.0, Dimension()), ("%", 0.01, Dimension()), ("%/s", 0.01, Dimension(time=-1)),
+        ("percent", 0.01, Dimension()), ("kpercent", 10.0, Dimension()), ("Gbit/percent", 12500000000.0, DATA),
+        ("kmin", 60000.0, TIME), ("nmin", 6.000000000000001e-08, TIME), ("kh", 3600000.0, TIME),
+        ("B*s", 1.0, Dimension(1, 1)), ("GB s", 1e9, Dimension(1, 1)), ("GB / s", 1e9, DATA / TIME),
+        ("s^2", 1.0, Dimension(2)), ("s**2", 1.0, Dimension(2)), ("s**-1", 1.0, Dimension(-1)),
+        ("1/s", 1.0, Dimension(-1)), ("B/s/s", 1.0, Dimension(-2, 1)), ("GB/s/USD", 1e9, Dimension(-1, 1, -1)),
+        ("s/s", 1.0, Dimension()),
+    ],
+)  # fmt: skip
+def test_products_and_powers_as_pint_read_them(text: str, factor: float, dimension: Dimension) -> None:
+    assert parse_unit(text) == Quantity(factor, dimension)
+
+
+@given(st.lists(st.tuples(st.sampled_from("*/"), st.sampled_from(sorted(PREFIXES)), st.sampled_from(sorted(BASES)),
+                          st.integers(-3, 3)), min_size=1, max_size=5))  # fmt: skip
+def test_factors_multiply_and_dimensions_add(parts: list[tuple[str, str, str, int]]) -> None:
+    """Against exact fractions; each factor of the size and each power of a prefix rounds once."""
+    text, size, exponents = "", Fraction(1), {"time": 0, "data": 0, "money": 0, "operations": 0}
+    for number, (operator, prefix, unit, power) in enumerate(parts):
+        text += (operator if number else "") + prefix + unit + ("" if power == 1 else f"^{power}")
+        sign = power if operator == "*" or not number else -power
+        size *= (PREFIXES[prefix] * SIZES[unit]) ** sign
+        for name in exponents:
+            exponents[name] += sign * getattr(BASES[unit], name)
+    read = parse_unit(text)
+    assert read.dimension == Dimension(**exponents)
+    assert read.value == pytest.approx(float(size), rel=1e-13)
+
+
+@given(st.from_regex(known.UNIT_PATTERN, fullmatch=True))
+def test_every_unit_that_the_grammar_lets_through_is_read(text: str) -> None:
+    over, _, under = text.partition("/")
+    alone = 1.0 if not under else parse_unit(under).value
+    assert parse_unit(text).value == pytest.approx(parse_unit(over).value / alone, rel=1e-14)
+
+
+@pytest.mark.parametrize("written", ["GG", "sB", "/s", "KiKiB", "is", "s*2", "B%", "k%", "s/", "*s", "bits", " s"])
 def test_no_unit(written: str) -> None:
-    with pytest.raises(known.UnitError):
+    with pytest.raises(known.UnitError, match="is not a unit"):
+        parse_unit(written)
+
+
+@pytest.mark.parametrize(("written", "near"), [("msec", "'ms'"), ("minute", "'min'"), ("GBs", "'GB/s' or 'GB'")])
+def test_a_misspelt_unit_names_one_that_exists(written: str, near: str) -> None:
+    with pytest.raises(known.UnitError, match=re.escape(f"'{written}' is not a unit (did you mean {near}?)")):
         parse_unit(written)
 
 

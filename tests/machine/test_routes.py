@@ -11,7 +11,7 @@ import pytest
 
 import placedsl
 from placedsl.machine.machine import Device, Link, Machine
-from placedsl.machine.moves import Moves, direct, moves
+from placedsl.machine.routes import TransferTimes, direct_links, transfer_times
 
 
 def machine_of(devices: int, links, interconnect=None) -> Machine:
@@ -21,7 +21,7 @@ def machine_of(devices: int, links, interconnect=None) -> Machine:
     return Machine(named, wires, interconnect)
 
 
-def way(found: Moves, source: int, target: int) -> list[int]:
+def way(found: TransferTimes, source: int, target: int) -> list[int]:
     """The devices along a route."""
     ends = found.hop_ends[found.hops(source, target)]
     return [source, *ends[:, 1].tolist()]
@@ -56,59 +56,59 @@ def test_random_machines_against_all_simple_paths(seed: int) -> None:
         if rng.random() < density
     ]
     size = rng.uniform(1, 5, 2)
-    found = moves(machine_of(devices, links), size)
+    found = transfer_times(machine_of(devices, links), size)
     known = {(a, b): (w, delay) for a, b, w, delay in links}
     for a, b in itertools.permutations(range(devices), 2):
         ways = best_ways(links, a, b)
         if not ways:
-            assert np.isinf(found.fixed[a, b])
+            assert np.isinf(found.latency[a, b])
             assert np.isinf(found.time(0, a, b))
             assert len(found.hops(a, b)) == 0
             continue
         taken = way(found, a, b)
         assert taken in ways
         hops = [known[pair] for pair in itertools.pairwise(taken)]
-        assert found.fixed[a, b] == pytest.approx(sum(delay for _, delay in hops))
+        assert found.latency[a, b] == pytest.approx(sum(delay for _, delay in hops))
         expected = sum(delay for _, delay in hops) + size[1] / min(w for w, _ in hops)
         assert found.time(1, a, b) == pytest.approx(expected)
-    assert not found.fixed.diagonal().any()
+    assert not found.latency.diagonal().any()
     assert found.time(0, 0, 0) == 0.0
 
 
 def test_a_link_of_its_own_counts_however_slow() -> None:
-    found = moves(machine_of(3, [(0, 2, 1.0, 9.0), (0, 1, 100.0, 0.0), (1, 2, 100.0, 0.0)]), np.array([100.0]))
+    found = transfer_times(machine_of(3, [(0, 2, 1.0, 9.0), (0, 1, 100.0, 0.0), (1, 2, 100.0, 0.0)]), np.array([100.0]))
     assert way(found, 0, 2) == [0, 2]
     assert found.time(0, 0, 2) == 109.0
 
 
 def test_the_widest_way_counts_however_long() -> None:
     links = [(0, 3, 1.0, 0.0), (3, 2, 1.0, 0.0), (0, 1, 2.0, 5.0), (1, 4, 2.0, 5.0), (4, 2, 2.0, 5.0)]
-    assert way(moves(machine_of(5, links), np.ones(1)), 0, 2) == [0, 1, 4, 2]
+    assert way(transfer_times(machine_of(5, links), np.ones(1)), 0, 2) == [0, 1, 4, 2]
 
 
 def test_of_ways_as_wide_the_shorter_counts_then_the_quicker() -> None:
     narrow = [(0, 1, 1.0, 0.0), (1, 2, 9.0, 0.0), (2, 3, 9.0, 0.0), (0, 4, 1.0, 7.0), (4, 3, 1.0, 7.0)]
-    assert way(moves(machine_of(5, narrow), np.ones(1)), 0, 3) == [0, 4, 3]
+    assert way(transfer_times(machine_of(5, narrow), np.ones(1)), 0, 3) == [0, 4, 3]
     quicker = [*narrow, (1, 3, 1.0, 6.0)]
-    assert way(moves(machine_of(5, quicker), np.ones(1)), 0, 3) == [0, 1, 3]
+    assert way(transfer_times(machine_of(5, quicker), np.ones(1)), 0, 3) == [0, 1, 3]
 
 
 def test_an_interconnect_is_a_link_between_each_pair_without_one() -> None:
     between = Link("", "", True, 4.0, 0.5)
-    found = moves(machine_of(3, [(0, 1, 1.0, 0.0)], between), np.array([8.0]))
+    found = transfer_times(machine_of(3, [(0, 1, 1.0, 0.0)], between), np.array([8.0]))
     assert found.time(0, 0, 1) == 8.0
     assert found.time(0, 1, 0) == found.time(0, 0, 2) == 2.5
     assert all(len(found.hops(a, b)) == 1 for a, b in itertools.permutations(range(3), 2))
 
 
 def test_a_tensor_of_no_size_takes_the_latencies() -> None:
-    found = moves(machine_of(2, [(0, 1, 2.0, 0.5)]), np.array([0.0, 1.0]))
+    found = transfer_times(machine_of(2, [(0, 1, 2.0, 0.5)]), np.array([0.0, 1.0]))
     assert found.time(np.array([0, 1]), 0, 1).tolist() == [0.5, 1.0]
 
 
 def test_given_times_need_no_links() -> None:
     given = np.arange(18.0).reshape(2, 3, 3)
-    found = moves(machine_of(3, []), np.ones(2), given)
+    found = transfer_times(machine_of(3, []), np.ones(2), given)
     assert found.time(1, 0, 2) == given[1, 0, 2]
     assert way(found, 2, 0) == [2, 0]
 
@@ -125,18 +125,18 @@ def test_links_of_a_spec_are_directed_or_go_both_ways() -> None:
         "device gpu[2]: accelerator\ndevice cpu: host\n"
         "link gpu <-> cpu { bandwidth = 2 MB/s, latency = 1 s }\nlink gpu[1] -> gpu[2] { bandwidth = 8 MB/s }"
     ).problem
-    bandwidth, latency = direct(problem.machine)
+    bandwidth, latency = direct_links(problem.machine)
     assert bandwidth.tolist() == [[0, 8e6, 2e6], [0, 0, 2e6], [2e6, 2e6, 0]]
     assert latency.tolist() == [[0, 0, 1], [0, 0, 1], [1, 1, 0]]
-    assert problem.moves is not None
-    assert problem.moves.time(0, 0, 1) == 1.0
-    assert way(problem.moves, 1, 0) == [1, 2, 0]
-    assert problem.moves.time(0, 1, 0) == 2.0 + 4.0
+    assert problem.device_to_device is not None
+    assert problem.device_to_device.time(0, 0, 1) == 1.0
+    assert way(problem.device_to_device, 1, 0) == [1, 2, 0]
+    assert problem.device_to_device.time(0, 1, 0) == 2.0 + 4.0
 
 
 def test_a_link_of_single_devices_counts_more_than_one_of_families() -> None:
     one, all_ = "link gpu[1] <-> gpu[2] { bandwidth = 9 MB/s }", "link gpu <-> gpu { bandwidth = 1 MB/s }"
-    bandwidth, _ = direct(spec(f"device gpu[3]: accelerator\n{one}\n{all_}").problem.machine)
+    bandwidth, _ = direct_links(spec(f"device gpu[3]: accelerator\n{one}\n{all_}").problem.machine)
     assert bandwidth.tolist() == [[0, 9e6, 1e6], [9e6, 0, 1e6], [1e6, 1e6, 0]]
 
 
@@ -145,6 +145,6 @@ def test_over_clusters_the_slowest_interconnect_on_the_way_counts() -> None:
         "cluster server[2] {\n device gpu[2]: accelerator\n interconnect { bandwidth = 8 MB/s }\n}\n"
         "interconnect { bandwidth = 1 MB/s, latency = 1 s }"
     ).problem
-    assert problem.moves is not None
-    assert problem.moves.time(0, 0, 1) == 1.0
-    assert problem.moves.time(0, 0, 2) == 9.0
+    assert problem.device_to_device is not None
+    assert problem.device_to_device.time(0, 0, 1) == 1.0
+    assert problem.device_to_device.time(0, 0, 2) == 9.0

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from placedsl import loads
-from placedsl.algorithms.first import first_placements
-from placedsl.cost.evaluate import evaluate
-from placedsl.incumbent import Incumbent
-from placedsl.portfolio.latency_members import members_for_a_start, search_a_start
+from placedsl.algorithms.fill_devices import first_placements
+from placedsl.evaluation.evaluate import evaluate
+from placedsl.planner.incumbent import Incumbent
+from placedsl.planner.portfolio.latency_members import members_for_a_start, search_a_start
 
 GRAPH = """graph {
     node a { time = {accelerator: 2 s, host: 9 s}, memory = 2 GiB, output = 1 GiB, layer = 1 }
@@ -56,7 +56,7 @@ class Line:
     def best(self) -> float:
         return self.taken.value
 
-    def say(self, placement, bound, values=None) -> None:  # type: ignore[no-untyped-def]
+    def report(self, placement, bound, values=None) -> None:  # type: ignore[no-untyped-def]
         self.said += 1
         self.bounds.append(bound)
         if placement is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from placedsl import loads
-from placedsl.answer import Answer
-from placedsl.report.elaborated import elaborated
+from placedsl.planner.answer import Answer
+from placedsl.report.explanation.elaborated_spec import elaborated
 
 PAIR = """graph {
     node a { time = 5 ms, memory = 1 GiB, output = 1 MiB, layer = 1 }

@@ -7,13 +7,12 @@ processes of its own.
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from support.paths import child_environment
 
 import placedsl
 
@@ -102,7 +101,7 @@ def cases() -> list[object]:
 def test_agrees_with_the_integer_program(solver: str, first: int, count: int) -> None:
     """Where the solver ends within the limit, both say the same; else its value and bound enclose the optimum."""
     command = [sys.executable, __file__, solver, str(first), str(first + count)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(placedsl.__file__).parents[1])}
+    environment = child_environment()
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     compared, settled = map(int, done.stdout.splitlines()[-1].split())
@@ -112,8 +111,8 @@ def test_agrees_with_the_integer_program(solver: str, first: int, count: int) ->
 
 def compare(solver: str, first: int, last: int) -> tuple[int, int]:
     """How many problems were compared, and how many the solver settled; one that differs ends the process."""
-    from placedsl.planner import solve
-    from placedsl.request import Request
+    from placedsl.planner.request import Request
+    from placedsl.planner.solve import solve
 
     settled = 0
     for seed in range(first, last):

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from placedsl import loads
-from placedsl.answer import Answer
+from placedsl.budget import Budget
 from placedsl.diagnostics import InputError, UsageError
-from placedsl.planner import solve
-from placedsl.program.program import LinearProgram
-from placedsl.request import Request, solvers_for
-from placedsl.solvers.interface import Budget, Outcome, Progress
+from placedsl.ir.program import LinearProgram
+from placedsl.planner.answer import Answer
+from placedsl.planner.request import Request, solvers_for
+from placedsl.planner.solve import solve
+from placedsl.solvers.interface import Outcome, Progress
 from placedsl.solvers.isolated import run_isolated
 from placedsl.solvers.outcome import heard_by_nobody
 
@@ -87,7 +88,7 @@ def test_further_objectives() -> None:
 
 
 def test_too_many_ideals(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placedsl.algorithms.ideal_dp.MOST_IDEALS", 2)
+    monkeypatch.setattr("placedsl.algorithms.pipelines.state_dp.MOST_IDEALS", 2)
     answer = answer_of(CONTIGUOUS)
     assert answer.method == "program"
     assert answer.termination == "optimal"
@@ -109,7 +110,7 @@ def lying(monkeypatch: pytest.MonkeyPatch, change: Callable[[str, Outcome], Outc
     def run(name: str, program: LinearProgram, budget: Budget, progress: Progress) -> Outcome:
         return change(name, run_isolated(name, program, budget, heard_by_nobody))
 
-    monkeypatch.setattr("placedsl.paths.program.run_isolated", run)
+    monkeypatch.setattr("placedsl.planner.strategies.program.run_isolated", run)
 
 
 def outcome(found: Outcome, termination: str, point: np.ndarray | None, bound: float) -> Outcome:

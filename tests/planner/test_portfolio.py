@@ -7,14 +7,14 @@ import time
 from pathlib import Path
 
 import numpy as np
-import portfolio_members
 import pytest
+from support import portfolio_members
 
 from placedsl import loads
-from placedsl.planner import solve
-from placedsl.portfolio.members import members_for, searchers
-from placedsl.portfolio.portfolio import Member, News, Portfolio
-from placedsl.request import Request
+from placedsl.planner.portfolio.portfolio import Member, Message, Portfolio
+from placedsl.planner.portfolio.throughput_members import members_for, searchers
+from placedsl.planner.request import Request
+from placedsl.planner.solve import solve
 from placedsl.solvers.interface import Outcome
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="signals and /proc")
@@ -35,12 +35,12 @@ subject to
 """
 
 
-def heard(portfolio: Portfolio, enough: int, seconds: float = 30.0) -> list[News]:
+def heard(portfolio: Portfolio, enough: int, seconds: float = 30.0) -> list[Message]:
     """What is said until there is enough of it."""
-    out: list[News] = []
+    out: list[Message] = []
     until = time.monotonic() + seconds
     while len(out) < enough and time.monotonic() < until:
-        out += portfolio.news()
+        out += portfolio.messages()
         time.sleep(0.02)
     return out
 
@@ -50,28 +50,28 @@ def test_members_are_heard_in_their_own_order() -> None:
         [Member("one", portfolio_members.counts, (5,)), Member("two", portfolio_members.counts, (3,))]
     ) as both:
         said = heard(both, 8)
-    assert [news.bound for news in said if news.member == "one"] == [1.0, 2.0, 3.0, 4.0, 5.0]
-    assert [news.bound for news in said if news.member == "two"] == [1.0, 2.0, 3.0]
+    assert [message.bound for message in said if message.member == "one"] == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert [message.bound for message in said if message.member == "two"] == [1.0, 2.0, 3.0]
 
 
 def test_a_member_that_fails_says_so() -> None:
     with Portfolio([Member("poor", portfolio_members.fails)]) as portfolio:
-        (news,) = heard(portfolio, 1)
-    assert news.member == "poor"
-    assert news.failed == "ValueError: nothing comes of this"
+        (message,) = heard(portfolio, 1)
+    assert message.member == "poor"
+    assert message.failed == "ValueError: nothing comes of this"
 
 
 def test_a_member_that_goes_says_so() -> None:
     with Portfolio([Member("gone", portfolio_members.places, ([0], 600.0))]) as portfolio:
         heard(portfolio, 1)
-        portfolio.running[0].child.kill()
-        (news,) = heard(portfolio, 1)
-    assert news.failed == "its process has gone"
+        portfolio.running[0].child.process.kill()
+        (message,) = heard(portfolio, 1)
+    assert message.failed == "its process has gone"
 
 
 def test_nothing_starts_before_it_is_due() -> None:
     with Portfolio([Member("late", portfolio_members.counts, (1,))], delay=600.0) as portfolio:
-        assert list(portfolio.news()) == []
+        assert list(portfolio.messages()) == []
         assert portfolio.running == []
 
 
@@ -84,12 +84,12 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
         (member,) = portfolio.running
         grandchild = Path(f"/proc/{int(note.read_text(encoding='utf-8'))}/stat")
         assert grandchild.exists()
-    assert member.child.poll() is not None
+    assert not member.child.alive
     until = time.monotonic() + 10
     while grandchild.exists() and grandchild.read_text().split()[2] != "Z" and time.monotonic() < until:
         time.sleep(0.02)
     assert not grandchild.exists() or grandchild.read_text().split()[2] == "Z"
-    assert [news for news in portfolio.news() if news.failed] == []
+    assert [message for message in portfolio.messages() if message.failed] == []
 
 
 def test_what_members_find_counts_once_it_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,9 +117,9 @@ def _answer(monkeypatch: pytest.MonkeyPatch, spec, members, proves=True):
             time.sleep(0.05)
         return run_isolated(name, program, budget, progress)
 
-    monkeypatch.setattr("placedsl.paths.program.run_isolated", patient)
-    monkeypatch.setattr("placedsl.paths.program.members_for", lambda *_: members)
-    monkeypatch.setattr("placedsl.paths.program.SOON", 0.0)
+    monkeypatch.setattr("placedsl.planner.strategies.program.run_isolated", patient)
+    monkeypatch.setattr("placedsl.planner.strategies.program.members_for", lambda *_: members)
+    monkeypatch.setattr("placedsl.planner.strategies.program.PORTFOLIO_DELAY_S", 0.0)
     return solve(spec.problem, spec.elaborated.checked_formulations, Request(method="program"))
 
 
@@ -140,11 +140,11 @@ def test_searches_run_where_they_know_all_rules_and_bounds_where_they_hold() -> 
 
 def test_members_are_told_of_the_best_value() -> None:
     with Portfolio([Member("ears", portfolio_members.repeats)]) as portfolio:
-        portfolio.tell(5.0)
+        portfolio.announce(5.0)
         first = heard(portfolio, 1)
-        portfolio.tell(7.0)
-        portfolio.tell(3.0)
-        said = [news.bound for news in (*first, *heard(portfolio, 1))]
+        portfolio.announce(7.0)
+        portfolio.announce(3.0)
+        said = [message.bound for message in (*first, *heard(portfolio, 1))]
     assert said == [5.0, 3.0]
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from support.paths import child_environment
+from support.suites import PATHS
 
 import placedsl
 
@@ -23,7 +23,6 @@ CHUNK, FEW = 125, 25
 FORMULAS = 1_000_000
 #: And from here on for the algebra.
 ALGEBRA = 2_000_000
-PATHS = ("auto", "highs", "cp-sat", "pyomo", "mip", "cvxpy")
 
 
 def cases() -> list[object]:
@@ -40,7 +39,7 @@ def cases() -> list[object]:
 @pytest.mark.parametrize(("path", "first", "count"), cases())
 def test_agrees_with_brute_force(path: str, first: int, count: int) -> None:
     command = [sys.executable, __file__, path, str(first), str(first + count)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(placedsl.__file__).parents[1])}
+    environment = child_environment()
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     problems, by_dynamic_programming = done.stdout.splitlines()[-1].removeprefix("agree: ").split()
@@ -53,7 +52,7 @@ def test_agrees_with_brute_force(path: str, first: int, count: int) -> None:
 
 def test_problems_are_of_every_kind() -> None:
     """What the generator is for does occur, and often."""
-    from random_specs import random_spec
+    from support.random_specs import random_spec
 
     texts = [random_spec(seed) for seed in range(PROBLEMS)]
     for word, least in (
@@ -66,11 +65,11 @@ def test_problems_are_of_every_kind() -> None:
 
 def compare(path: str, first: int, last: int) -> tuple[int, int]:
     """How many problems were compared, and how many dynamic programming solved; one that differs ends the process."""
-    from brute_force import best, best_by_evaluation
-    from random_specs import random_algebra, random_formulas, random_spec
+    from support.brute_force import best, best_by_evaluation
+    from support.random_specs import random_algebra, random_formulas, random_spec
 
-    from placedsl.planner import solve
-    from placedsl.request import Request
+    from placedsl.planner.request import Request
+    from placedsl.planner.solve import solve
 
     request = Request("highs", workers=1) if path == "auto" else Request(path, "program", workers=1)
     run = functools.partial(solve, request=request, isolated=False)
@@ -111,5 +110,4 @@ def compare(path: str, first: int, last: int) -> tuple[int, int]:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent))
     print("agree:", *compare(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))  # noqa: T201

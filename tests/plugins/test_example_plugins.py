@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "plugins"
 TABLE = """operator,milliseconds,memory,output,reads
 embed,4,2147483648,8388608,
@@ -154,9 +154,11 @@ def test_constraints(installed: Path, folder: Path) -> None:
 
 
 def test_exporter(installed: Path, folder: Path) -> None:
-    program = 'import placedsl, placedsl.plugins as p; print(p.export(placedsl.load("spec.place"), "dot"), end="")'
+    program = (
+        'import placedsl, placedsl.plugins; print(placedsl.plugins.export(placedsl.load("spec.place").solve(), "dot"))'
+    )
     done = python(installed, folder, "-c", program)
-    lines = done.stdout.splitlines()
+    lines = done.stdout.rstrip().splitlines()
     assert (lines[0], lines[-1]) == ("digraph placement {", "}")
     assert sum('fillcolor="#' in line for line in lines) == 4
     assert '    "left" -> "head"' in lines

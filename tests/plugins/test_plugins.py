@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from placedsl import cli, loads, plugins
-from placedsl.answer import Answer
+from placedsl import loads, plugins
+from placedsl.cli import main as cli
 from placedsl.diagnostics import InputError, UsageError
 from placedsl.graph.readers import READERS, read
+from placedsl.planner.answer import Answer
 from placedsl.solvers.registry import get, installed
 
 GRAPH = """
@@ -275,9 +276,10 @@ def test_a_constraint_of_the_spec_counts_more_than_one_of_a_plug_in(site: Path) 
 
 
 def test_an_exporter_gives_a_text(site: Path) -> None:
-    module = "def names(spec): return ' '.join(spec.problem.graph.names)\ndef odd(spec): return 3\n"
+    module = "def names(answer): return ' '.join(answer.device_of())\ndef odd(answer): return 3\n"
     for name in ("names", "odd"):
         distribution(site, name, "exporters", name, module, name)
-    assert plugins.export(loads(GRAPH), "names") == "a b"
+    answer = loads(GRAPH).solve()
+    assert plugins.export(answer, "names") == loads(GRAPH).emit("names") == "a b"
     with pytest.raises(plugins.PluginError, match="a text is expected from it, this is int"):
-        plugins.export(loads(GRAPH), "odd")
+        plugins.export(answer, "odd")

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from random_specs import random_algebra, random_formulas, random_spec
+from support.paths import ROOT
+from support.random_specs import random_algebra, random_formulas, random_spec
 
 from placedsl import load, loads
-from placedsl.api import Spec
-from placedsl.report.elaborated import elaborated
+from placedsl.api.spec import Spec
+from placedsl.problem.execution import Execution
+from placedsl.report.explanation.elaborated_spec import elaborated
 
-ROOT = Path(__file__).resolve().parents[2]
 RANDOM = {"spec": random_spec, "formulas": random_formulas, "algebra": random_algebra}
 
 
@@ -21,15 +23,16 @@ def same_problem(spec: Spec, again: Spec) -> None:
     """Arrays, devices, objectives and constraints by name."""
     one, other = spec.problem, again.problem
     assert other.graph.ids == one.graph.ids
-    for field in ("time", "transfer", "size", "before", "after"):
+    for field in ("time", "transfer", "size", "precedence_source", "precedence_target"):
         assert np.array_equal(getattr(other, field), getattr(one, field)), field
     for field in ("memory", "edge_source", "edge_target", "backward"):
         assert np.array_equal(getattr(other.graph, field), getattr(one.graph, field)), field
     assert other.machine.devices == one.machine.devices
-    assert (other.schedule, other.orientation, other.time_unit) == (one.schedule, one.orientation, one.time_unit)
+    same_execution(one.execution, other.execution)
+    assert (other.orientation, other.time_unit) == (one.orientation, one.time_unit)
     assert [(o.name, o.dimension) for o in other.objectives] == [(o.name, o.dimension) for o in one.objectives]
-    rules = [(r.name, r.built_in, r.by, r.label) for r in one.rules]
-    assert [(r.name, r.built_in, r.by, r.label) for r in other.rules] == rules
+    rules = [(r.name, r.built_in, r.by, r.label) for r in one.constraints]
+    assert [(r.name, r.built_in, r.by, r.label) for r in other.constraints] == rules
     assert [s.name for s in other.soft] == [s.name for s in one.soft]
     assert other.sets.keys() == one.sets.keys()
     variables = {n: (v.sorts, v.integer, v.low, v.high, v.dimension) for n, v in one.variables.items()}
@@ -37,6 +40,15 @@ def same_problem(spec: Spec, again: Spec) -> None:
     assert again.elaborated.parameters.keys() == spec.elaborated.parameters.keys()
     for name, (value, _) in spec.elaborated.parameters.items():
         assert again.elaborated.parameters[name][0] == value, name
+
+
+def same_execution(one: Execution, other: Execution) -> None:
+    assert replace(other, data_parallelism=None) == replace(one, data_parallelism=None)
+    assert (other.data_parallelism is None) == (one.data_parallelism is None)
+    if one.data_parallelism and other.data_parallelism:
+        assert other.data_parallelism.degrees == one.data_parallelism.degrees
+        for field in ("weights", "synchronisation"):
+            assert np.array_equal(getattr(other.data_parallelism, field), getattr(one.data_parallelism, field)), field
 
 
 def same_optimum(spec: Spec, again: Spec) -> None:

@@ -7,12 +7,12 @@ import re
 from pathlib import Path
 
 import pytest
-from random_specs import random_algebra, random_formulas, random_spec
+from support.random_specs import random_algebra, random_formulas, random_spec
 
 from placedsl import loads
-from placedsl.cli import main
-from placedsl.report.contributions import Contribution
-from placedsl.report.explain import Explanation
+from placedsl.cli.main import main
+from placedsl.report.explanation.contributions import Contribution
+from placedsl.report.explanation.explain import Explanation
 
 GRAPH = """
 graph {
@@ -172,7 +172,7 @@ def test_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (sparse,) = [one for one in told["parts"] if one["name"] == "sparse"]
     assert (sparse["file"], sparse["line"], sparse["kind"]) == (str(spec), 13, "constraint")
     assert [n["big_m"] for n in told["lowerings"] if n["name"] == "sparse"] == [pytest.approx(8 * 2**30)]
-    assert loads(told["elaborated"]).problem.rules[0].name == "sparse"
+    assert loads(told["elaborated"]).problem.constraints[0].name == "sparse"
     target = tmp_path / "told.json"
     assert main(["explain", str(spec), "--json", str(target)]) == 0
     assert capsys.readouterr().out.rstrip().split("\n")[-1].startswith("# path taken: program with")

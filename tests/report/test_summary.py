@@ -8,7 +8,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from placedsl import loads
-from placedsl.report.summary import print_answer
+from placedsl.report.text.summary import print_answer
 
 SPEC = """
 graph {

@@ -10,10 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
-from programs import INF, random_program, split
+from support.paths import child_environment
+from support.programs import INF, random_program, split
 
+from placedsl.budget import Budget
 from placedsl.solvers import isolated
-from placedsl.solvers.interface import Budget
 from placedsl.solvers.isolated import run_isolated
 from placedsl.solvers.outcome import heard_by_nobody
 
@@ -34,7 +35,7 @@ class Child:
             self.process = start(*arguments, **options)
             return self.process
 
-        monkeypatch.setattr(isolated.subprocess, "Popen", started)
+        monkeypatch.setattr("placedsl.processes.child.subprocess.Popen", started)
 
     def signals(self, number: int):
         """A progress function that sends the child this signal at the first incumbent."""
@@ -114,16 +115,12 @@ def test_progress_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 @on_linux
 def test_child_of_a_dead_parent() -> None:
     """The child goes when its parent is killed."""
-    root = Path(isolated.__file__).parents[2]
     code = (
-        "from programs import split; from placedsl.solvers.isolated import run_isolated\n"
-        "from placedsl.solvers.interface import Budget\n"
+        "from support.programs import split; from placedsl.solvers.isolated import run_isolated\n"
+        "from placedsl.budget import Budget\n"
         "run_isolated('highs', split(), Budget(60.0, workers=1), lambda point, *_: print(1, flush=True))"
     )
-    paths = os.pathsep.join((str(root), str(Path(__file__).parent)))
-    parent = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": paths}
-    )
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=child_environment())
     assert parent.stdout is not None
     parent.stdout.readline()
     children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
@@ -158,8 +155,7 @@ def test_nothing_is_imported() -> None:
         "import sys; from placedsl.solvers.registry import installed; installed()\n"
         "print([m for m in ('highspy', 'ortools', 'pyomo', 'mip', 'cvxpy', 'scipy', 'cbcbox') if m in sys.modules])"
     )
-    root = str(Path(isolated.__file__).parents[2])
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": root}
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=child_environment()
     )
     assert done.stdout.strip() == "[]"

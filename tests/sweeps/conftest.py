@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from sweep_specs import NO_DASK
+from support.sweep_specs import NO_DASK
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sweep_specs import NO_DASK, SMALL, answers, hard_spec
+from support.sweep_specs import NO_DASK, SMALL, answers, hard_spec
 
 import placedsl
 from placedsl.sweeps import cluster as clusters

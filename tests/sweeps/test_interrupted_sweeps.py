@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sweep_specs import answers, hard_spec, run, started
+from support.sweep_specs import answers, hard_spec, run, started
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="signals and /proc")
 COMMAND = ("hard.place", "--method", "program", "--solver", "highs", "--seed", "0..5", "--time-limit", "0.5s")

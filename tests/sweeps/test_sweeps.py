@@ -11,10 +11,11 @@ from typing import Any
 
 import jsonschema
 import pytest
-from sweep_specs import SMALL, answers
+from support.paths import ROOT
+from support.sweep_specs import SMALL, answers
 
 import placedsl
-from placedsl.cli import main
+from placedsl.cli.main import main
 from placedsl.sweeps import processes
 from placedsl.sweeps.engine import planned
 from placedsl.sweeps.jobs import jobs_of
@@ -23,7 +24,6 @@ from placedsl.sweeps.table import Row, Table, table_of
 from placedsl.sweeps.tasks import Task
 from placedsl.sweeps.worker import solved
 
-ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "docs" / "answer.schema.json").read_text(encoding="utf-8"))
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from placedsl.api import spec_of
+from support.paths import ROOT
+
+from placedsl.api.spec import spec_of
 from placedsl.sweeps.jobs import jobs_of, texts_of
 from placedsl.sweeps.runs import Run
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = ROOT / "docs"
 SPEC = """
 param samples = 4
 graph from "data/picture.onnx" { batch = samples, profile = "data/times.csv" }

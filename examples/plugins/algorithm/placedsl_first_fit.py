@@ -8,26 +8,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from placedsl.algorithms.interface import Budget, Progress
-from placedsl.algorithms.simple_bound import simple_bound
-from placedsl.expressions import Provided
-from placedsl.problem import Problem
+from placedsl.algorithms.interface import Progress
+from placedsl.algorithms.simple_bounds import simple_bound
+from placedsl.algorithms.supports import Supports, reasons_against
+from placedsl.budget import Budget
+from placedsl.problem.problem import Problem
+
+SUPPORTS = Supports(objective="time_per_sample", constraints=frozenset(("memory",)))
 
 
 def fits(problem: Problem) -> Sequence[str]:
-    """Why it does not apply: another goal, or a constraint that it does not look at."""
-    goal = problem.objectives[0]
-    against = [f"it does not look at {rule.name}" for rule in problem.rules if rule.built_in != "memory"]
-    if not (isinstance(goal.body, Provided) and goal.body.name == "time_per_sample"):
-        against.append(f"it minimises time_per_sample, not {goal.name}")
-    return against
+    """Why it does not apply: another goal, or something that it does not look at."""
+    return reasons_against(problem, SUPPORTS)
 
 
 def solve(problem: Problem, budget: Budget, progress: Progress) -> tuple[Sequence[int] | None, float]:
     """One device an operator, or None where first fit finds no room."""
-    limited = any(rule.built_in == "memory" for rule in problem.rules)
-    room = problem.device_memory if limited else np.full(len(problem.machine.devices), np.inf)
-    load, left = np.zeros(len(room)), room.copy()
+    left = problem.memory_limits.copy()
+    load = np.zeros(len(left))
     placement = np.full(problem.graph.nodes, -1)
     for node in np.argsort(-problem.time.min(axis=1), kind="stable"):
         grown = np.where(left >= problem.graph.memory[node], load + problem.time[node], np.inf)

@@ -1,16 +1,15 @@
-"""An exporter: the graph for Graphviz, each operator in the colour of the device that solving places it on."""
+"""An exporter: the graph for Graphviz, each operator in the colour of the device that an answer places it on."""
 
 import json
 
-from placedsl import Spec
+from placedsl import Answer
 
 COLOURS = ("#a6cee3", "#b2df8a", "#fdbf6f", "#cab2d6", "#fb9a99", "#ffff99", "#1f78b4", "#33a02c")
 
 
-def export(spec: Spec) -> str:
+def export(answer: Answer) -> str:
     """The text of a ``.dot`` file; operators are white where there is no placement."""
-    answer = spec.solve()
-    devices = [device.name for device in spec.problem.machine.devices]
+    devices = [device.name for device in answer.problem.machine.devices]
     colour = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(devices)}
     lines = ["digraph placement {", "    node [style=filled, shape=box, fillcolor=white]"]
     for node, known in answer.graph().nodes(data=True):

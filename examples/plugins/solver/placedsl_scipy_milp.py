@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from placedsl.program.program import LinearProgram
-from placedsl.solvers.conditioning import conditioned
-from placedsl.solvers.interface import Budget, Features, Outcome, Progress
+from placedsl.budget import Budget
+from placedsl.ir.program import LinearProgram
+from placedsl.solvers.equilibration import conditioned
+from placedsl.solvers.interface import Features, Outcome, Progress
 from placedsl.solvers.outcome import Clock, infeasible_or_unbounded, installed_version, outcome, without_terms
 
 #: What the status codes of SciPy say.

@@ -1,0 +1,1 @@
+"""Baselines of Tarnawski et al. 2020, section 6, one file per method."""

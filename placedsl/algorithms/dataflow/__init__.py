@@ -1,1 +1,0 @@
-"""Latency under ``schedule dataflow``: list schedules, a search, and what both work on: ``docs/one-sample.md``."""

@@ -1,0 +1,1 @@
+"""Ideals of a graph: chain covers and enumeration."""

@@ -1,0 +1,1 @@
+"""Proven lower bounds on the latency of an operator schedule."""

@@ -1,0 +1,85 @@
+"""Proven lower bounds on the latency of operator scheduling, from quick to strong.
+
+First the longest path with each node on its best device, transfers counted only where a node is not supported by the
+same device; then the blocks between nodes of a path, each solved for all pairs of devices of its ends; between two
+rounds of those a linear program of work, memory and paths.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import earliest_end
+from placedsl.algorithms.operator_scheduling.bounds.relaxation import relaxed_latency
+from placedsl.algorithms.operator_scheduling.decomposition.block_solving import RUNS, block_improver
+from placedsl.algorithms.operator_scheduling.decomposition.blocks import Chain, chain_of, refine
+from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, scheduling_instance
+from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence
+from placedsl.problem.problem import Problem
+
+#: Up to so many nodes times devices the linear program is solved, within so many seconds.
+_MOST_SHARES, _SECONDS = 12_000, 60.0
+#: Up to so many nodes blocks are used; how often each is refined for one pair of devices, before the linear program
+#: and in total.
+_MOST_NODES, _FIRST_ROUNDS, _ROUNDS = 10_000, 3, 9
+#: A block of more nodes is rarely solved: then cuts with work beside them are accepted.
+_LARGE = 120
+#: Bounds that are closer than this, relatively, are equal.
+_SAME = 1e-9
+
+
+def proven_bounds(
+    problem: Problem, *, upper: Callable[[], float], deadline: float | None, stop: Callable[[], bool]
+) -> Iterator[float]:
+    """Increasing bounds in seconds for a problem whose constraints the search supports; inf if it is infeasible."""
+    for bound, _ in bounds_and_sequences(scheduling_instance(problem), upper=upper, deadline=deadline, stop=stop):
+        yield bound
+
+
+def bounds_and_sequences(
+    instance: SchedulingInstance,
+    *,
+    upper: Callable[[], float] = lambda: np.inf,
+    deadline: float | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    seed: int = 0,
+) -> Iterator[tuple[float, OperatorSequence | None]]:
+    """The same for arrays, with sequences found on the way (they may exceed memory limits).
+
+    ``deadline``: ``time.monotonic()``, None for none.
+    """
+    if not instance.nodes:
+        yield 0.0, None
+        return
+    best = float(earliest_end(instance).max())
+    yield best, None
+
+    def done() -> bool:
+        late = deadline is not None and time.monotonic() >= deadline
+        return best >= upper() * (1.0 - _SAME) or stop() or late
+
+    chain: Chain | None = None
+    if not done() and instance.nodes <= _MOST_NODES:
+        chain = chain_of(instance)
+        if max(len(block.nodes) for block in chain.blocks) > _LARGE:
+            chain = chain_of(instance, _LARGE)
+        best = max(best, chain.bound())
+        yield best, None
+    for rounds in (_FIRST_ROUNDS, _ROUNDS):
+        if chain is not None and not done():
+            for bound, sequence in refine(
+                chain, block_improver(instance, seed, runs=RUNS if chain.whole else 1), upper, rounds
+            ):
+                if bound > best or sequence is not None:
+                    best = max(best, bound)
+                    yield best, sequence
+                if done():
+                    return
+        if rounds == _FIRST_ROUNDS and not done() and instance.nodes * instance.devices <= _MOST_SHARES:
+            for pairs in (False, True):
+                left = _SECONDS if deadline is None else min(_SECONDS, deadline - time.monotonic())
+                best = max(best, relaxed_latency(instance, max(left, 0.1), pairs=pairs))
+                yield best, None

@@ -1,0 +1,296 @@
+"""Blocks between nodes that are comparable with all others: each is an instance of its own.
+
+All nodes between two nodes of a chain start after the first has ended and end before the second starts.  So no schedule
+is shorter than the sum over the chain of the times of its nodes and the lower bounds of the blocks between them, for
+the best devices of the chain's nodes: a shortest path over pairs of devices.  If every node is in the chain or in a
+block, the schedules of the blocks one after the other are a schedule of the whole; it takes that sum if no tensor
+bypasses a node of the chain, and it is feasible if no memory limit is binding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import earliest_end, reachable
+from placedsl.algorithms.operator_scheduling.decomposition.cuts import chosen_cuts
+from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, options
+from placedsl.algorithms.operator_scheduling.list_scheduling import heft
+from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, schedule_of, sequence_of
+from placedsl.algorithms.operator_scheduling.subproblem import subproblem
+from placedsl.graph.graph import Floats, Integers
+
+#: The number of candidates for a chain: the nodes with the fewest tensors around them.
+_MOST_CANDIDATES = 3000
+
+
+@dataclass(eq=False)
+class Block:
+    """The nodes between two nodes of the chain, ``before`` and ``after`` (-1: before the first, after the last).
+
+    ``nodes``        in topological order, with ``before`` and ``after`` where they exist
+    ``lower_bound``  D x D seconds: proven for each pair of devices of the two ends
+    ``latency``      D x D seconds: that of the best schedule in ``sequences`` (inf: none)
+    ``final``        D x D flags: no further work improves the pair; ``effort``: how often it has been refined
+    """
+
+    before: int
+    after: int
+    nodes: Integers
+    lower_bound: Floats
+    latency: Floats
+    final: np.ndarray
+    effort: Integers
+    sequences: dict[tuple[int, int], tuple[OperatorSequence, SchedulingInstance]] = field(default_factory=dict)
+
+    def gap(self, a: int, b: int) -> float:
+        """The gap between the best latency and the lower bound of a pair of devices."""
+        return (
+            float(self.latency[a, b] - self.lower_bound[a, b])
+            if self.latency[a, b] < np.inf
+            else float(self.lower_bound[a, b])
+        )
+
+    def with_fixed_ends(self, instance: SchedulingInstance, a: int, b: int) -> SchedulingInstance:
+        """The instance of the block with its ends on devices a and b, where they take no time."""
+        time = instance.time[self.nodes].copy()
+        for place, node, device in ((0, self.before, a), (-1, self.after, b)):
+            if node >= 0:
+                time[place] = np.inf
+                time[place, device] = 0.0
+        return subproblem(instance, self.nodes, time)
+
+
+#: See :func:`refined`.
+Improve = Callable[[Block, int, int, float], None]
+
+
+@dataclass(eq=False)
+class Chain:
+    """Nodes of a path and the blocks around them, one more than nodes; ``whole``: no node is left out."""
+
+    instance: SchedulingInstance
+    nodes: Integers
+    blocks: list[Block]
+    whole: bool
+
+    def shortest(self, of: Callable[[Block], Floats]) -> tuple[float, list[int]]:
+        """The least total over the devices of the chain's nodes, and these devices; ``of``: the D x D costs of a
+        block.
+        """
+        reach = of(self.blocks[0])[0].copy()
+        came: list[Integers] = []
+        for v, block in zip(self.nodes.tolist(), self.blocks[1:], strict=True):
+            step = (reach + self.instance.time[v])[:, None] + of(block)
+            came.append(step.argmin(axis=0))
+            reach = step.min(axis=0)
+        best = int(reach.argmin())
+        path, d = [], best
+        for earlier in reversed(came):
+            d = int(earlier[d])
+            path.append(d)
+        return float(reach[best]), path[::-1]
+
+    def largest(self) -> int:
+        """The number of nodes of the largest block."""
+        return max(len(block.nodes) for block in self.blocks)
+
+    def bound(self) -> float:
+        """The lower bound on the latency that the blocks prove."""
+        return self.shortest(lambda block: block.lower_bound)[0]
+
+
+def chain_of(instance: SchedulingInstance, most: int | None = None) -> Chain:
+    """The chain of nodes that are comparable with all others.
+
+    With ``most``: a chain of nodes such that blocks have at most so many nodes as far as possible, and little work lies
+    beside.
+    """
+    nodes = _beside_nothing(instance) if most is None else chosen_cuts(instance, most).tolist()
+    chosen = [(v, reachable(instance, v, True), reachable(instance, v, False)) for v in nodes]
+    devices = instance.devices
+    everything = np.ones(instance.nodes, dtype=bool)
+    blocks = []
+    for left, right in zip([None, *chosen], [*chosen, None], strict=True):
+        inside = (everything if left is None else left[1]) & (everything if right is None else right[2])
+        inside = inside.copy()
+        ends = [end[0] for end in (left, right) if end is not None]
+        inside[ends] = True
+        blocks.append(
+            Block(
+                -1 if left is None else left[0],
+                -1 if right is None else right[0],
+                instance.topological[inside[instance.topological]],
+                np.zeros((devices, devices)),
+                np.full((devices, devices), np.inf),
+                np.zeros((devices, devices), dtype=bool),
+                np.zeros((devices, devices), dtype=np.int64),
+            )
+        )
+    for block in blocks:
+        _initial_bounds(instance, block, list_schedules=most is None or len(block.nodes) <= most)
+    covered = sum(len(b.nodes) - (b.before >= 0) - (b.after >= 0) for b in blocks) + len(chosen)
+    return Chain(instance, np.array(nodes, dtype=np.int64), blocks, covered == instance.nodes)
+
+
+def _beside_nothing(instance: SchedulingInstance) -> list[int]:
+    """The nodes that all others come before or after."""
+    out = []
+    for v in _candidates(instance):
+        connected = reachable(instance, v, True) | reachable(instance, v, False)
+        connected[v] = True
+        if connected.all():
+            out.append(v)
+    return out
+
+
+def _candidates(instance: SchedulingInstance) -> list[int]:
+    """Candidates for the chain in topological order: the nodes with the fewest tensors alive around them."""
+    place = np.empty(instance.nodes, dtype=np.int64)
+    place[instance.topological] = np.arange(instance.nodes)
+    tensor = np.repeat(np.arange(len(instance.producer)), np.diff(instance.reader_start))
+    change = np.zeros(instance.nodes + 1, dtype=np.int64)
+    last = np.zeros(len(instance.producer), dtype=np.int64)
+    np.maximum.at(last, tensor, place[instance.reader])
+    np.add.at(change, place[instance.producer] + 1, 1)
+    np.add.at(change, last, -1)
+    alive = np.cumsum(change)[: instance.nodes]
+    few = np.sort(np.argsort(alive, kind="stable")[:_MOST_CANDIDATES])
+    return [int(v) for v in instance.topological[few]]
+
+
+def keep_if_better(block: Block, a: int, b: int, sequence: OperatorSequence | None, inner: SchedulingInstance) -> None:
+    """Keep a sequence of a block if it is better; None is ignored."""
+    if sequence is None:
+        return
+    latency, _ = schedule_of(inner, sequence)
+    if latency < block.latency[a, b]:
+        block.latency[a, b] = latency
+        block.sequences[a, b] = (sequence, inner)
+        block.final[a, b] |= latency <= block.lower_bound[a, b] * (1.0 + 1e-12)
+
+
+def _initial_bounds(instance: SchedulingInstance, block: Block, list_schedules: bool) -> None:
+    """Bound a block by its longest path, and find list schedules; pairs of devices that are impossible are final."""
+    able = options(instance)
+    for a in range(instance.devices):
+        for b in range(instance.devices):
+            if (block.before < 0 and a > 0) or (block.after < 0 and b > 0):  # an end that is not there has one device
+                block.lower_bound[a, b] = np.inf
+                block.final[a, b] = True
+                continue
+            if (block.before >= 0 and not able[block.before, a]) or (block.after >= 0 and not able[block.after, b]):
+                block.lower_bound[a, b] = np.inf
+                block.final[a, b] = True
+                continue
+            inner = block.with_fixed_ends(instance, a, b)
+            block.lower_bound[a, b] = float(earliest_end(inner).max(initial=0.0))
+            if list_schedules:
+                keep_if_better(block, a, b, heft.best(inner, inner.room)[1], inner)
+
+
+def refine(
+    chain: Chain, improve: Improve, upper: Callable[[], float], most: int
+) -> Iterator[tuple[float, OperatorSequence | None]]:
+    """Increasing bounds, and sequences if the chain is ``whole``, until the two meet or nothing is left to improve.
+
+    ``improve(block, a, b, needed)`` works on one block for one pair of devices: it raises ``lower_bound``, lowers
+    ``latency`` or sets ``final``; a block that takes ``needed`` seconds or longer cannot be part of a schedule below
+    ``upper()``.  ``most``: how often a block is refined for one pair.
+    """
+    shown = reached = np.inf
+    while True:
+        bound, path = chain.shortest(lambda block: block.lower_bound)
+        sequence = None
+        if chain.whole:
+            value, best = chain.shortest(lambda block: block.latency)
+            if value < shown * (1.0 - 1e-12):
+                shown, sequence = value, assemble(chain, best)
+                reached = min(reached, schedule_of(chain.instance, sequence)[0])
+        yield bound, sequence
+        least = min(upper(), reached)
+        if bound >= least * (1.0 - 1e-9):
+            return
+        ends = [*zip([0, *path], [*path, 0], strict=True)]
+        both = [ends] if sequence is None and not chain.whole else [ends, [*zip([0, *best], [*best, 0], strict=True)]]
+        open_ones = {
+            (int(block.effort[a, b]), -block.gap(a, b), i, a, b)
+            for way in both
+            for i, (block, (a, b)) in enumerate(zip(chain.blocks, way, strict=True))
+            if not block.final[a, b] and block.effort[a, b] < most
+        }
+        if not open_ones:
+            return
+        _, _, i, a, b = min(open_ones)
+        block = chain.blocks[i]
+        improve(block, a, b, _needed(chain, i, a, b, least))
+        block.effort[a, b] += 1
+
+
+def _needed(chain: Chain, i: int, a: int, b: int, upper: float) -> float:
+    """How long a block may take for two devices of its ends if the whole is to stay below ``upper`` seconds."""
+    instance, blocks, nodes = chain.instance, chain.blocks, chain.nodes.tolist()
+    reach = blocks[0].lower_bound[0].copy()
+    before = 0.0
+    for k in range(1, i + 1):
+        if k == i:
+            before = float(reach[a] + instance.time[nodes[k - 1], a])
+            break
+        reach = ((reach + instance.time[nodes[k - 1]])[:, None] + blocks[k].lower_bound).min(axis=0)
+    reach = blocks[-1].lower_bound[:, 0].copy()
+    after = 0.0
+    for k in range(len(blocks) - 2, i - 1, -1):
+        if k == i:
+            after = float(reach[b] + instance.time[nodes[k], b])
+            break
+        reach = (blocks[k].lower_bound + (instance.time[nodes[k]] + reach)[None, :]).min(axis=1)
+    return upper - before - after
+
+
+def absorb(chain: Chain, sequence: OperatorSequence) -> None:
+    """Keep the parts of a sequence of the whole that are better than the sequences of the blocks."""
+    _, times = schedule_of(chain.instance, sequence)
+    for block in chain.blocks:
+        a = int(sequence.device[block.before]) if block.before >= 0 else 0
+        b = int(sequence.device[block.after]) if block.after >= 0 else 0
+        inner = block.sequences[a, b][1] if (a, b) in block.sequences else block.with_fixed_ends(chain.instance, a, b)
+        sent = times.sent[_tensors(chain.instance, block.nodes)]
+        keep_if_better(
+            block, a, b, sequence_of(inner, sequence.device[block.nodes], times.begun[block.nodes], sent), inner
+        )
+
+
+def assemble(chain: Chain, path: list[int]) -> OperatorSequence:
+    """The sequences of the blocks one after the other, for these devices of the chain's nodes."""
+    instance = chain.instance
+    device = np.zeros(instance.nodes, dtype=np.int64)
+    begun = np.zeros(instance.nodes)
+    sent = np.full((len(instance.producer), instance.devices), np.inf)
+    now = 0.0
+    for block, a, b in zip(chain.blocks, [0, *path], [*path, 0], strict=True):
+        sequence, inner = block.sequences[a, b]
+        latency, times = schedule_of(inner, sequence)
+        device[block.nodes] = sequence.device
+        inner_nodes = block.nodes != block.before
+        begun[block.nodes[inner_nodes]] = (times.begun + now)[inner_nodes]
+        tensor = _tensors(instance, block.nodes)
+        found = np.isfinite(times.sent)
+        sent[tensor] = np.where(found, times.sent + now, sent[tensor])
+        now += latency
+        if block.after >= 0:
+            begun[block.after] = now
+            device[block.after] = b
+            now += float(instance.time[block.after, b])
+    return sequence_of(instance, device, begun, sent)
+
+
+def _tensors(instance: SchedulingInstance, nodes: Integers) -> Integers:
+    """The tensors of a subproblem, as :func:`placedsl.algorithms.operator_scheduling.subproblem.subproblem` numbers
+    them.
+    """
+    inside = np.zeros(instance.nodes, dtype=bool)
+    inside[nodes] = True
+    tensor = np.repeat(np.arange(len(instance.producer)), np.diff(instance.reader_start))
+    return np.unique(tensor[inside[instance.producer[tensor]] & inside[instance.reader]])

@@ -1,0 +1,1 @@
+"""List schedules, one file per method."""

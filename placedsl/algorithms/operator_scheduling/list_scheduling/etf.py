@@ -1,0 +1,38 @@
+"""The baseline "etf": of all ready nodes and devices, always the pair that starts first.   Hwang et al. 1989.
+
+Ties go to the node with the longest path to the end.  Memory limits are ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from placedsl.algorithms.interface import Progress
+from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, scheduling_instance
+from placedsl.algorithms.operator_scheduling.list_scheduling.listing import (
+    NO_ROOM,
+    Values,
+    answer,
+    by_earliest_start,
+    fits,
+    options,
+    without_limit,
+)
+from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence
+from placedsl.budget import Budget
+from placedsl.graph.graph import Floats
+from placedsl.problem.problem import Problem
+
+
+def solve(problem: Problem, _budget: Budget, progress: Progress) -> tuple[Sequence[int], float, Values]:
+    """The ETF schedule."""
+    instance = scheduling_instance(problem)
+    return answer(instance, best(instance, without_limit(instance))[1], progress, NO_ROOM)
+
+
+def best(instance: SchedulingInstance, room: Floats) -> tuple[float, OperatorSequence | None]:
+    """The latency and sequence of ETF within ``room`` bytes on each device (D)."""
+    return by_earliest_start(instance, options(instance), room)
+
+
+__all__ = ["best", "fits", "solve"]

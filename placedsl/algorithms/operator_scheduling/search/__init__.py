@@ -1,0 +1,1 @@
+"""Annealing over placements, orders and transfers."""

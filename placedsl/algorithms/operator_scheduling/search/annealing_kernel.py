@@ -1,0 +1,388 @@
+"""Compiled: simulated annealing over devices, the order of the nodes and the triggers of transfers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from placedsl.algorithms.annealing import CoolingSchedule
+from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance
+from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence
+from placedsl.algorithms.operator_scheduling.search.incremental_kernel import (
+    IncrementalSchedule,
+    commit,
+    evaluate,
+    rollback,
+)
+from placedsl.graph.graph import Booleans, Floats, Integers
+
+
+class UnitData(NamedTuple):
+    """u x D flags: the devices that each unit may be on; ``memory``: u bytes; ``transfer_cost``: t mean seconds of a
+    transfer of each tensor."""
+
+    able: Booleans
+    memory: Floats
+    transfer_cost: Floats
+
+
+class UndoRecord(NamedTuple):
+    """Units of one step and their previous devices, to undo it; ``mark``: u stamps of the units collected."""
+
+    units: Integers
+    devices: Integers
+    mark: Integers
+
+
+@njit(cache=True)
+def _affected(
+    instance: SchedulingInstance, schedule: IncrementalSchedule, unit: int, old: int, new: int, place: int
+) -> int:
+    """The first position of the order that a new device for a unit affects."""
+    for m in range(instance.member_start[unit], instance.member_start[unit + 1]):
+        v = instance.member[m]
+        place = min(place, schedule.position[v])
+        for i in range(instance.input_start[v], instance.input_start[v + 1]):
+            tensor = instance.input[i]
+            if schedule.transfer_trigger[tensor, old] >= 0:
+                place = min(place, schedule.position[schedule.transfer_trigger[tensor, old]])
+            if schedule.transfer_trigger[tensor, new] >= 0:
+                place = min(place, schedule.position[schedule.transfer_trigger[tensor, new]])
+    return place
+
+
+@njit(cache=True)
+def _assign(instance: SchedulingInstance, schedule: IncrementalSchedule, unit: int, device: int, size: Floats) -> None:
+    """Move a unit to a device."""
+    old = schedule.device[instance.member[instance.member_start[unit]]]
+    for m in range(instance.member_start[unit], instance.member_start[unit + 1]):
+        schedule.device[instance.member[m]] = device
+    schedule.memory_used[old] -= size[unit]
+    schedule.memory_used[device] += size[unit]
+
+
+@njit(cache=True)
+def _reposition(schedule: IncrementalSchedule, old: int, new: int) -> None:
+    """Move the node at one position of the order to another."""
+    v = schedule.order[old]
+    step = 1 if new > old else -1
+    k = old
+    while k != new:
+        w = schedule.order[k + step]
+        schedule.order[k] = w
+        schedule.position[w] = k
+        k += step
+    schedule.order[new] = v
+    schedule.position[v] = new
+
+
+@njit(cache=True)
+def _position_range(instance: SchedulingInstance, schedule: IncrementalSchedule, v: int) -> tuple[int, int]:
+    """The first and last position of a node between its producers and its readers."""
+    low, high = 0, len(schedule.order) - 1
+    for i in range(instance.input_start[v], instance.input_start[v + 1]):
+        low = max(low, schedule.position[instance.producer[instance.input[i]]] + 1)
+    for i in range(instance.output_start[v], instance.output_start[v + 1]):
+        tensor = instance.output[i]
+        for j in range(instance.reader_start[tensor], instance.reader_start[tensor + 1]):
+            high = min(high, schedule.position[instance.reader[j]] - 1)
+    return low, high
+
+
+@njit(cache=True)
+def _set_trigger(schedule: IncrementalSchedule, transfer: int, transfer_trigger: int, behind: int) -> int:
+    """Set the trigger of a transfer (-1: its first reader), after transfer ``behind`` of that node (-1: before all of
+    them).
+
+    Returns the transfer that it was behind at its previous trigger (-1: none).
+    """
+    devices = schedule.transfer_trigger.shape[1]
+    old = schedule.transfer_trigger[transfer // devices, transfer % devices]
+    was_behind = -1
+    if old >= 0:
+        if schedule.first_transfer[old] == transfer:
+            schedule.first_transfer[old] = schedule.next_transfer[transfer]
+        else:
+            was_behind = schedule.first_transfer[old]
+            while schedule.next_transfer[was_behind] != transfer:
+                was_behind = schedule.next_transfer[was_behind]
+            schedule.next_transfer[was_behind] = schedule.next_transfer[transfer]
+    schedule.transfer_trigger[transfer // devices, transfer % devices] = transfer_trigger
+    schedule.next_transfer[transfer] = -1
+    if transfer_trigger >= 0 and behind < 0:
+        schedule.next_transfer[transfer] = schedule.first_transfer[transfer_trigger]
+        schedule.first_transfer[transfer_trigger] = transfer
+    elif transfer_trigger >= 0:
+        schedule.next_transfer[transfer] = schedule.next_transfer[behind]
+        schedule.next_transfer[behind] = transfer
+    return was_behind
+
+
+@njit(cache=True)
+def _before_readers(instance: SchedulingInstance, schedule: IncrementalSchedule, tensor: int, target: int) -> int:
+    """The position before the first reader on a device; n if there is none."""
+    first = len(schedule.order) + 1
+    for i in range(instance.reader_start[tensor], instance.reader_start[tensor + 1]):
+        if schedule.device[instance.reader[i]] == target:
+            first = min(first, schedule.position[instance.reader[i]])
+    return first - 1
+
+
+@njit(cache=True)
+def _connected_units(
+    instance: SchedulingInstance, schedule: IncrementalSchedule, v: int, most: int, undo: UndoRecord, stamp: int
+) -> int:
+    """Collect up to ``most`` connected units on the device of ``v``, beginning with its own; returns their number."""
+    home = schedule.device[v]
+    undo.units[0] = instance.unit[v]
+    undo.mark[instance.unit[v]] = stamp
+    count, at = 1, 0
+    while at < count < most:
+        unit = undo.units[at]
+        at += 1
+        for m in range(instance.member_start[unit], instance.member_start[unit + 1]):
+            w = instance.member[m]
+            for i in range(instance.input_start[w], instance.input_start[w + 1]):
+                u = instance.producer[instance.input[i]]
+                if schedule.device[u] == home and undo.mark[instance.unit[u]] != stamp and count < most:
+                    undo.mark[instance.unit[u]] = stamp
+                    undo.units[count] = instance.unit[u]
+                    count += 1
+            for i in range(instance.output_start[w], instance.output_start[w + 1]):
+                tensor = instance.output[i]
+                for j in range(instance.reader_start[tensor], instance.reader_start[tensor + 1]):
+                    u = instance.reader[j]
+                    if schedule.device[u] == home and undo.mark[instance.unit[u]] != stamp and count < most:
+                        undo.mark[instance.unit[u]] = stamp
+                        undo.units[count] = instance.unit[u]
+                        count += 1
+    return count
+
+
+@njit(cache=True)
+def _consecutive_units(
+    instance: SchedulingInstance, schedule: IncrementalSchedule, v: int, most: int, undo: UndoRecord, stamp: int
+) -> int:
+    """Collect up to ``most`` units of the nodes that follow ``v`` on its device; returns their number."""
+    home = schedule.device[v]
+    count = 0
+    for k in range(schedule.position[v], min(schedule.position[v] + 4 * most, len(schedule.order))):
+        w = schedule.order[k]
+        if schedule.device[w] == home and undo.mark[instance.unit[w]] != stamp:
+            undo.mark[instance.unit[w]] = stamp
+            undo.units[count] = instance.unit[w]
+            count += 1
+            if count == most:
+                break
+    return count
+
+
+@njit(cache=True)
+def _costly_cluster(
+    instance: SchedulingInstance, schedule: IncrementalSchedule, cost: Floats, v: int, over: float, low: int, high: int,
+    target: int, undo: UndoRecord, stamp: int,
+) -> int:  # fmt: skip
+    """Collect the units joined with that of ``v`` by tensors whose transfers cost more than ``over`` seconds; returns
+    their number.
+
+    Only nodes at positions ``low`` to ``high`` and not yet on device ``target`` count.
+    """
+    undo.units[0] = instance.unit[v]
+    undo.mark[instance.unit[v]] = stamp
+    count, at = 1, 0
+    while at < count:
+        unit = undo.units[at]
+        at += 1
+        for m in range(instance.member_start[unit], instance.member_start[unit + 1]):
+            w = instance.member[m]
+            for i in range(instance.input_start[w], instance.input_start[w + 1]):
+                if cost[instance.input[i]] > over:
+                    u = instance.producer[instance.input[i]]
+                    if undo.mark[instance.unit[u]] != stamp and low <= schedule.position[u] <= high:
+                        undo.mark[instance.unit[u]] = stamp
+                        undo.units[count] = instance.unit[u]
+                        count += 1
+            for i in range(instance.output_start[w], instance.output_start[w + 1]):
+                tensor = instance.output[i]
+                if cost[tensor] <= over:
+                    continue
+                for j in range(instance.reader_start[tensor], instance.reader_start[tensor + 1]):
+                    u = instance.reader[j]
+                    if undo.mark[instance.unit[u]] != stamp and low <= schedule.position[u] <= high:
+                        undo.mark[instance.unit[u]] = stamp
+                        undo.units[count] = instance.unit[u]
+                        count += 1
+    kept = 0
+    for k in range(count):
+        if schedule.device[instance.member[instance.member_start[undo.units[k]]]] != target:
+            undo.units[kept] = undo.units[k]
+            kept += 1
+    return kept
+
+
+@njit(cache=True)
+def _neighbour_device(instance: SchedulingInstance, schedule: IncrementalSchedule, v: int) -> int:
+    """The device of a random producer or reader around ``v``, its own if there is none."""
+    inputs = instance.input_start[v + 1] - instance.input_start[v]
+    outputs = instance.output_start[v + 1] - instance.output_start[v]
+    if inputs + outputs == 0:
+        return int(schedule.device[v])
+    pick = np.random.randint(inputs + outputs)
+    if pick < inputs:
+        return int(schedule.device[instance.producer[instance.input[instance.input_start[v] + pick]]])
+    tensor = instance.output[instance.output_start[v] + pick - inputs]
+    readers = instance.reader_start[tensor + 1] - instance.reader_start[tensor]
+    if readers == 0:
+        return int(schedule.device[v])
+    return int(schedule.device[instance.reader[instance.reader_start[tensor] + np.random.randint(readers)]])
+
+
+# Longer than 80 lines: one step with three kinds of moves, whose parts share most of its variables.
+@njit(cache=True)
+def anneal(
+    instance: SchedulingInstance, schedule: IncrementalSchedule, units: UnitData, latency: float,
+    cooling: CoolingSchedule, cluster_move_share: float, undo: UndoRecord, found: OperatorSequence, best: float,
+) -> tuple[float, float]:  # fmt: skip
+    """Anneal ``schedule``, whose latency is given; sequences shorter than ``best`` seconds are stored in ``found``.
+
+    A step moves a node in the order, changes the trigger of a transfer, or moves units to another device: one unit, or
+    connected or consecutive ones of one device, or, in a share ``cluster_move_share`` of the steps, a cluster joined by
+    costly tensors.  The energy is the latency, temperatures are in seconds.  Returns the latency at the end and the
+    best one.
+    """
+    np.random.seed(cooling.seed)
+    nodes, devices = instance.time.shape
+    number = len(units.memory)
+    factor = (cooling.cold / cooling.hot) ** (1.0 / max(cooling.steps, 1))
+    heat = cooling.hot
+    tensors = len(instance.producer)
+    undo.mark[:] = -1
+    for step in range(cooling.steps):
+        heat *= factor
+        limit = latency - heat * np.log(1.0 - np.random.random())
+        together = tensors > 0 and np.random.random() < cluster_move_share
+        kind = 1.0 if together else np.random.random()
+        v = np.random.randint(nodes)
+        stamp = step
+        place = nodes
+        count = 0
+        old_place, new_place = -1, -1
+        flipped_tensor, flipped_target, old_caller, was_behind = -1, -1, -1, -1
+        if kind < 0.30:  # the node's place
+            low, high = _position_range(instance, schedule, v)
+            if high <= low:
+                continue
+            at = schedule.position[v]
+            reach = 1 << np.random.randint(1, 12)
+            low, high = max(low, at - reach), min(high, at + reach)
+            new_place = low + np.random.randint(high - low + 1)
+            if new_place == at:
+                continue
+            old_place = at
+            _reposition(schedule, at, new_place)
+            place = min(at, new_place)
+        elif kind < 0.35 and tensors > 0 and instance.resources > 0:  # when a transfer is called for
+            outputs = instance.output_start[v + 1] - instance.output_start[v]
+            if outputs == 0:
+                continue
+            flipped_tensor = instance.output[instance.output_start[v] + np.random.randint(outputs)]
+            flipped_target = np.random.randint(devices)
+            latest = _before_readers(instance, schedule, flipped_tensor, flipped_target)
+            if flipped_target == schedule.device[v] or latest == nodes:
+                continue
+            old_caller = schedule.transfer_trigger[flipped_tensor, flipped_target]
+            at = schedule.position[v]
+            draw = np.random.random()
+            new_caller = -1
+            if draw < 0.4:
+                new_caller = v
+            elif draw < 0.8:
+                new_caller = schedule.order[at + np.random.randint(latest - at + 1)]
+            if new_caller == old_caller:
+                continue
+            place = latest + 1 if new_caller < 0 else schedule.position[new_caller]
+            if old_caller >= 0:
+                place = min(place, schedule.position[old_caller])
+            was_behind = _set_trigger(schedule, flipped_tensor * devices + flipped_target, new_caller, -1)
+        else:  # devices
+            if kind < 0.65 or together:
+                count = 1
+                undo.units[0] = instance.unit[v]
+            else:
+                most = min(number, 1 << np.random.randint(1, 8))
+                if kind < 0.85:
+                    count = _connected_units(instance, schedule, v, most, undo, stamp)
+                else:
+                    count = _consecutive_units(instance, schedule, v, most, undo, stamp)
+            home = schedule.device[v]
+            pick = undo.units[np.random.randint(count)]
+            target = home
+            if np.random.random() < 0.5:
+                members = instance.member_start[pick + 1] - instance.member_start[pick]
+                target = _neighbour_device(
+                    instance, schedule, instance.member[instance.member_start[pick] + np.random.randint(members)]
+                )
+            if target == home:
+                target = np.random.randint(devices)
+            if target == home:
+                continue
+            if together:
+                side = np.random.randint(4)
+                low = schedule.position[v] if side == 0 else 0
+                high = schedule.position[v] if side == 1 else nodes - 1
+                over = units.transfer_cost[np.random.randint(tensors)] * (1.0 - 1e-9)
+                count = _costly_cluster(
+                    instance, schedule, units.transfer_cost, v, over, low, high, target, undo, stamp
+                )
+            fine = True
+            amount = 0.0
+            for k in range(count):
+                fine = fine and units.able[undo.units[k], target]
+                amount += units.memory[undo.units[k]]
+            if not fine:
+                continue
+            if schedule.memory_used[target] + amount > instance.room[target]:
+                if count > 1 or together:
+                    continue
+                # In exchange for something that is there.
+                other = np.random.randint(number)
+                there = schedule.device[instance.member[instance.member_start[other]]]
+                if there == home or not units.able[other, home] or not units.able[undo.units[0], there]:
+                    continue
+                if (
+                    schedule.memory_used[there] + amount - units.memory[other] > instance.room[there]
+                    or schedule.memory_used[home] - amount + units.memory[other] > instance.room[home]
+                ):
+                    continue
+                target = there
+                undo.units[1] = other
+                count = 2
+            for k in range(count):
+                unit = undo.units[k]
+                was = schedule.device[instance.member[instance.member_start[unit]]]
+                will = target if was == home or together else home
+                undo.devices[k] = was
+                place = _affected(instance, schedule, unit, was, will, place)
+                _assign(instance, schedule, unit, will, units.memory)
+        value = evaluate(instance, schedule, place, limit)
+        if value <= limit:
+            commit(schedule, place)
+            latency = value
+            if value < best:
+                best = value
+                found.device[:] = schedule.device
+                found.order[:] = schedule.order
+                found.transfer_trigger[:] = schedule.transfer_trigger
+                found.first_transfer[:] = schedule.first_transfer
+                found.next_transfer[:] = schedule.next_transfer
+            continue
+        for k in range(count):
+            _assign(instance, schedule, undo.units[k], undo.devices[k], units.memory)
+        if old_place >= 0:
+            _reposition(schedule, new_place, old_place)
+        if flipped_tensor >= 0:
+            _set_trigger(schedule, flipped_tensor * devices + flipped_target, old_caller, was_behind)
+        rollback(schedule, place)
+    return latency, best

@@ -1,0 +1,280 @@
+"""The search for operator schedules: annealing of the whole and of windows of the best schedule, in turn.
+
+A window is some hundred positions of the order.  Its boundary holds the times at which inputs arrive and how much
+follows; changes are kept if they improve the whole schedule.  All work is counted in steps, so that a seed determines
+the sequence of schedules; how far it gets within a time limit depends on the machine.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from placedsl.algorithms.annealing import CoolingSchedule, anneal_slices, improves, random_seeds, slices
+from placedsl.algorithms.operator_scheduling.decomposition.block_solving import block_improver
+from placedsl.algorithms.operator_scheduling.decomposition.blocks import (
+    Chain,
+    Improve,
+    absorb,
+    assemble,
+    chain_of,
+    refine,
+)
+from placedsl.algorithms.operator_scheduling.decomposition.window_kernel import (
+    boundary_times,
+    memory_outside,
+    tail_times,
+)
+from placedsl.algorithms.operator_scheduling.exact_cp_sat import solve_exactly
+from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, scheduling_instance
+from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, schedule_of, sequence_of
+from placedsl.algorithms.operator_scheduling.search.annealing import run_annealing
+from placedsl.algorithms.operator_scheduling.search.incremental_kernel import Boundary, incremental_schedule
+from placedsl.algorithms.operator_scheduling.search.initial_orders import (
+    by_longest_path,
+    initial_orders,
+    is_feasible,
+    pack_by_memory,
+)
+from placedsl.algorithms.operator_scheduling.subproblem import subproblem
+from placedsl.graph.graph import Integers
+from placedsl.problem.problem import Problem
+
+#: Work of one slice, in steps times nodes, after which progress is reported; slices of the first and the longest run.
+_SLICE, _FIRST, _LONGEST = 4_000_000, 16, 256
+#: The first and the last temperature, as shares of the latency.
+_HOT, _COLD = 0.005, 0.00001
+#: Positions in a window, and steps per node of it.
+_WINDOW, _STEPS = (24, 48, 96, 192, 384), 250
+#: The same for the first sweeps over a large graph, few of which are completed in a minute.
+_FIRST_SWEEPS = ((24, 30), (96, 30), (24, 100), (192, 30), (48, 100), (96, 60), (384, 30), (96, 100))
+#: Share of the steps in a window that move clusters joined by costly tensors.  In windows of large graphs these steps
+#: take more time than they gain.
+_CLUSTER_MOVE_SHARE = 0.05
+#: Up to so many pairs of a node and a device CP-SAT solves the whole, with so much deterministic time.
+_SMALL, _EFFORT = 160, 10.0
+#: Annealing of the whole begins in turn from the best sequence and from one of so many initial ones.
+_STARTS = 6
+#: Above so many nodes the whole is not annealed.
+_LARGE = 3000
+#: Above so many nodes there are no blocks.
+_MOST_CHAINED = 50_000
+
+
+@dataclass(eq=False)
+class ScheduleSearch:
+    """A search in progress: the best sequence (None: none yet) and its latency in seconds.
+
+    ``proven``: no better one exists; ``begun``: sequences to start from; ``runs`` of annealing and ``sweeps`` of
+    windows so far.
+    """
+
+    instance: SchedulingInstance
+    best: OperatorSequence | None
+    value: float
+    seed: int
+    proven: bool = False
+    begun: list[OperatorSequence] = field(default_factory=list)
+    rng: np.random.Generator = field(init=False)
+    runs: int = 0
+    sweeps: int = 0
+
+    def __post_init__(self) -> None:
+        self.rng = np.random.default_rng(self.seed)
+
+    def take(self, sequence: OperatorSequence) -> bool:
+        """Keep a sequence if it is better; it is evaluated from scratch."""
+        value, _ = schedule_of(self.instance, sequence)
+        if not improves(value, self.value):
+            return False
+        self.best, self.value = sequence, value
+        return True
+
+
+def search_problem(problem: Problem, start: Integers | None, seed: int) -> ScheduleSearch:
+    """A search from a placement (n; None: from nothing), if it is feasible."""
+    return search_from(scheduling_instance(problem), start, seed)
+
+
+def search_from(instance: SchedulingInstance, start: Integers | None, seed: int) -> ScheduleSearch:
+    """The same for arrays."""
+    search = ScheduleSearch(instance, None, np.inf, seed)
+    known: dict[float, OperatorSequence] = {}
+    for sequence in initial_orders(instance, start):
+        known.setdefault(schedule_of(instance, sequence)[0], sequence)
+        search.take(sequence)
+    search.begun = [known[value] for value in sorted(known) if np.isfinite(value)][:_STARTS]
+    return search
+
+
+def run(search: ScheduleSearch) -> Iterator[bool]:
+    """Search without end, or until the best is proven; yields after each slice of work whether the best has
+    improved.
+    """
+    instance = search.instance
+    if not instance.nodes:
+        return
+    if search.best is None:
+        yield _somewhere(search)
+    if search.best is None:
+        return
+    if instance.nodes * instance.devices <= _SMALL:
+        yield _whole(search, _EFFORT)
+    chain = _chain(instance)
+    large = instance.nodes > _LARGE
+    improve = block_improver(instance, int(search.rng.integers(2**31)), prove=not large)
+    count, rounds = _FIRST, 0
+    while not search.proven and search.value > 0.0:
+        rounds += 1
+        if chain is not None:
+            yield from _by_blocks(search, chain, improve, rounds, len(chain.blocks) if large else None)
+            if search.proven:
+                return
+        if not large:
+            yield from _anneal(search, count, _HOT)
+            yield from _anneal(search, count, _HOT / 4)
+        yield from _windows(search, 1 if large else 4)
+        if instance.nodes * instance.devices <= _SMALL:
+            yield _whole(search, _EFFORT * count)
+        count = min(2 * count, _LONGEST)
+
+
+def _chain(instance: SchedulingInstance) -> Chain | None:
+    """The blocks of the graph, if solving them separately helps."""
+    if not _SMALL < instance.nodes * instance.devices <= _MOST_CHAINED * instance.devices:
+        return None
+    chain = chain_of(instance)
+    if not chain.whole or len(chain.blocks) <= 3 or chain.largest() > instance.nodes // 2:
+        return None
+    value, path = chain.shortest(lambda block: block.latency)
+    # In a large graph, looking at all blocks repeatedly for one that fits takes too long.
+    fits = instance.nodes <= _LARGE or (np.isfinite(value) and is_feasible(instance, assemble(chain, path).device))
+    return chain if fits else None
+
+
+def _somewhere(search: ScheduleSearch) -> bool:
+    """A first schedule if list schedules find no room: by memory, or by CP-SAT."""
+    instance = search.instance
+    device = pack_by_memory(instance)
+    if device is None:
+        limit = _no_longer_than(instance)
+        solved = solve_exactly(instance, None, limit, effort=_EFFORT * 6, seed=search.seed)
+        search.proven = solved.final and solved.sequence is None
+        return solved.sequence is not None and search.take(solved.sequence)
+    return search.take(by_longest_path(instance, device))
+
+
+def _no_longer_than(instance: SchedulingInstance) -> float:
+    """An upper bound in seconds on the best latency of any placement: all times one after the other."""
+    time = np.where(np.isfinite(instance.time), instance.time, 0.0).max(axis=1).sum()
+    if len(instance.given):
+        moves = np.where(np.isfinite(instance.given), instance.given, 0.0).max(axis=2).sum(axis=1).max(axis=1)
+        return float(time + moves.sum()) if len(moves) else float(time)
+    reached = np.isfinite(instance.fixed)
+    fixed, per_size = np.where(reached, instance.fixed, 0.0), np.where(reached, instance.per_size, 0.0)
+    return float(time + instance.devices * (fixed.max() * len(instance.size) + per_size.max() * instance.size.sum()))
+
+
+def _whole(search: ScheduleSearch, effort: float) -> bool:
+    """Solve the whole by CP-SAT, from the best sequence."""
+    assert search.best is not None
+    solved = solve_exactly(search.instance, search.best, search.value, effort=effort, seed=search.seed)
+    search.proven = search.proven or solved.final
+    return solved.sequence is not None and search.take(solved.sequence)
+
+
+def _by_blocks(
+    search: ScheduleSearch, chain: Chain, improve: Improve, rounds: int, most: int | None
+) -> Iterator[bool]:  # fmt: skip
+    """Refine blocks, ``most`` times; only sequences within the memory limits are kept."""
+    assert search.best is not None
+    absorb(chain, search.best)
+    for bound, sequence in itertools.islice(refine(chain, improve, lambda: search.value, rounds), most):
+        better = sequence is not None and is_feasible(search.instance, sequence.device) and search.take(sequence)
+        if better and sequence is not None:
+            search.begun = [sequence, *search.begun][:_STARTS]
+        yield better
+        if bound >= search.value * (1.0 - 1e-9):
+            search.proven = True
+            return
+
+
+def _anneal(search: ScheduleSearch, count: int, hot: float) -> Iterator[bool]:
+    """One annealing run of ``count`` slices from the best or an initial sequence; ``hot``: a share of the latency."""
+    assert search.best is not None
+    instance = search.instance
+    first = search.best
+    if hot == _HOT and search.begun:
+        first = search.begun[search.runs % len(search.begun)]
+        search.runs += 1
+    schedule, latency = incremental_schedule(instance, first)
+
+    def anneal(cooling: CoolingSchedule) -> OperatorSequence | None:
+        nonlocal latency
+        latency, found = run_annealing(instance, schedule, latency, search.value, cooling)
+        return found
+
+    steps = max(500, _SLICE // instance.nodes)
+    heat = search.value
+    cooling = slices(steps, hot * heat, _COLD * heat, count, random_seeds(search.rng))
+    yield from anneal_slices(search, cooling, anneal)
+
+
+def _windows(search: ScheduleSearch, sweeps: int) -> Iterator[bool]:
+    """Anneal windows of the best sequence one after the other, of several lengths."""
+    nodes = search.instance.nodes
+    for _ in range(sweeps):
+        length, steps = int(search.rng.choice(_WINDOW)), _STEPS
+        if nodes > _LARGE and search.sweeps < len(_FIRST_SWEEPS):
+            length, steps = _FIRST_SWEEPS[search.sweeps]
+        search.sweeps += 1
+        length = min(length, nodes)
+        step = max(length // 2, 1)
+        low = -int(search.rng.integers(step))
+        while low < nodes:
+            yield _anneal_window(search, max(low, 0), min(low + length, nodes), steps)
+            low += step
+
+
+def _anneal_window(search: ScheduleSearch, low: int, high: int, steps: int) -> bool:
+    """Anneal one window within its boundary, with ``steps`` steps per node; returns whether the whole has improved."""
+    instance, best = search.instance, search.best
+    assert best is not None
+    _, times = schedule_of(instance, best)
+    follows = tail_times(instance, best)
+    boundary = Boundary(*boundary_times(instance, best, times, follows, low, high))
+    nodes = best.order[low:high]
+    inside = np.zeros(instance.nodes, dtype=bool)
+    inside[nodes] = True
+    inner = subproblem(instance, nodes, _allowed(instance, nodes, inside, best.device))
+    inner = inner._replace(room=instance.room - memory_outside(instance, best.device, inside))
+    sequence = sequence_of(inner, best.device[nodes], np.arange(len(nodes), dtype=np.float64))
+    schedule, latency = incremental_schedule(inner, sequence, boundary)
+    hot = float(search.rng.choice([0.3, 0.1, 0.03])) * float(np.median(inner.time[np.isfinite(inner.time)]) + 1e-12)
+    hot = max(hot, latency * 1e-9)
+    cluster_moves = _CLUSTER_MOVE_SHARE if instance.nodes <= _LARGE else 0.0
+    cooling = CoolingSchedule(steps * len(nodes), hot, hot * 0.01, int(search.rng.integers(2**31)))
+    _, found = run_annealing(inner, schedule, latency, latency * (1.0 - 1e-12), cooling, cluster_moves)
+    if found is None:
+        return False
+    device, place = best.device.copy(), np.empty(instance.nodes)
+    device[nodes] = found.device
+    place[best.order] = np.arange(instance.nodes)
+    place[nodes[found.order]] = np.arange(low, high)
+    return search.take(sequence_of(instance, device, place, None))
+
+
+def _allowed(instance: SchedulingInstance, nodes: Integers, inside: np.ndarray, device: Integers) -> np.ndarray:
+    """Running times of nodes, inf on other devices for units that are not completely inside."""
+    time = instance.time[nodes].copy()
+    whole = np.ones(len(instance.member_start) - 1, dtype=bool)
+    np.logical_and.at(whole, instance.unit, inside)
+    for k in np.flatnonzero(~whole[instance.unit[nodes]]).tolist():
+        here = device[nodes[k]]
+        kept = time[k, here]
+        time[k] = np.inf
+        time[k, here] = kept
+    return time

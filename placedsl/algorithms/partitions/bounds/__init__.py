@@ -1,0 +1,1 @@
+"""Proven lower bounds on the largest load of any placement."""

@@ -1,0 +1,148 @@
+"""The partition bound: can the units be divided among the devices so that no load exceeds T?
+
+A placement is one set of units per device.  Let ``price`` be any prices of the units and m[c] >= 0 of a whole device's
+memory of class c.  Let
+
+    value[c]  >=  max over sets S with load(c, S) <= T of  sum over v in S of (price[v] - m[c] * memory[c][v])
+
+be upper bounds for the classes.  If   sum over v of price[v]  >  sum over c of count[c] * (m[c] + value[c]),   then no
+placement has all loads within T: its sets together would be worth the left side, but no more than the right side.  T is
+then a lower bound.  This is the Dantzig-Wolfe (set partitioning) relaxation of the problem; the load stays a whole in
+each set, so that transfers are not averaged over equal devices.  The master program proposes the prices; errors in them
+weaken the bound and cannot make it wrong.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from placedsl.algorithms.partitions.bounds.column_generation import ColumnGeneration, WarmStart, cold_start
+from placedsl.algorithms.partitions.bounds.pricing import Pricing
+from placedsl.algorithms.partitions.bounds.relaxation import Relaxation, relaxation
+from placedsl.algorithms.partitions.bounds.state_graph import state_graph
+from placedsl.algorithms.partitions.bounds.work import work_bound
+from placedsl.algorithms.units import Hyperedges
+from placedsl.problem.problem import Problem
+
+#: A bound this near to the incumbent, relatively, proves it optimal (the planner treats values within 1e-6 as equal).
+SAME = 5e-7
+#: The effort of a run at first, its growth from round to round, and its maximum.
+EFFORT, GROWTH, MOST_EFFORT = 2e7, 3, 1e12
+#: Runs with relaxed pricing, and the gap at which they end.
+QUICK, QUICK_GAP = 14, 2e-4
+#: Runs that a round with exact pricing may leave open, and the gap at which the search ends.
+MISSES, LAST_GAP = 3, 1e-5
+#: Negligible hyperedges are left out, up to this share of the bound, until the gap is of that order.
+NEGLIGIBLE = 5e-4
+
+
+def partition_bounds(
+    problem: Problem, *, upper: Callable[[], float], deadline: float | None, stop: Callable[[], bool]
+) -> Iterator[float]:
+    """Increasing proven lower bounds on the largest load, in seconds; inf if there is no placement at all.
+
+    The best known value is ``upper()`` (inf: none).  Ends when the bound is within rounding of it, when the relaxation
+    is exhausted, at the ``deadline`` (``time.monotonic()``), or when ``stop()`` is true.
+    """
+
+    def over() -> bool:
+        return (deadline is not None and time.monotonic() > deadline) or stop()
+
+    relaxed = relaxation(problem)
+    bound = work_bound(relaxed)
+    yield bound
+    if relaxed.units and bound < np.inf:
+        yield from _ThresholdSearch(relaxed, bound, upper, over).bounds()
+
+
+@dataclass(eq=False)
+class _ThresholdSearch:
+    """The search over T.  ``full``: no hyperedge is left out any more."""
+
+    relaxed: Relaxation
+    bound: float
+    upper: Callable[[], float]
+    over: Callable[[], bool]
+    full: bool = False
+    warm_start: WarmStart = field(init=False)
+    _pricing: list[Pricing] = field(init=False, default_factory=list)
+    _made_for: tuple[float, bool] = (np.inf, False)
+
+    def __post_init__(self) -> None:
+        self.warm_start = cold_start(self.relaxed)
+        work = np.array([device.work for device in self.relaxed.classes])
+        finite = np.where(np.isfinite(work), work, 0.0).max(axis=0).sum()
+        #: No placement has a larger load than this.
+        self.all = float(finite + max(device.edges.cost.sum() for device in self.relaxed.classes)) * (1 + 1e-9)
+
+    @property
+    def top(self) -> float:
+        """The largest T that is worth proving."""
+        return min(self.upper() * (1 - SAME), self.all)
+
+    def bounds(self) -> Iterator[float]:
+        """First with relaxed pricing, then with exact pricing and increasing effort."""
+        yield from self._quick()
+        effort, beyond = EFFORT, np.inf
+        while not self.over() and self.bound < self.top and effort < MOST_EFFORT:
+            misses, trial = 0, self._next(beyond)
+            while not self.over() and misses < MISSES:
+                if trial < self.top and trial - self.bound <= LAST_GAP * self.bound:
+                    break
+                outcome = self._attempt(trial, True, effort)
+                if outcome == "proven":
+                    self.bound = trial
+                    yield np.inf if trial >= self.all else trial
+                    if trial >= self.top:
+                        return
+                    trial = (self.bound + min(beyond, self.top)) / 2
+                else:
+                    misses += outcome == "open"
+                    beyond = trial if outcome == "beyond" else beyond
+                    trial = (self.bound + trial) / 2
+                if not self.full and min(beyond, self.top) - self.bound <= NEGLIGIBLE * self.bound:
+                    self.full, beyond, trial = True, np.inf, self.top
+            if beyond - self.bound <= 3 * LAST_GAP * self.bound:
+                return
+            effort *= GROWTH
+
+    def _next(self, beyond: float) -> float:
+        """Where a round begins: at the top, unless that is known to be beyond proof."""
+        return self.top if beyond > self.top else (self.bound + beyond) / 2
+
+    def _quick(self) -> Iterator[float]:
+        """Bisection with relaxed pricing."""
+        high = self.top
+        for _ in range(QUICK):
+            high = min(high, self.top)
+            if self.over() or high - self.bound <= QUICK_GAP * self.bound:
+                return
+            middle = (self.bound + high) / 2
+            if self._attempt(middle, False, EFFORT) == "proven":
+                self.bound = middle
+                yield middle
+            else:
+                high = middle
+
+    def _attempt(self, largest: float, exact: bool, effort: float) -> str:
+        """One run of column generation, on layered graphs that also serve for larger T."""
+        made_for, full = self._made_for
+        if not self._pricing or largest > made_for or made_for > 2 * largest or self.full != full:
+            self._build_graphs(min(max(self.top, largest), 2 * largest))
+        return ColumnGeneration(self.relaxed, self._pricing, self.warm_start, largest, exact, effort, self.over).run()
+
+    def _build_graphs(self, largest: float) -> None:
+        """Layered graphs for loads up to ``largest``; the columns known may exceed them and are dropped."""
+        self.warm_start.columns.clear()
+        self._made_for = (largest, self.full)
+        self._pricing.clear()
+        for device in self.relaxed.classes:
+            graph = state_graph(device, largest, 0.0 if self.full else NEGLIGIBLE * self.bound)
+            if graph is None:  # too wide: without transfers it is a bound still
+                graph = state_graph(replace(device, edges=Hyperedges((), np.zeros(0))), largest)
+            assert graph is not None
+            self._pricing.append(Pricing(graph))

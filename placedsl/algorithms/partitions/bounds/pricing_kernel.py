@@ -1,0 +1,391 @@
+"""Compiled: the most valuable set of units whose load a device can bear, over the layered graph of ``state_graph``.
+
+:func:`concave_envelopes` bounds the value from above by one backward sweep; :func:`decompose` gives the convex
+combination of sets that attains that bound; :func:`label_setting` finds the best set by a forward sweep that keeps, for
+each state, the labels (load, value) that are not dominated and whose bound exceeds a threshold.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from placedsl.algorithms.partitions.bounds.state_graph_kernel import StateGraph
+from placedsl.graph.graph import Booleans, Floats, Integers
+
+#: Less than any value.
+NOTHING = -1e300
+
+
+class Envelopes(NamedTuple):
+    """For each state a concave piecewise linear function of the remaining load, by its vertices (m in all).
+
+    ``load``, ``value``   m: a vertex, by ascending load and value
+    ``move``, ``child``   m: the vertex is the completion by this move and then by vertex ``child``
+    ``second_move``, ``second_child``, ``share``   m: where the function is cut off at the largest load, the vertex is a
+                          combination: ``1 - share`` of the first completion and ``share`` of the second
+    ``begin``, ``end``    s: the vertices of each state
+    """
+
+    load: Floats
+    value: Floats
+    move: Integers
+    child: Integers
+    second_move: Integers
+    second_child: Integers
+    share: Floats
+    begin: Integers
+    end: Integers
+
+
+class Labels(NamedTuple):
+    """Sets of the units so far, m at most, those of one state by ascending load and value.
+
+    ``load`` seconds; ``value``; ``parent``: the label it extends; ``taken``: whether the last unit is in the set.
+    ``start``   s + 1 offsets: the labels of each state
+    """
+
+    load: Floats
+    value: Floats
+    parent: Integers
+    taken: Booleans
+    start: Integers
+
+
+# Longer than 80 lines: helper functions on parts of the named tuples make the loops two to four times slower.
+@njit(cache=True)
+def concave_envelopes(graph: StateGraph, price: Floats, largest: float, envelopes: Envelopes) -> bool:
+    """Fill the envelopes: at each state no completion is worth more than its envelope at the completion's load.
+
+    ``price`` n by layer; ``largest`` seconds.  Completions whose load would exceed ``largest`` even after the cheapest
+    path to the state are left out, which makes this bound stronger than a price on the load.  Returns False if the
+    arrays are too short.
+    """
+    _, work, state_start, move_start, source, target, taken, cost, by_source, before, _, _, _, _ = graph
+    load, value, move, child, second_move, second_child, share, begin, end = envelopes
+    layers = len(work)
+    count = 0
+    space = len(load)
+    size = 64
+    current_load, current_value, current_move, current_child = (
+        np.empty(size),
+        np.empty(size),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+    )
+    merged_load, merged_value, merged_move, merged_child = (
+        np.empty(size),
+        np.empty(size),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+    )
+    for s in range(state_start[layers], state_start[layers + 1]):
+        load[count] = 0.0
+        value[count] = 0.0
+        begin[s] = count
+        count += 1
+        end[s] = count
+    for i in range(layers - 1, -1, -1):
+        x = move_start[i]
+        for s in range(state_start[i], state_start[i + 1]):
+            number = 0
+            room = largest - before[s]
+            begin[s] = count
+            end[s] = count
+            while x < move_start[i + 1] and source[by_source[x]] == s:
+                e = by_source[x]
+                x += 1
+                successor = target[e]
+                if end[successor] == begin[successor]:
+                    continue
+                added_load = cost[e]
+                added_value = 0.0
+                if taken[e]:
+                    added_load += work[i]
+                    added_value = price[i]
+                if load[begin[successor]] + added_load > room:
+                    continue
+                need = number + end[successor] - begin[successor]
+                if need > size:
+                    size = 2 * need
+                    current_load, merged_load = (
+                        np.concatenate((current_load[:number], np.empty(size - number))),
+                        np.empty(size),
+                    )
+                    current_value, merged_value = (
+                        np.concatenate((current_value[:number], np.empty(size - number))),
+                        np.empty(size),
+                    )
+                    current_move, merged_move = (
+                        np.concatenate((current_move[:number], np.empty(size - number, np.int64))),
+                        np.empty(size, np.int64),
+                    )
+                    current_child, merged_child = (
+                        np.concatenate((current_child[:number], np.empty(size - number, np.int64))),
+                        np.empty(size, np.int64),
+                    )
+                p = 0
+                y = begin[successor]
+                r = 0
+                while p < number or y < end[successor]:
+                    if y >= end[successor] or (p < number and current_load[p] <= load[y] + added_load):
+                        merged_load[r], merged_value[r], merged_move[r], merged_child[r] = (
+                            current_load[p],
+                            current_value[p],
+                            current_move[p],
+                            current_child[p],
+                        )
+                        p += 1
+                    else:
+                        merged_load[r], merged_value[r], merged_move[r], merged_child[r] = (
+                            load[y] + added_load,
+                            value[y] + added_value,
+                            e,
+                            y,
+                        )
+                        y += 1
+                    r += 1
+                current_load, merged_load = merged_load, current_load
+                current_value, merged_value = merged_value, current_value
+                current_move, merged_move = merged_move, current_move
+                current_child, merged_child = merged_child, current_child
+                number = r
+            if count + number + 1 > space:
+                return False
+            first = count
+            for p in range(number):
+                if count > first and current_value[p] <= value[count - 1]:
+                    continue
+                if count > first and current_load[p] <= load[count - 1]:
+                    count -= 1
+                while count - first >= 2 and (value[count - 1] - value[count - 2]) * (
+                    current_load[p] - load[count - 1]
+                ) <= (current_value[p] - value[count - 1]) * (load[count - 1] - load[count - 2]):
+                    count -= 1
+                load[count] = current_load[p]
+                value[count] = current_value[p]
+                move[count] = current_move[p]
+                child[count] = current_child[p]
+                share[count] = 0.0
+                count += 1
+            while count - first >= 2 and load[count - 2] >= room:
+                count -= 1
+            if count - first >= 2 and load[count - 1] > room:
+                portion = (room - load[count - 2]) / (load[count - 1] - load[count - 2])
+                value[count - 1] = value[count - 2] + portion * (value[count - 1] - value[count - 2])
+                load[count - 1] = room
+                second_move[count - 1] = move[count - 1]
+                second_child[count - 1] = child[count - 1]
+                move[count - 1] = move[count - 2]
+                child[count - 1] = child[count - 2]
+                share[count - 1] = portion
+            end[s] = count
+    return True
+
+
+@njit(cache=True)
+def decompose(graph: StateGraph, envelopes: Envelopes) -> Floats:
+    """n by layer: the share of each unit in the combination of sets that attains the bound of the first state."""
+    begin, end = envelopes.begin, envelopes.end
+    weight = np.zeros(end[0])
+    out = np.zeros(len(graph.order))
+    weight[end[0] - 1] = 1.0
+    for i in range(len(graph.order)):
+        for s in range(graph.state_start[i], graph.state_start[i + 1]):
+            for y in range(begin[s], end[s]):
+                if weight[y] > 0.0:
+                    one = weight[y] * (1.0 - envelopes.share[y])
+                    weight[envelopes.child[y]] += one
+                    if graph.taken[envelopes.move[y]]:
+                        out[i] += one
+                    if envelopes.share[y] > 0.0:
+                        two = weight[y] * envelopes.share[y]
+                        weight[envelopes.second_child[y]] += two
+                        if graph.taken[envelopes.second_move[y]]:
+                            out[i] += two
+    return out
+
+
+# Longer than 80 lines: as above.
+@njit(cache=True)
+def label_setting(
+    graph: StateGraph, envelopes: Envelopes, labels: Labels, price: Floats, largest: float, threshold: float, keep: int
+) -> tuple[int, float]:
+    """Fill the labels; returns their number (-1: no space for all) and the best bound among those dropped.
+
+    ``price`` n by layer; ``largest`` seconds.  At most ``keep`` labels per state stay, those with the best bounds.  No
+    set is worth more than the best of ``threshold``, the dropped bound and the labels of the last layer.
+    """
+    _, work, state_start, move_start, source, target, taken, cost, _, _, _ = graph[:11]
+    dominating_start = graph.dominating_start
+    envelope_load, envelope_value, _, _, _, _, _, begin, end = envelopes
+    load, value, parent, taken_last, start = labels
+    layers = len(work)
+    space = len(load)
+    load[0] = 0.0
+    value[0] = 0.0
+    parent[0] = -1
+    taken_last[0] = False
+    start[0] = 0
+    start[1] = 1
+    count = 1
+    lost = NOTHING
+    for i in range(layers):
+        e = move_start[i]
+        first = count
+        for s in range(state_start[i + 1], state_start[i + 2]):
+            low, high = begin[s], end[s]
+            number = 0
+            most = 0
+            last = e
+            while last < move_start[i + 1] and target[last] == s:
+                most += start[source[last] + 1] - start[source[last]]
+                last += 1
+            current_load, current_value, current_parent, current_taken = (
+                np.empty(most),
+                np.empty(most),
+                np.empty(most, np.int64),
+                np.empty(most, np.bool_),
+            )
+            merged_load, merged_value, merged_parent, merged_taken = (
+                np.empty(most),
+                np.empty(most),
+                np.empty(most, np.int64),
+                np.empty(most, np.bool_),
+            )
+            while e < last:
+                added_load = cost[e]
+                added_value = 0.0
+                if taken[e]:
+                    added_load += work[i]
+                    added_value = price[i]
+                y, z = start[source[e]], start[source[e] + 1]
+                x = 0
+                r = 0
+                best = NOTHING
+                g = high - 1
+                while x < number or (y < z and high > low):
+                    new_load = np.inf
+                    new_value = NOTHING
+                    if y < z:
+                        new_load = load[y] + added_load
+                        if high == low or new_load + envelope_load[low] > largest:
+                            y = z
+                            continue
+                        new_value = value[y] + added_value
+                    if x < number and (
+                        y >= z
+                        or current_load[x] < new_load
+                        or (current_load[x] == new_load and current_value[x] >= new_value)
+                    ):
+                        if current_value[x] > best:
+                            best = current_value[x]
+                            merged_load[r], merged_value[r], merged_parent[r], merged_taken[r] = (
+                                current_load[x],
+                                current_value[x],
+                                current_parent[x],
+                                current_taken[x],
+                            )
+                            r += 1
+                        x += 1
+                    else:
+                        if new_value > best:
+                            room = largest - new_load
+                            while g > low and envelope_load[g] > room:
+                                g -= 1
+                            bound = new_value + envelope_value[g]
+                            if g < high - 1:
+                                slope = (envelope_value[g + 1] - envelope_value[g]) / (
+                                    envelope_load[g + 1] - envelope_load[g]
+                                )
+                                bound += (room - envelope_load[g]) * slope
+                            if bound > threshold:
+                                best = new_value
+                                merged_load[r], merged_value[r], merged_parent[r], merged_taken[r] = (
+                                    new_load,
+                                    new_value,
+                                    y,
+                                    taken[e],
+                                )
+                                r += 1
+                        y += 1
+                current_load, merged_load = merged_load, current_load
+                current_value, merged_value = merged_value, current_value
+                current_parent, merged_parent = merged_parent, current_parent
+                current_taken, merged_taken = merged_taken, current_taken
+                number = r
+                e += 1
+            if number > keep:
+                bounds = np.empty(number)
+                g = high - 1
+                for x in range(number):
+                    room = largest - current_load[x]
+                    while g > low and envelope_load[g] > room:
+                        g -= 1
+                    bounds[x] = current_value[x] + envelope_value[g]
+                    if g < high - 1:
+                        slope = (envelope_value[g + 1] - envelope_value[g]) / (envelope_load[g + 1] - envelope_load[g])
+                        bounds[x] += (room - envelope_load[g]) * slope
+                least = np.sort(bounds)[number - keep]
+                r = 0
+                for x in range(number):
+                    if bounds[x] < least or r >= keep:
+                        lost = max(lost, bounds[x])
+                    else:
+                        current_load[r], current_value[r], current_parent[r], current_taken[r] = (
+                            current_load[x],
+                            current_value[x],
+                            current_parent[x],
+                            current_taken[x],
+                        )
+                        r += 1
+                number = r
+            if count + number > space:
+                return -1, lost
+            for x in range(number):
+                load[count] = current_load[x]
+                value[count] = current_value[x]
+                parent[count] = current_parent[x]
+                taken_last[count] = current_taken[x]
+                count += 1
+            start[s + 1] = count
+        if dominating_start[state_start[i + 2]] > dominating_start[state_start[i + 1]]:
+            count = _drop_dominated(graph, labels, i + 1, first, count)
+    return count, lost
+
+
+@njit(cache=True)
+def _drop_dominated(graph: StateGraph, labels: Labels, layer: int, first: int, count: int) -> int:
+    """Drop the labels of a layer (from ``first`` on) that one of another state dominates whatever follows."""
+    state_start, dominating_start = graph.state_start, graph.dominating_start
+    dominating_state, dominating_cost = graph.dominating_state, graph.dominating_cost
+    load, value, parent, taken_last, start = labels
+    stays = np.ones(count - first, np.bool_)
+    a = first
+    for s in range(state_start[layer], state_start[layer + 1]):
+        z = start[s + 1]
+        for d in range(dominating_start[s], dominating_start[s + 1]):
+            other, cost = dominating_state[d], dominating_cost[d]
+            x = first if other == state_start[layer] else start[other]
+            other_end, best = start[other + 1], NOTHING
+            for y in range(a, z):
+                while x < other_end and load[x] <= load[y] - cost:
+                    best = value[x]
+                    x += 1
+                if best >= value[y]:
+                    stays[y - first] = False
+        a = z
+    a = first
+    count = first
+    for s in range(state_start[layer], state_start[layer + 1]):
+        z = start[s + 1]
+        for y in range(a, z):
+            if stays[y - first]:
+                load[count], value[count] = load[y], value[y]
+                parent[count], taken_last[count] = parent[y], taken_last[y]
+                count += 1
+        a = z
+        start[s + 1] = count
+    return count

@@ -1,0 +1,75 @@
+"""The work bound: units divided among the device classes in fractions, within their memory; transfers are free.
+
+For prices a[c] >= 0 on the time and b[c] >= 0 on the memory of a device of class c with sum(count[c] * a[c]) = 1, every
+placement's largest load is at least
+
+    sum over units v of min over classes c of (a[c] * work[c][v] + b[c] * memory[c][v])
+    -  sum over c of count[c] * b[c]
+
+by weak duality.  A linear program proposes the prices; the bound is the value of this formula, so an error of the
+solver weakens the bound and cannot make it wrong.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placedsl.algorithms.partitions.bounds.relaxation import Relaxation
+from placedsl.graph.graph import Floats
+
+#: The relative rounding error of a sum of a few thousand terms; subtracted from every bound.
+ROUNDING = 1e-11
+
+
+def work_bound(relaxed: Relaxation) -> float:
+    """The bound in seconds (inf: some unit is supported by no device)."""
+    if not relaxed.units:
+        return 0.0
+    work = np.array([c.work for c in relaxed.classes])
+    longest = float(work.min(axis=0).max())
+    if not np.isfinite(longest):
+        return np.inf
+    return max(longest, _dual_value(relaxed, work, *_proposed_prices(relaxed, work)))
+
+
+def _proposed_prices(relaxed: Relaxation, work: Floats) -> tuple[Floats, Floats]:
+    """Prices of time and memory for each class: the duals of the fractional assignment."""
+    from scipy.optimize import linprog
+    from scipy.sparse import coo_array
+
+    classes, units = work.shape
+    where, which = np.nonzero(np.isfinite(work))
+    column = np.arange(len(where))
+    memory = np.array([c.memory for c in relaxed.classes])
+    count = np.array([c.count for c in relaxed.classes], dtype=float)
+    last = np.full(classes, len(where))
+    scale = float(work[np.isfinite(work)].mean()) or 1.0
+    rows = np.concatenate((where, np.arange(classes), classes + where))
+    columns = np.concatenate((column, last, column))
+    values = np.concatenate((work[where, which] / scale, -count, memory[where, which]))
+    above = coo_array((values, (rows, columns)), shape=(2 * classes, len(where) + 1))
+    each = coo_array((np.ones(len(where)), (which, column)), shape=(units, len(where) + 1))
+    cost = np.zeros(len(where) + 1)
+    cost[-1] = 1.0
+    limit = np.concatenate((np.zeros(classes), count))
+    found = linprog(cost, A_ub=above, b_ub=limit, A_eq=each, b_eq=np.ones(units), method="highs")
+    if found.status != 0:
+        even = np.full(classes, 1.0 / count.sum())
+        return even, np.zeros(classes)
+    dual = np.maximum(-np.asarray(found.ineqlin.marginals), 0.0)
+    return dual[:classes], dual[classes:] * scale
+
+
+def _dual_value(relaxed: Relaxation, work: Floats, time_price: Floats, memory_price: Floats) -> float:
+    """The value of the formula at the given prices."""
+    count = np.array([c.count for c in relaxed.classes], dtype=float)
+    total = float(count @ time_price)
+    if total <= 0:
+        return 0.0
+    memory = np.array([c.memory for c in relaxed.classes])
+    charged = memory_price[:, None] * memory / total
+    # inf: not on this class, whatever the price.
+    timed = np.where(np.isfinite(work), (time_price / total)[:, None] * np.where(np.isfinite(work), work, 0.0), np.inf)
+    paid = float((timed + charged).min(axis=0).sum())
+    room = float(count @ memory_price) / total
+    return paid - room - ROUNDING * (paid + room)

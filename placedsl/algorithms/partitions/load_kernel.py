@@ -1,0 +1,103 @@
+"""Compiled: the loads and the memory of a partition of units over devices, kept up to date as single units move."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from numba import njit
+
+from placedsl.graph.graph import Floats, Integers
+
+
+class PartitionInstance(NamedTuple):
+    """What is partitioned: u units and e hyperedges (tensors, by the units that touch them) over D devices.
+
+    ``work``        D x u running times in seconds (inf: not supported)
+    ``memory``      u sizes in bytes; ``capacity``: D limits in bytes (inf: none)
+    ``touch_start``, ``touched``   the hyperedges of unit i are ``touched[touch_start[i]:touch_start[i + 1]]``
+    ``pin_start``, ``pin``         the units of hyperedge i are ``pin[pin_start[i]:pin_start[i + 1]]``
+    ``transfer``    D x e seconds that a device pays if it holds some but not all units of a hyperedge
+    ``order``       the u units by their position in the graph; ``rank``: the position of each unit in ``order``
+    """
+
+    work: Floats
+    memory: Floats
+    capacity: Floats
+    touch_start: Integers
+    touched: Integers
+    pin_start: Integers
+    pin: Integers
+    transfer: Floats
+    order: Integers
+    rank: Integers
+
+
+class PartitionState(NamedTuple):
+    """A partition and the quantities derived from it.
+
+    ``device``          u devices, one per unit
+    ``pins_on_device``  e x D: how many units of a hyperedge each device holds
+    ``load``            D seconds: running times and transfers
+    ``memory_used``     D bytes
+    """
+
+    device: Integers
+    pins_on_device: Integers
+    load: Floats
+    memory_used: Floats
+
+
+@njit(cache=True)
+def recompute(instance, state):  # type: ignore[no-untyped-def]
+    """Compute pin counts, loads and memory from ``state.device`` alone."""
+    state.pins_on_device[:] = 0
+    state.load[:] = 0.0
+    state.memory_used[:] = 0.0
+    for u in range(len(state.device)):
+        d = state.device[u]
+        state.load[d] += instance.work[d, u]
+        state.memory_used[d] += instance.memory[u]
+    for e in range(len(instance.pin_start) - 1):
+        for j in range(instance.pin_start[e], instance.pin_start[e + 1]):
+            state.pins_on_device[e, state.device[instance.pin[j]]] += 1
+        size = instance.pin_start[e + 1] - instance.pin_start[e]
+        for d in range(len(state.load)):
+            if 0 < state.pins_on_device[e, d] < size:
+                state.load[d] += instance.transfer[d, e]
+
+
+@njit(cache=True)
+def loads_after_move(instance, state, u, b):  # type: ignore[no-untyped-def]
+    """The loads of the unit's present device and of device ``b``, another one, if unit ``u`` moved to ``b``.
+
+    The loads of all other devices stay as they are.
+    """
+    a = state.device[u]
+    load_a, load_b = state.load[a] - instance.work[a, u], state.load[b] + instance.work[b, u]
+    for j in range(instance.touch_start[u], instance.touch_start[u + 1]):
+        e = instance.touched[j]
+        size = instance.pin_start[e + 1] - instance.pin_start[e]
+        at_a, at_b = state.pins_on_device[e, a], state.pins_on_device[e, b]
+        if at_a == size:
+            load_a += instance.transfer[a, e]
+        elif at_a == 1:
+            load_a -= instance.transfer[a, e]
+        if at_b == 0:
+            load_b += instance.transfer[b, e]
+        elif at_b == size - 1:
+            load_b -= instance.transfer[b, e]
+    return load_a, load_b
+
+
+@njit(cache=True)
+def move_unit(instance, state, u, b):  # type: ignore[no-untyped-def]
+    """Move unit ``u`` to device ``b``, which must differ from its present device."""
+    a = state.device[u]
+    state.load[a], state.load[b] = loads_after_move(instance, state, u, b)
+    state.memory_used[a] -= instance.memory[u]
+    state.memory_used[b] += instance.memory[u]
+    state.device[u] = b
+    for j in range(instance.touch_start[u], instance.touch_start[u + 1]):
+        e = instance.touched[j]
+        state.pins_on_device[e, a] -= 1
+        state.pins_on_device[e, b] += 1

@@ -1,0 +1,1 @@
+"""Contiguous pipelines: dynamic programming over ideals and its relatives."""

@@ -1,0 +1,79 @@
+"""Contiguous pipelines on machines with clusters, and with stages that several devices share, of a whole problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from placedsl.algorithms.pipelines.bottleneck_search import BottleneckResult, GroupedPipeline
+from placedsl.algorithms.pipelines.clusters import in_clusters, merged
+from placedsl.algorithms.pipelines.hierarchical import best_hierarchical
+from placedsl.algorithms.pipelines.replicated import Replication, best_replicated, no_replication
+from placedsl.algorithms.pipelines.state_dp import SearchLimits
+from placedsl.algorithms.stages.stage_costs import DeviceClasses, StageCostModel
+from placedsl.graph.contraction import Quotient
+from placedsl.graph.graph import Floats, Integers
+from placedsl.problem.problem import Problem
+
+
+def uses_device_groups(problem: Problem) -> bool:
+    """Whether the problem is one for this module."""
+    return problem.execution.data_parallelism is not None or bool(problem.machine.clusters)
+
+
+def classes_of(problem: Problem) -> Integers:
+    """A class number a device: alike, and as far from what is outside of their cluster."""
+    kinds, further = problem.interchangeable(clustered=False), _further(problem)
+    known: dict[tuple[int, bytes], int] = {}
+    keys = [(int(kind), further[d].tobytes()) for d, kind in enumerate(kinds)]
+    return np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.int64)
+
+
+def best_with_device_groups(
+    problem: Problem,
+    quotient: Quotient,
+    classes: DeviceClasses,
+    schedule: Callable[[Quotient, DeviceClasses], StageCostModel],
+    limits: SearchLimits,
+    at_least: float,
+    progress: Callable[[GroupedPipeline], None],
+) -> BottleneckResult:
+    """The best pipeline; its groups say which devices share a stage."""
+    if not problem.machine.clusters:
+        costs = schedule(quotient, classes)
+        return best_replicated(
+            costs, _replication(problem, quotient, classes, costs), limits, at_least=at_least, progress=progress
+        )
+    cluster = np.array([_innermost(problem, d) for d in range(len(problem.machine.devices))], dtype=np.int64)
+    further = _further(problem)[[int(members[0]) for members in classes.devices]]
+    costs, clusters = in_clusters(schedule, quotient, classes, cluster, merged(quotient, further))
+    replication = _replication(problem, quotient, classes, costs)
+    return best_hierarchical(costs, clusters, replication, limits, at_least=at_least, progress=progress)
+
+
+def _replication(problem: Problem, quotient: Quotient, classes: DeviceClasses, costs: StageCostModel) -> Replication:
+    given = problem.execution.data_parallelism
+    if given is None:
+        return no_replication(costs)
+    sync = np.zeros((len(classes.counts), quotient.units))
+    for kind, members in enumerate(classes.devices):
+        np.add.at(sync[kind], quotient.unit_of_node, given.synchronisation[:, int(members[0])])
+    allowed = tuple(tuple(r for r in given.degrees if r <= count) for count in classes.counts)
+    return Replication(allowed, sync, problem.execution.communication == "sequential")
+
+
+def _innermost(problem: Problem, device: int) -> int:
+    """A number of the cluster of a device; one that is in none is one by itself."""
+    inside = problem.machine.innermost(device)
+    return inside if inside >= 0 else len(problem.machine.clusters) + device
+
+
+def _further(problem: Problem) -> Floats:
+    """D x t: what a device pays besides for a tensor that leaves its cluster."""
+    out = np.zeros((len(problem.machine.devices), problem.graph.tensors))
+    for d, device in enumerate(problem.machine.devices):
+        inside = problem.machine.innermost(d)
+        if inside >= 0 and device.kind == "accelerator":
+            out[d] = problem.cluster_surcharge[inside]
+    return out

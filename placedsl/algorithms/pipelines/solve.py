@@ -1,0 +1,195 @@
+"""Throughput of contiguous placements: when the dynamic program over ideals applies, and running it.
+
+Exact where every rule of the spec is one that the program knows.  Where there are further rules, it solves
+the problem without them: the value is then a bound, and its placement the answer if it happens to satisfy them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from placedsl.algorithms.ideals.chain_cover import chain_cover
+from placedsl.algorithms.ideals.enumeration import count_ideals
+from placedsl.algorithms.pipelines import state_dp
+from placedsl.algorithms.pipelines.bottleneck_search import GroupedPipeline
+from placedsl.algorithms.pipelines.device_groups import best_with_device_groups, classes_of, uses_device_groups
+from placedsl.algorithms.pipelines.gpipe import best_sum
+from placedsl.algorithms.pipelines.state_dp import SearchLimits
+from placedsl.algorithms.simple_bounds import simple_bound
+from placedsl.algorithms.stages.stage_costs import (
+    DeviceClasses,
+    StageCostModel,
+    after_computation,
+    beside_computation,
+    both_ways,
+    device_classes,
+)
+from placedsl.algorithms.supports import PLACING, Supports, ignored, reasons_against
+from placedsl.algorithms.units import placement_units
+from placedsl.graph.contraction import Quotient
+from placedsl.graph.graph import Integers
+from placedsl.problem.execution import COMMUNICATIONS, Communication, Execution
+from placedsl.problem.problem import Problem
+
+#: More ideals than this are not counted.
+MOST_COUNTED = 1_000_000_000
+
+
+_TOO_MANY = "more than {:,} ideals, the sets that the search is over, matter here"
+
+#: What a stage costs under each communication model.
+_STAGES: dict[Communication, Callable[[Quotient, DeviceClasses], StageCostModel]] = {
+    "sequential": after_computation, "overlapped": beside_computation, "full_duplex": both_ways,
+}  # fmt: skip
+#: Any communication under 1F1B, and GPipe with transfers after computation.
+SUPPORTS = Supports(
+    objective="time_per_sample",
+    executions=tuple(Execution(communication=c) for c in COMMUNICATIONS), alone=(Execution(order="gpipe"),),
+    requires=("contiguous",), constraints=PLACING | {"contiguous", "convex"}, cluster_levels=1, shared_levels=1,
+    data_parallelism=True, relaxes=True, further=("devices_used",),
+)  # fmt: skip
+
+
+def _stages(problem: Problem, quotient: Quotient, classes: DeviceClasses) -> StageCostModel:
+    # Under gpipe the sum of both passes still makes good starts.
+    return _STAGES[problem.execution.communication](quotient, classes)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Whether the dynamic program answers this problem.
+
+    ``against`` says why it does not apply at all; ``beyond`` names rules that it leaves out (it then
+    gives a bound).  ``ideals`` is their number, or None when there are too many to be counted.
+    """
+
+    against: tuple[str, ...]
+    beyond: tuple[str, ...]
+    ideals: int | None
+    units: int
+
+    @property
+    def exact(self) -> bool:
+        """It solves the problem as it stands."""
+        return not self.against and not self.beyond
+
+
+@dataclass(frozen=True, eq=False)
+class PlacementResult:
+    """What a run gave: device of each node (None: nothing fits), its value, a proven bound of the problem that was
+    solved, whether the search was complete, and whether no placement that good has fewer devices.  ``copies``: how many
+    devices share what is on each device, where several may."""
+
+    placement: Integers | None
+    value: float
+    bound: float
+    complete: bool
+    fewest: bool = False
+    message: str = ""
+    copies: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def values(self) -> dict[str, dict[tuple[int, ...], float]]:
+        """The spec's variables: how many devices share what is on each, where several may."""
+        return {"copies": {(d,): float(number) for d, number in self.copies.items()}} if self.copies else {}
+
+
+def fits(problem: Problem) -> Fit:
+    """Look at a problem without solving it; counts the ideals."""
+    against = reasons_against(problem, SUPPORTS)
+    quotient, _ = pipeline_of(problem)
+    number = None
+    if not against:
+        cover = chain_cover(quotient.units, quotient.before, quotient.after)
+        number = None if cover is None else count_ideals(cover, MOST_COUNTED)
+    return Fit(tuple(against), tuple(ignored(problem, SUPPORTS)), number, quotient.units)
+
+
+def most_stored(classes: DeviceClasses, most: int | None = None) -> int:
+    """The budget for ideals that are stored: fewer where a state has many device counts."""
+    return min(state_dp.MOST_IDEALS if most is None else most, state_dp.MOST_ENTRIES // classes.states)
+
+
+def pipeline_of(problem: Problem) -> tuple[Quotient, DeviceClasses]:
+    """The contracted graph with contiguity required, and the classes of like devices."""
+    nested = problem.machine.levels > 1  # not looked at
+    kinds = problem.interchangeable(clustered=False) if nested else classes_of(problem)
+    classes = device_classes(kinds, problem.memory_limits)
+    sample = [int(members[0]) for members in classes.devices]
+    return placement_units(problem, contiguous=True, devices=sample), classes
+
+
+def sliced(problem: Problem) -> PlacementResult:
+    """The best cut of a few topological orders into contiguous pieces: quick, and good as a start."""
+    quotient, classes = pipeline_of(problem)
+    found = state_dp.sliced(_stages(problem, quotient, classes))
+    placement = None if found.device is None else found.device[quotient.unit_of_node]
+    return PlacementResult(placement, found.value, simple_bound(problem), False)
+
+
+def solve(
+    problem: Problem,
+    *,
+    deadline: float | None = None,
+    stop: Callable[[], bool] | None = None,
+    progress: Callable[[Integers, float, float], None] | None = None,
+    most: int | None = None,
+    at_most: float = np.inf,
+) -> PlacementResult:
+    """Run the dynamic program; ``progress`` hears of (placement, value, bound) of the start.
+
+    ``bound`` is that of the problem with the rules that the program knows.  Only values below ``at_most`` are of
+    interest (gpipe heeds no such limit): where there are none, a complete run finds no placement.
+    """
+    quotient, classes = pipeline_of(problem)
+    bound = simple_bound(problem)
+
+    def begun(device: Integers, value: float) -> None:
+        if progress is not None:
+            progress(device[quotient.unit_of_node], value, bound)
+
+    stored = most_stored(classes, most)
+    limits = SearchLimits(deadline, stop, stored)
+    if uses_device_groups(problem) and problem.machine.levels <= 1:
+        return _with_device_groups(problem, quotient, classes, limits, bound, progress)
+    if problem.execution.order == "gpipe":
+        found = best_sum(problem, quotient, classes, limits, begun)
+    else:
+        stages = _stages(problem, quotient, classes)
+        found = state_dp.best_pipeline(stages, limits, at_least=bound, at_most=at_most, progress=begun)
+        bound = max(bound, found.bound)
+    placement = None if found.device is None else found.device[quotient.unit_of_node]
+    message = _TOO_MANY.format(stored) if found.too_many else ""
+    return PlacementResult(
+        placement, found.value, found.value if found.complete else bound, found.complete, found.fewest, message
+    )
+
+
+def _with_device_groups(
+    problem: Problem,
+    quotient: Quotient,
+    classes: DeviceClasses,
+    limits: SearchLimits,
+    bound: float,
+    progress: Callable[[Integers, float, float], None] | None,
+) -> PlacementResult:
+    """With clusters, or stages that several devices share."""
+
+    def begun(pipeline: GroupedPipeline) -> None:
+        # Only where the placement alone says it all.
+        if progress is not None and problem.execution.data_parallelism is None:
+            progress(pipeline.device[quotient.unit_of_node], pipeline.value, bound)
+
+    found = best_with_device_groups(
+        problem, quotient, classes, _STAGES[problem.execution.communication], limits, bound, begun
+    )
+    placement = None if found.device is None else found.device[quotient.unit_of_node]
+    message = _TOO_MANY.format(limits.most) if found.too_many else ""
+    proven = found.value if found.complete else max(bound, found.bound)
+    copies = (
+        {d: len(group) for d, group in found.groups.items()} if problem.execution.data_parallelism is not None else {}
+    )
+    return PlacementResult(placement, found.value, proven, found.complete, found.fewest, message, copies)

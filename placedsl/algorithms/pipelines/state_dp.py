@@ -1,0 +1,329 @@
+"""Dynamic programming over ideals: the best pipeline of contiguous stages.   Tarnawski et al. 2020, section 5.1.1.
+
+A contiguous placement is a chain of ideals; the stage of one device is what it adds to the chain.  The state is an
+ideal and how many devices of each class have been used.  Three things keep the search small:
+
+1. Slices of a few topological orders give an upper bound, often the optimum itself.
+2. Only ideals are stored from which, within that bound, the devices that are left can take what is left, and the
+   devices used can have taken what is inside.
+3. Whether anything is better is asked first, without values: an ideal that was reached is not reached again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from placedsl.algorithms.ideals.chain_cover import ChainCover, chain_cover
+from placedsl.algorithms.ideals.enumeration import ideals
+from placedsl.algorithms.pipelines.load_pruning import LoadPruning
+from placedsl.algorithms.pipelines.state_dp_kernel import IdealLattice, Progress, join, previous
+from placedsl.algorithms.stages.cut_edges_kernel import cut_costs
+from placedsl.algorithms.stages.stage_costs import StageCostModel
+from placedsl.algorithms.stages.stage_pairs import between, by_weight, cuts_of, cuts_taken, ideal_sums, stage_pairs
+from placedsl.algorithms.stages.topological_orders import orders
+from placedsl.graph.graph import Floats, Integers
+
+#: The most ideals that are stored, and the most table entries (ideals x states).
+MOST_IDEALS = 2_000_000
+MOST_ENTRIES = 40_000_000
+#: Placements that differ by less than this share are equally good.
+_SAME = 1e-9
+#: Orders longer than this are sliced under tentative bounds first.
+_LONG = 1_000
+#: With more ideals than this, the best load is closed in on first, until the two sides are this share apart.
+_FEW = 15_000
+_CLOSE = 2e-3
+#: Pairs between two looks at the clock.
+_PATIENCE = 10_000_000
+#: With more ideals than this, a lower load is tried first.
+_MANY = 50_000
+#: So many walks may be given up before the search is.
+_TRIES = 1
+
+
+@dataclass(frozen=True, eq=False)
+class StateDPResult:
+    """The best pipeline found: its largest load and the device of each unit (inf and None where there is none).
+
+    ``complete``: the value is proven the least, or that no pipeline is allowed.  ``bound``: no load is below it.
+    ``fewest``: no pipeline that good has fewer devices.  ``too_many``: more ideals matter than may be stored.
+    ``met``, ``stored``: ideals that were met and stored; ``pairs``: stages looked at, of which subsets, evaluated.
+    """
+
+    value: float
+    device: Integers | None
+    complete: bool
+    bound: float = 0.0
+    fewest: bool = False
+    too_many: bool = False
+    met: int = 0
+    stored: int = 0
+    pairs: tuple[int, int, int] = (0, 0, 0)
+
+
+@dataclass
+class SearchLimits:
+    """When a run stops by itself: a ``time.monotonic()`` value, what is asked now and then, ideals stored."""
+
+    deadline: float | None = None
+    stop: Callable[[], bool] | None = None
+    most: int = MOST_IDEALS
+
+    @property
+    def passed(self) -> bool:
+        """It is time to stop."""
+        return (self.deadline is not None and time.monotonic() > self.deadline) or bool(self.stop and self.stop())
+
+
+def best_pipeline(
+    costs: StageCostModel,
+    limits: SearchLimits | None = None,
+    *,
+    at_least: float = 0.0,
+    at_most: float = np.inf,
+    fewest: bool = True,
+    progress: Callable[[Integers, float], None] | None = None,
+) -> StateDPResult:
+    """The pipeline with the least largest load; where ``fewest``, of equally good ones one with the fewest devices.
+
+    ``at_least``: a proven bound, at which the search may end; only loads below ``at_most`` are of interest.
+    ``progress`` hears of the first pipeline.
+    """
+    limits = limits or SearchLimits()
+    if not np.isfinite(costs.least).all():
+        return StateDPResult(np.inf, None, True)
+    start = sliced(costs, limits, at_most)
+    if start.device is not None and progress is not None:
+        progress(start.device, start.value)
+    if limits.passed:
+        return start
+    cover = chain_cover(costs.units, costs.before, costs.after)
+    settled = start.value <= at_least * (1.0 + _SAME)
+    if cover is None:
+        return StateDPResult(start.value, start.device, settled, at_least, too_many=True)
+    search = _PipelineSearch(costs, cover, limits, start, at_least, at_most)
+    search.run(fewest)
+    found = search.found()
+    return found if found.complete or not settled else replace(found, complete=True)
+
+
+def sliced(costs: StageCostModel, limits: SearchLimits | None = None, at_most: float = np.inf) -> StateDPResult:
+    """The best cut of a few topological orders into stages that is below ``at_most``; it proves nothing."""
+    limits = limits or SearchLimits()
+    value, device = at_most, None
+    if not np.isfinite(costs.least).all() or costs.classes.states * (costs.units + 1) > MOST_ENTRIES:
+        return StateDPResult(value, device, False)
+    pruning = LoadPruning(costs, np.inf)
+    for order in orders(costs):
+        line = ChainCover.of_order(order)
+        for bound in _ladder(costs, value):
+            table = _StateTable(costs, line, line.prefixes(order), pruning.within(bound), wide=False)
+            found = table.search(bound * (1.0 - _SAME), limits, exact=True)
+            if found.device is not None:
+                value, device = found.value, found.device
+            if found.device is not None or limits.passed:
+                break
+        if limits.passed:
+            break
+    return StateDPResult(np.inf if device is None else value, device, False)
+
+
+def _ladder(costs: StageCostModel, known: float) -> list[float]:
+    """Bounds to try in turn: on a long order, far stages are looked at only when near ones do not do."""
+    if np.isfinite(known):
+        return [known]
+    share = max(float(costs.least.sum()) / costs.classes.total, float(costs.least.max(initial=0.0)))
+    return [*(share * 2.0**k for k in range(1, 8)), np.inf] if costs.units > _LONG and share > 0.0 else [np.inf]
+
+
+class _PipelineSearch:
+    """From a first pipeline to the best one."""
+
+    def __init__(
+        self,
+        costs: StageCostModel,
+        cover: ChainCover,
+        limits: SearchLimits,
+        best: StateDPResult,
+        at_least: float,
+        at_most: float,
+    ) -> None:
+        self.costs, self.cover, self.limits = costs, cover, limits
+        self.pruning = LoadPruning(costs, np.inf)
+        self.value, self.device = min(best.value, at_most), best.device
+        # No device can be quicker than its share of the work.
+        share = float(costs.least.sum()) / costs.classes.total - costs.beyond
+        self.bound = max(at_least, share if np.isfinite(share) else 0.0, 0.0)
+        self.complete = self.least_devices = self.too_many = False
+        self.met = self.stored = self.given_up = 0
+        self.pairs = (0, 0, 0)
+        #: What boundaries add, by the largest load that it holds for.
+        self.boundaries: dict[float, Floats] = {}
+
+    def run(self, fewest: bool) -> None:
+        """Is there anything better?  Then how good is the best?  And with how few devices?"""
+        table = self.table(self.value, _MANY)
+        if table is None or table.count > _FEW:
+            table = self.narrowed()
+        before = self.value
+        if table is None or not self.tried(table, before * (1.0 - _SAME), exact=False):
+            return
+        if before == np.inf and self.device is not None:
+            table = self.table(self.value)  # now there is a bound to prune with
+            if table is None:
+                return
+        if self.value < before and not self.tried(table, self.value * (1.0 - _SAME), exact=True):
+            return
+        self.complete, self.bound = True, self.value
+        self.least_devices = self.device is None or (fewest and self.fewest(table, self.value, self.device))
+
+    def narrowed(self) -> _StateTable | None:
+        """The ideals for the best load, after closing in on it from both sides with loads that leave fewer ideals."""
+        ceiling = np.inf  # loads from which there are too many
+        costs = self.costs
+        edges = (costs.input_cost + costs.output_cost)[: costs.loads].max(axis=1).sum()
+        largest = float(costs.unit_cost[: costs.loads].max(axis=1).sum() + edges)  # no stage costs more
+        while self.value - self.bound > _CLOSE * self.bound or self.value > ceiling:
+            top = min(self.value, ceiling)
+            middle = (self.bound + top) / 2.0 if np.isfinite(top) else 2.0 * self.bound
+            if self.bound > largest or not self.bound < middle < top or top - self.bound < _CLOSE * self.bound / 4.0:
+                break
+            table = self.table(middle, _MANY)
+            if table is None:
+                if self.limits.passed or self.given_up > _TRIES:
+                    return None
+                ceiling = middle
+            elif not self.tried(table, middle, exact=False):
+                return None
+            elif self.value > middle:
+                self.bound = middle
+        return self.table(self.value)
+
+    def table(self, bound: float, most: int | None = None) -> _StateTable | None:
+        """The ideals that matter below a load; None when there are too many, or no time."""
+        limits = self.limits
+        most = limits.most if most is None else min(most, limits.most)
+        known = [adds for load, adds in self.boundaries.items() if bound <= load < np.inf]
+        pruning = self.pruning.within(bound, np.max(known, axis=0) if known else None)
+        room, before = min(most, _MANY), np.inf
+        while True:
+            transfers = pruning.transfer_pruning(self.cover)
+            walked = ideals(
+                self.cover, pruning.weight, pruning.weight_ranges(), most=most if transfers is None else room,
+                pruning=transfers, deadline=limits.deadline, stop=limits.stop,
+            )  # fmt: skip
+            self.met, self.stored, self.too_many = walked.met, len(walked.positions), walked.too_many
+            if walked.complete:
+                break
+            if transfers is None:
+                return None
+            if walked.fit is None:
+                self.given_up += 1
+                return None
+            # Walked over again, as what boundaries add is known better now; stored when that helps no more.
+            if not pruning.learn(transfers) or walked.fit > 0.9 * before:
+                if walked.fit > most:
+                    self.boundaries[bound] = pruning.boundaries
+                    return None
+                room = walked.fit
+            before = walked.fit
+        table = _StateTable(self.costs, self.cover, walked.positions, pruning, wide=True)
+        self.boundaries[bound] = pruning.boundaries
+        return table
+
+    def tried(self, table: _StateTable, limit: float, *, exact: bool) -> bool:
+        """Look for a chain within the limit and keep it; False when there was no time to end."""
+        found = table.search(limit, self.limits, exact=exact)
+        self.pairs = (
+            self.pairs[0] + found.pairs[0], self.pairs[1] + found.pairs[1], self.pairs[2] + found.pairs[2]
+        )  # fmt: skip
+        if found.device is not None:
+            self.value, self.device = found.value, found.device
+        return found.complete
+
+    def fewest(self, table: _StateTable, value: float, device: Integers) -> bool:
+        """Replace the best by one that is as good and uses fewer devices, if there is one."""
+        if len(np.unique(device)) <= self.pruning.within(value).fewest_devices:
+            return True
+        done = self.tried(table, value * (1.0 + 1e-12), exact=False)
+        if self.device is None or len(np.unique(self.device)) >= len(np.unique(device)):
+            self.device = device
+        self.value = value
+        return done
+
+    def found(self) -> StateDPResult:
+        """What there is."""
+        value = np.inf if self.device is None else self.value
+        return StateDPResult(
+            value, self.device, self.complete, min(self.bound, value), self.least_devices, self.too_many, self.met,
+            self.stored, self.pairs,
+        )  # fmt: skip
+
+
+class _StateTable:
+    """Ideals with their costs, and the search over them; ``wide``: they are more than the prefixes of one order."""
+
+    def __init__(
+        self, costs: StageCostModel, cover: ChainCover, positions: np.ndarray, pruning: LoadPruning, *, wide: bool
+    ) -> None:
+        self.costs, self.cover = costs, cover
+        cuts = cuts_of(costs, cover, positions)
+        weight = ideal_sums(cover, positions, pruning.weight)
+        fits = pruning.prune(cover, weight, cuts, transfers=wide)
+        self.states = pruning.states
+        rows = by_weight(positions, weight, np.flatnonzero(fits.any(axis=1)))
+        cuts, positions = cuts_taken(cuts, rows), positions[rows]
+        self.fits, self.positions = fits[rows], positions
+        pairs = stage_pairs(costs, cover, positions, weight[rows], cuts)
+        # Edges that a stage cannot cut on both sides are paid in full on each.
+        short = np.stack([pruning.short(cover, c) for c in range(len(self.states.share))])
+        ahead, behind = cut_costs(cuts, costs.input_cost[:1] * short, costs.output_cost[:1] * short)
+        self.lattice = IdealLattice(
+            pairs, ideal_sums(cover, positions, costs.memory), pairs.unit_sum[0] + ahead[0],
+            pairs.unit_sum[0] - behind[0],
+        )  # fmt: skip
+
+    @property
+    def count(self) -> int:
+        """How many ideals there are."""
+        return len(self.positions)
+
+    def search(self, limit: float, limits: SearchLimits, *, exact: bool) -> StateDPResult:
+        """The best chain within a load, or any (with the fewest devices) where not ``exact``."""
+        count = self.count
+        if not count or self.positions[0].any() or self.lattice.pairs.weight[-1] < self.states.whole:
+            return StateDPResult(np.inf, None, True)  # not even nothing can be gone on from
+        value = np.where(self.fits, np.inf, np.nan)
+        value[0, 0] = -np.inf if exact else 0.0
+        progress = Progress(np.array([limit]), np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(1, np.int64))
+        complete = False
+        while not (complete or limits.passed):
+            progress.left[0] = _PATIENCE
+            complete = join(exact, self.lattice, self.states, value, progress)
+        pairs = (int(progress.seen[0]), int(progress.seen[1]), int(progress.seen[2]))
+        final = np.where(np.isnan(value[count - 1]), np.inf, value[count - 1])
+        if not np.isfinite(final.min()):
+            return StateDPResult(np.inf, None, complete, pairs=pairs)
+        good = np.flatnonzero(final <= final.min() * (1.0 + 1e-12))
+        state = int(good[np.argmin(self.states.digits[good].sum(axis=1))])
+        device, load = self._chain(state, value, limit, exact)
+        return StateDPResult(load, device, complete, pairs=pairs)
+
+    def _chain(self, state: int, value: Floats, limit: float, exact: bool) -> tuple[Integers, float]:
+        """The device of each unit, from everything back to nothing, and the largest load."""
+        costs, cover = self.costs, self.cover
+        device = np.full(costs.units, -1, dtype=np.int64)
+        used = [0] * len(costs.classes.counts)
+        goal, largest = len(value) - 1, 0.0
+        while goal:
+            base, kind = previous(goal, state, exact, self.lattice, self.states, value, limit)
+            own = between(cover, self.positions, base, goal)
+            device[own] = costs.classes.devices[kind][used[kind]]
+            used[kind] += 1
+            largest = max(largest, costs.load(own, kind))
+            goal, state = base, state - int(self.states.stride[kind])
+        return device, largest

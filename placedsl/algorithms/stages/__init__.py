@@ -1,0 +1,1 @@
+"""What a pipeline stage costs, per ideal or pair of ideals."""

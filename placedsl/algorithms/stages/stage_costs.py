@@ -1,0 +1,187 @@
+"""What a stage of a pipeline costs: a set of units on one device, as sums over units and over cut edges.
+
+A *cost component* of a stage is a sum of unit costs and of edge costs.  An edge is a tensor with all units that touch
+it; its input cost is paid by a stage that reads it without producing it, its output cost by a stage that produces it
+without holding all readers.  The first components are loads, and the largest of them is minimised; all components have
+limits, one per device class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from placedsl.graph.contraction import Quotient
+from placedsl.graph.graph import Booleans, Floats, Integers
+from placedsl.graph.order import csr
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceClasses:
+    """Device classes: how many devices each has, the memory of one (inf: no limit), and their positions."""
+
+    counts: tuple[int, ...]
+    memory: tuple[float, ...]
+    devices: tuple[Integers, ...]
+
+    @property
+    def total(self) -> int:
+        """How many devices there are."""
+        return sum(self.counts)
+
+    @property
+    def states(self) -> int:
+        """In how many ways devices can have been used."""
+        return int(np.prod([c + 1 for c in self.counts], dtype=float))
+
+
+def device_classes(kinds: Integers, memory: Floats) -> DeviceClasses:
+    """Device classes from a class number and a memory limit a device."""
+    members = tuple(np.flatnonzero(kinds == k) for k in range(int(kinds.max(initial=-1)) + 1))
+    return DeviceClasses(tuple(len(m) for m in members), tuple(float(memory[m[0]]) for m in members), members)
+
+
+@dataclass(frozen=True, eq=False)
+class StageCostModel:
+    """u units, e edges, c device classes, m cost components of which the first ``loads`` are loads.
+
+    ``classes``    the device classes
+    ``before``, ``after``   pairs of units along which the pipeline goes forward
+    ``work``       c x u time of the unit alone (inf: not supported), part of the loads
+    ``memory``     u what a unit occupies
+    ``touch_start``, ``touched``, ``role``   unit i touches edges ``touched[touch_start[i]:touch_start[i+1]]``;
+                   role 1 where the unit makes the tensor, 2 where it reads it
+    ``readers``    e how many units read it
+    ``unit_cost``  m x c x u;  ``input_cost``, ``output_cost``  m x c x e
+    ``limit``      m x c the largest value of a component (inf: none); for loads on top of the search's own bound
+    ``beyond``     how long a device may compute beyond its load, in components that are limited without being loads
+    """
+
+    classes: DeviceClasses
+    before: Integers
+    after: Integers
+    work: Floats
+    touch_start: Integers
+    touched: np.ndarray
+    role: np.ndarray
+    readers: np.ndarray
+    unit_cost: Floats
+    input_cost: Floats
+    output_cost: Floats
+    limit: Floats
+    loads: int
+    memory: Floats
+    beyond: float = 0.0
+
+    @property
+    def units(self) -> int:
+        """How many units there are."""
+        return len(self.memory)
+
+    @property
+    def supported(self) -> Booleans:
+        """c x u: whether the class runs the unit."""
+        return np.isfinite(self.work)
+
+    @property
+    def least(self) -> Floats:
+        """u: the time of a unit on the class that is quickest at it."""
+        out: Floats = self.work.min(axis=0)
+        return out
+
+    def load(self, own: Integers, kind: int) -> float:
+        """The largest load of a stage, from its units alone."""
+        return float(self.components(own, kind)[: self.loads].max())
+
+    def components(self, own: Integers, kind: int) -> Floats:
+        """m: the cost components of a stage, from its units alone."""
+        chosen = np.zeros(self.units, dtype=bool)
+        chosen[own] = True
+        touching = np.repeat(chosen, np.diff(self.touch_start))
+        code = np.bincount(self.touched[touching], weights=self.role[touching], minlength=len(self.readers))
+        inside = code.astype(np.int64)
+        made, read = (inside & 1).astype(bool), inside >> 1
+        reading: Floats = self.unit_cost[:, kind, own].sum(axis=1)
+        reading += self.output_cost[:, kind][:, made & (read < self.readers)].sum(axis=1)
+        reading += self.input_cost[:, kind][:, ~made & (read > 0)].sum(axis=1)
+        return reading
+
+
+def after_computation(quotient: Quotient, classes: DeviceClasses) -> StageCostModel:
+    """The load of section 3 of Tarnawski et al. 2020: transfers in, computation, transfers out, one after another."""
+    edges = Edges.of(quotient)
+    return _of_rows(quotient, classes, edges, [(1.0, edges.transfer, edges.transfer)])
+
+
+def beside_computation(quotient: Quotient, classes: DeviceClasses) -> StageCostModel:
+    """Appendix C.1: computation on one side, all transfers on the other; the longer of the two."""
+    edges = Edges.of(quotient)
+    return _of_rows(quotient, classes, edges, [(1.0, None, None), (0.0, edges.transfer, edges.transfer)])
+
+
+def both_ways(quotient: Quotient, classes: DeviceClasses) -> StageCostModel:
+    """Appendix C.1, full duplex: computation, transfers in, transfers out; the longest of the three."""
+    edges = Edges.of(quotient)
+    rows = [(1.0, None, None), (0.0, edges.transfer, None), (0.0, None, edges.transfer)]
+    return _of_rows(quotient, classes, edges, rows)
+
+
+def _of_rows(
+    quotient: Quotient,
+    classes: DeviceClasses,
+    edges: Edges,
+    rows: Sequence[tuple[float, Floats | None, Floats | None]],
+) -> StageCostModel:
+    """The cost model whose loads are rows of (share of the work, what reading costs, what making costs), and memory."""
+    work = np.where(np.isfinite(quotient.work), quotient.work, 0.0)
+    nothing = np.zeros_like(edges.transfer)
+    return StageCostModel(
+        classes=classes, before=quotient.before, after=quotient.after, work=quotient.work, memory=quotient.memory,
+        touch_start=edges.touch_start, touched=edges.touched, role=edges.role, readers=edges.readers,
+        unit_cost=np.stack([*(share * work for share, _, _ in rows), np.broadcast_to(quotient.memory, work.shape)]),
+        input_cost=np.stack([*(nothing if read is None else read for _, read, _ in rows), nothing]),
+        output_cost=np.stack([*(nothing if make is None else make for _, _, make in rows), nothing]),
+        limit=np.array([*([np.inf] * len(classes.counts) for _ in rows), classes.memory]),
+        loads=len(rows),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """Tensors by the units that touch them: see :class:`StageCostModel`.  ``transfer`` is c x e."""
+
+    touch_start: Integers
+    touched: np.ndarray
+    role: np.ndarray
+    readers: np.ndarray
+    transfer: Floats
+
+    @classmethod
+    def of(cls, quotient: Quotient) -> Edges:
+        """The tensors of a quotient that cost something somewhere."""
+        pins = np.diff(quotient.pin_start)
+        reader = np.ones(len(quotient.pin_unit), dtype=bool)
+        reader[quotient.pin_start[:-1]] = False
+        edge = np.repeat(np.arange(len(pins)), pins)
+        made, _ = cls.made(
+            quotient.units, quotient.tensor_producer, edge[reader], quotient.pin_unit[reader], quotient.transfer
+        )
+        return made
+
+    @classmethod
+    def made(
+        cls, units: int, producer: Integers, read_edge: Integers, read_unit: Integers, transfer: Floats
+    ) -> tuple[Edges, Integers]:
+        """The edges that cost something and leave their unit, from who makes and who reads them; which these are."""
+        costly: Booleans = np.any(transfer > 0.0, axis=0)
+        outside = (read_unit != producer[read_edge]) & costly[read_edge]
+        key = np.unique(read_edge[outside] * units + read_unit[outside])
+        kept, edge = np.unique(key // max(1, units), return_inverse=True)
+        entry_edge = np.concatenate((np.arange(len(kept)), edge)).astype(np.int32)
+        entry_unit = np.concatenate((producer[kept], key % max(1, units)))
+        role = np.repeat(np.array([1, 2], dtype=np.int32), (len(kept), len(edge)))
+        start, order = csr(entry_unit, np.arange(len(entry_unit)), units)
+        readers = np.bincount(edge, minlength=len(kept)).astype(np.int32)
+        return cls(start, entry_edge[order], role[order], readers, np.ascontiguousarray(transfer[:, kept])), kept

@@ -1,0 +1,1 @@
+"""Latency of one sample under uninterrupted subgraph calls."""

@@ -1,0 +1,1 @@
+"""Dynamic programming over ideals for subgraph calls: bounds and placements."""

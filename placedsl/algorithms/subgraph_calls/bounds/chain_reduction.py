@@ -1,0 +1,78 @@
+"""Chains made shorter: in u -> w -> r, with no other readings among them, w becomes part of r.
+
+Whatever the placement, what is left takes no longer than before.  Let ``in`` and ``out`` be what a call pays for the
+tensor of u or of w; u and r are joined by a tensor with
+
+* ``out' = min(out_u, fast_w + out_w)``: the call of u pays one or the other, where it does not hold r;
+* ``in' = min(in_w, in_u + fast_w) - more``, where ``more = min(fast_w, in_w)`` is added to the time of r on an
+  accelerator: a call of r without w pays ``in_w``; with w and without u, ``in_u + fast_w``; with u it holds w as well,
+  for calls would wait for one another otherwise, and pays ``fast_w``;
+* and ``wait = min(slow_w, fast_w + out_w - out')`` is added to the time of r on the host: it waits for w, which takes
+  ``slow_w`` on the host; in the call of u, this ends so much later than with ``out'`` alone; in another, later still.
+
+The memory of w counts where r is.  A call of r without w may not have had it, so the room of every call grows by the
+largest weight of such memories in an antichain: where r comes before s, all that became part of s lies between them,
+and a call that holds both holds it.
+"""
+
+from __future__ import annotations
+
+from placedsl.algorithms.subgraph_calls.bounds.reduction import ReducedInstance, ReducedTensor, closures
+
+
+def shorten_chains(problem: ReducedInstance, most: float) -> bool:
+    """Shorten all chains, as long as what becomes part of one node has no more memory than ``most`` rooms.
+
+    Returns whether there were any.
+    """
+    makers = problem.makers()
+    parts: dict[int, float] = {}
+    for w in problem.order():
+        if len(makers[w]) != 1 or len(problem.made[w]) != 1 or len(problem.made[w][0].readers) != 1:
+            continue
+        u, r = next(iter(makers[w])), next(iter(problem.made[w][0].readers))
+        if problem.readers(u) != {w} or len(problem.made[u]) != 1 or makers[r] != {w}:
+            continue
+        if problem.memory[w] > most * problem.capacity:
+            continue
+        _become_part(problem, u, w, r)
+        makers[r] = {u}
+        makers.pop(w)
+        parts[r] = problem.memory[w]
+        parts.pop(w, None)
+        problem.memory[r] += problem.memory.pop(w)
+    problem.capacity += _heaviest(problem, parts)
+    return bool(parts)
+
+
+def _become_part(problem: ReducedInstance, u: int, w: int, r: int) -> None:
+    first, second = problem.made[u][0], problem.made[w][0]
+    fast, slow = problem.fast.pop(w), problem.slow.pop(w)
+    out = min(first.out, fast + second.out)
+    more = min(fast, second.into)
+    wait = min(slow, fast + second.out - out)
+    problem.made[u] = [ReducedTensor(out, min(second.into, first.into + fast) - more, {r})]
+    problem.fast[r] += more
+    problem.slow[r] += wait
+    # From the start of r alone it may take so much less.
+    problem.charged[r] = problem.charged.get(r, 0.0) + max(more, wait)
+    problem.held[r] += problem.held.pop(w)
+    problem.made.pop(w)
+    problem.label.pop(w)
+
+
+def _heaviest(problem: ReducedInstance, weight: dict[int, float]) -> float:
+    """No antichain weighs more than this: the nodes lie on so many chains, and it has one node of each at most."""
+    before, _ = closures(problem)
+    chains: list[tuple[int, float]] = []
+    for v in problem.order():
+        if v not in weight:
+            continue
+        able = [i for i, (last, _) in enumerate(chains) if last in before[v]]
+        if able:
+            # The chain that weighs most already.
+            i = max(able, key=lambda i: chains[i][1])
+            chains[i] = (v, max(chains[i][1], weight[v]))
+        else:
+            chains.append((v, weight[v]))
+    return sum(heavy for _, heavy in chains)

@@ -1,0 +1,126 @@
+"""What an algorithm supports, as data, and why it does not apply to a problem, in the user's words.
+
+Whoever searches, bounds or simulates declares a :class:`Supports`; nobody tests a problem by hand for what is declared
+here.  The planner, ``explain`` and the method itself ask :func:`reasons_against` and :func:`ignored`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from placedsl.problem.execution import Execution
+from placedsl.problem.expressions import Provided
+from placedsl.problem.problem import BUILT_IN, Problem
+
+#: The constraints of every search for placements: memory limits, and nodes that share a device.
+PLACING = frozenset(("memory", "colocated"))
+#: Any number of cluster levels.
+ANY_LEVEL = 1_000
+
+
+@dataclass(frozen=True)
+class Supports:
+    """What a problem may ask for; the defaults are those of an algorithm that only places nodes.
+
+    ``objective``         the quantity that the first objective has to be (empty: any objective); soft constraints add
+                          their costs to it, so it is no quantity where there are some
+    ``executions``        the execution models, slots and devices per stage aside (empty: all)
+    ``alone``             further execution models, on machines without clusters and with one device per stage
+    ``requires``          built-in constraints that the problem has to have
+    ``constraints``       built-in constraints that are satisfied by construction (None: every constraint may be there,
+                          the evaluator decides)
+    ``cluster_levels``    how deeply clusters may be nested
+    ``shared_levels``     the same where several devices share a stage
+    ``data_parallelism``  several devices per stage
+    ``variables``         variables of the spec
+    ``formulations``      formulations of the spec, whose rows may rule out placements
+    ``relaxes``           constraints, variables and further objectives that are not supported are left out: the value
+                          is then a bound of the problem.  Otherwise each is a reason against
+    ``further``           further objectives: True if any may follow, else the quantities that may (in order)
+    """
+
+    objective: str = ""
+    executions: tuple[Execution, ...] = ()
+    alone: tuple[Execution, ...] = ()
+    requires: tuple[str, ...] = ()
+    constraints: frozenset[str] | None = None
+    cluster_levels: int = ANY_LEVEL
+    shared_levels: int = ANY_LEVEL
+    data_parallelism: bool = False
+    variables: bool = False
+    formulations: bool = False
+    relaxes: bool = False
+    further: tuple[str, ...] | bool = True
+
+    def __post_init__(self) -> None:
+        unknown = ({*self.requires} | (self.constraints or frozenset())) - {*BUILT_IN}
+        if unknown:
+            raise ValueError(f"no built-in constraints: {', '.join(sorted(unknown))}")
+
+
+def reasons_against(problem: Problem, supports: Supports) -> list[str]:
+    """Why an algorithm does not apply, a clause each; empty where it does."""
+    left = () if supports.relaxes else _decided(problem, supports)
+    against = [f"it gives no value to the variable {name}" for name in left]
+    if problem.has_user_formulations and not supports.formulations:
+        against.append("it does not look at formulations, and the spec has its own")
+    goal = problem.objectives[0]
+    if supports.objective and not (isinstance(goal.body, Provided) and goal.body.name == supports.objective):
+        against.append(f"it minimises {supports.objective}, not {goal.name}")
+    known = (*supports.executions, *supports.alone)
+    if known and not any(map(problem.execution.like, known)):
+        against.append(f"it knows schedule {' or '.join(one.name for one in known)}, not {problem.execution.name}")
+    elif any(map(problem.execution.like, supports.alone)) and problem.machine.clusters:
+        against.append(f"it does not know clusters under schedule {problem.execution.name}")
+    elif any(map(problem.execution.like, supports.alone)) and problem.execution.data_parallelism is not None:
+        against.append(f"it does not know devices that share a stage under schedule {problem.execution.name}")
+    if problem.execution.data_parallelism is not None and not supports.data_parallelism:
+        against.append("it does not know devices that share a stage")
+    elif problem.execution.data_parallelism is not None and problem.machine.levels > supports.shared_levels:
+        against.append("it does not know parallelism on clusters within clusters")
+    missing = [name for name in supports.requires if problem.constraint(name) is None]
+    against += [f"it requires the '{name}' constraint" + _REQUIRED.get(name, "") for name in missing]
+    return against if supports.relaxes else against + _unsupported(problem, supports)
+
+
+#: Why a constraint is required.
+_REQUIRED = {"contiguous": ": non-contiguous stages do not form a chain of ideals"}
+
+
+def ignored(problem: Problem, supports: Supports) -> list[str]:
+    """What an algorithm that relaxes leaves out: names of constraints, variables and further objectives."""
+    known = supports.constraints
+    out = [c.name for c in problem.constraints if known is not None and c.built_in not in known]
+    out += [f"variable {name}" for name in _decided(problem, supports)]
+    if problem.machine.levels > supports.cluster_levels:
+        out.append("clusters within clusters")
+    return out + [f"then {name}" for name in _further(problem, supports)]
+
+
+def _decided(problem: Problem, supports: Supports) -> Sequence[str]:
+    """The variables that are left open; ``copies`` belongs to data parallelism, which is asked about by itself."""
+    if supports.variables:
+        return []
+    shared = problem.execution.data_parallelism is not None
+    return [name for name in problem.variables if not (shared and name == "copies")]
+
+
+def _further(problem: Problem, supports: Supports) -> list[str]:
+    """The names of further objectives that are not supported."""
+    if supports.further is True:
+        return []
+    allowed = supports.further or ()
+    rest = problem.objectives[1:]
+    fine = [isinstance(o.body, Provided) and o.body.name == name for o, name in zip(rest, allowed, strict=False)]
+    return [o.name for k, o in enumerate(rest) if not (k < len(fine) and fine[k])]
+
+
+def _unsupported(problem: Problem, supports: Supports) -> list[str]:
+    against = []
+    if problem.machine.levels > supports.cluster_levels:
+        against.append("it does not know " + ("clusters within clusters" if supports.cluster_levels else "clusters"))
+    known = supports.constraints
+    if known is not None:
+        against += [f"it does not look at {one.name}" for one in problem.constraints if one.built_in not in known]
+    return against + [f"it does not look at 'then {name}'" for name in _further(problem, supports)]

@@ -1,0 +1,1 @@
+"""The Python interface: specs, models built in Python, answers, timelines."""

@@ -1,0 +1,256 @@
+"""The Python face: load a spec, solve it, look at it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from placedsl.diagnostics import Source
+from placedsl.language.elaboration import external_values
+from placedsl.language.elaboration.elaborate import Elaborated, elaborate
+from placedsl.language.syntax.parser import parse, read_source
+from placedsl.problem.problem import Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from placedsl.api.answers import Answer, Evaluation
+    from placedsl.api.timelines import SampleTimeline, Timeline
+    from placedsl.diagnosis.infeasibility.conflict import Conflict
+    from placedsl.diagnosis.sensitivity.report import Why
+    from placedsl.graph.graph import Graph
+    from placedsl.graph.readers.sizes import Sizes
+    from placedsl.planner.incumbent import Progress
+    from placedsl.report.explanation.explain import Explanation
+
+
+class Spec:
+    """A checked spec with its data: what :func:`load` gives."""
+
+    def __init__(self, elaborated: Elaborated, read_seconds: float = 0.0) -> None:
+        self.elaborated = elaborated
+        self.read_seconds = read_seconds
+
+    @property
+    def problem(self) -> Problem:
+        """The problem: graph, machine, objectives and rules as arrays and expressions."""
+        return self.elaborated.problem
+
+    def solve(
+        self,
+        *,
+        solver: str | None = None,
+        method: str | None = None,
+        time_limit: float | None = None,
+        gap: float | None = None,
+        workers: int | None = None,
+        seed: int | None = None,
+        progress: Progress | None = None,
+    ) -> Answer:
+        """Find a placement; what is None is as the spec's ``solve`` block says, else the default.
+
+        ``solver`` auto or one that ``placedsl solvers`` lists; ``method`` auto, dp, program, or
+        another that docs/methods.md tells of; of either also what plug-ins bring;
+        ``time_limit`` seconds; ``gap`` relative; ``progress`` hears (value, bound, seconds).
+        """
+        from placedsl.api.answers import shown_answer
+        from placedsl.planner.request import Request
+        from placedsl.planner.solve import solve
+
+        request = Request(solver, method, time_limit, gap, workers, seed)
+        found = solve(self.problem, self.elaborated.checked_formulations, request, progress, self.read_seconds)
+        return shown_answer(found)
+
+    def conflict(
+        self,
+        *,
+        by_instance: bool = False,
+        infeasible: bool = False,
+        solver: str | None = None,
+        time_limit: float | None = None,
+        workers: int | None = None,
+        seed: int | None = None,
+    ) -> Conflict | None:
+        """Which constraints cannot hold together, and what would repair it; None when there is a placement.
+
+        ``by_instance``: down to the instances of each; ``infeasible``: solving has proven already that there is no
+        placement.  LimitError when the time limit was reached before that was known.
+        """
+        from placedsl.diagnosis.infeasibility.conflict import find
+        from placedsl.planner.request import Request
+
+        request = Request(solver=solver, time_limit=time_limit, workers=workers, seed=seed)
+        return find(
+            self.problem, self.elaborated.checked_formulations, request, infeasible=infeasible, by_instance=by_instance
+        )
+
+    def why(
+        self,
+        answer: Answer,
+        *,
+        solver: str | None = None,
+        method: str | None = None,
+        time_limit: float | None = None,
+        workers: int | None = None,
+        seed: int | None = None,
+    ) -> Why:
+        """What binds on an answer's placement, its bottleneck, and what further devices or memory would bring.
+
+        The changed problems are solved one by one; ``time_limit`` is in seconds for each (None: 10).
+        """
+        from placedsl.diagnosis.sensitivity.report import why
+        from placedsl.planner.request import Request
+
+        request = Request(solver, method, time_limit, None, workers, seed)
+        return why(answer, self.elaborated.checked_formulations, request)
+
+    def evaluate(
+        self,
+        placement: Mapping[str, str] | Sequence[int],
+        variables: Mapping[str, object] | None = None,
+        times: Mapping[str, object] | None = None,
+    ) -> Evaluation:
+        """What a placement costs and violates: node id to device name, or one device position a node.
+
+        ``variables`` gives the values of the spec's own variables: a number, or an object of numbers by index.
+        ``times``: what an answer's JSON says under ``schedule``.
+        """
+        from placedsl.api.answers import shown_evaluation
+        from placedsl.evaluation.evaluate import evaluate
+        from placedsl.problem.placement_files import positions, told, values
+
+        places = positions(self.problem, placement) if isinstance(placement, Mapping) else list(placement)
+        own = values(self.problem, variables or {}) | told(self.problem, times or {})
+        return shown_evaluation(self.problem, evaluate(self.problem, places, own))
+
+    def timeline(
+        self,
+        placement: Mapping[str, str] | Sequence[int],
+        samples: int | None = None,
+        *,
+        schedule: str | None = None,
+        microbatches: int | None = None,
+        times: Mapping[str, object] | None = None,
+    ) -> Timeline | SampleTimeline:
+        """The pipeline that a complete placement makes, run sample by sample; of an answer: ``answer.timeline``.
+
+        Under a schedule of one sample, its run; ``times``: what an answer's JSON says under ``schedule``.  ``samples``:
+        100 when nothing is said.  Whether the placement keeps to the constraints is for :meth:`evaluate` to say.
+        """
+        from placedsl.api.timelines import refuse_for_samples, shown_sample, shown_timeline
+        from placedsl.evaluation.evaluate import evaluate
+        from placedsl.problem.placement_files import positions, told
+
+        places = positions(self.problem, placement) if isinstance(placement, Mapping) else list(placement)
+        if self.problem.execution.one_sample:
+            refuse_for_samples(self.problem, samples=samples, schedule=schedule, microbatches=microbatches)
+            return shown_sample(self.problem, places, evaluate(self.problem, places, told(self.problem, times or {})))
+        return shown_timeline(self.problem, places, samples, schedule, microbatches)
+
+    def check(self) -> None:
+        """Ground the problem as solving would; InputError for what cannot be stated, as a product of two loads."""
+        from placedsl.grounding.build import build
+        from placedsl.grounding.contradictions import refuse_contradictions
+        from placedsl.planner.request import Request, resolve
+        from placedsl.planner.strategies.latency_starts import refuse_endless
+        from placedsl.problem.formulation import choose
+
+        resolve(self.problem, Request())
+        formulation = choose(self.problem, self.elaborated.checked_formulations())
+        grounded = build(self.problem, formulation)
+        refuse_contradictions(self.problem, formulation, grounded)
+        refuse_endless(self.problem, grounded)
+
+    def explanation(self, *, solver: str | None = None, method: str | None = None) -> Explanation:
+        """Which path will be taken and why, and the program part by part; nothing is solved."""
+        from placedsl.planner.request import Request
+        from placedsl.report.explanation.explain import explain
+
+        return explain(self.problem, self.elaborated.checked_formulations, Request(solver, method))
+
+    def explain(self, *, solver: str | None = None, method: str | None = None) -> str:
+        """The elaborated spec, which is a spec itself, and as comments what :meth:`explanation` tells."""
+        from placedsl.report.explanation.elaborated_spec import elaborated
+        from placedsl.report.explanation.explanation_text import explained
+
+        return explained(elaborated(self.elaborated), self.explanation(solver=solver, method=method))
+
+    def emit(self, format: str) -> str:
+        """The program as a text: an ``lp`` or ``mps`` file, or a script for ``pyomo``, ``mip`` or ``cp-sat``.
+
+        An exporter of a plug-in is given the answer of :meth:`solve`.  UsageError when there is no such
+        format; InputError for what cannot be stated in it.
+        """
+        from placedsl import plugins
+        from placedsl.export.programs.formats import FORMATS, known
+        from placedsl.problem.formulation import choose
+
+        known(format)
+        if format not in FORMATS:
+            return plugins.export(self.solve(), format)
+        formulation = choose(self.problem, self.elaborated.checked_formulations())
+        return "".join(line + "\n" for line in FORMATS[format].write(self.problem, formulation))
+
+    def __repr__(self) -> str:
+        problem = self.problem
+        counts = f"{problem.graph.nodes} nodes, {len(problem.machine.devices)} devices"
+        goals = " then ".join(o.name for o in problem.objectives)
+        return f"<Spec {problem.name.strip('<>')}: {counts}, {len(problem.constraints)} constraints; minimize {goals}>"
+
+    def __rich__(self) -> str:
+        from rich.markup import escape
+
+        return escape(repr(self))
+
+    def _repr_html_(self) -> str:
+        from placedsl.report.html.notebook import spec_html
+
+        return spec_html(self.problem)
+
+
+def load(path: str | Path, parameters: Mapping[str, str] | None = None, data: str | Path | None = None) -> Spec:
+    """Read and check a ``.place`` file; InputError with every diagnostic when it cannot be used.
+
+    ``parameters`` gives values (as texts, ``"16 GiB"``) to parameters of the spec; ``data`` is a JSON or TOML file
+    with values of parameters, also of indexed ones.
+    """
+    began = time.monotonic()
+    path = Path(path)
+    return spec_of(read_source(path), path.parent, parameters, data, began=began)
+
+
+def loads(
+    text: str,
+    folder: str | Path = ".",
+    parameters: Mapping[str, str] | None = None,
+    data: str | Path | None = None,
+) -> Spec:
+    """Read and check a spec from a text; ``folder`` is where its file names start from."""
+    return spec_of(Source("<text>", text), Path(folder), parameters, data)
+
+
+def spec_of(
+    source: Source,
+    folder: Path,
+    parameters: Mapping[str, str] | None = None,
+    data: str | Path | Source | None = None,
+    held: Mapping[str, Source] | None = None,
+    began: float | None = None,
+    schedule: str | None = None,
+) -> Spec:
+    """The checked spec of a source.
+
+    ``held``: texts of graph files and imports by name, which are then not read; ``began``: when reading began;
+    ``schedule``: replaces the spec's own.
+    """
+    from placedsl.graph.readers import read
+
+    began = time.monotonic() if began is None else began
+    at_hand = {folder / name: text for name, text in (held or {}).items()}
+    values = external_values.read(parameters or {}, Path(data) if isinstance(data, str) else data, schedule)
+
+    def graph(path: Path, form: str | None, sizes: Sizes) -> Graph:
+        return read(at_hand.get(path, path), form, sizes)
+
+    elaborated = elaborate(parse(source), folder, values, graph, at_hand)
+    return Spec(elaborated, time.monotonic() - began)

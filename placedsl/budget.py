@@ -1,0 +1,19 @@
+"""What a run of a solver or an algorithm may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Seconds (None: no limit), the relative gap at which to stop, threads (0: all cores), the seed.
+
+    ``patient``: a solver in a process of its own gives way to others where cores are short.
+    """
+
+    time_limit: float | None = None
+    gap: float = 1e-6
+    workers: int = 0
+    seed: int = 0
+    patient: bool = False

@@ -1,0 +1,224 @@
+"""``placedsl solve``, ``conflict``, ``check``, ``explain`` and ``evaluate``."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from placedsl.cli.options import DATA, METHOD, SET, SOLVER, SPEC, Quantity, console, write
+from placedsl.diagnostics import UsageError
+
+if TYPE_CHECKING:
+    from placedsl.api.spec import Spec
+    from placedsl.diagnosis.infeasibility.conflict import Conflict
+
+
+@click.command()
+@SPEC
+@SOLVER
+@METHOD
+@click.option(
+    "--time-limit", type=Quantity("time", "60s or '10 min'"), help="Stop after this time, as in 60s or '10 min'."
+)
+@click.option("--gap", type=Quantity("share", "1% or 0.01", 1.0), help="Stop at this relative gap, as in 1%.")
+@click.option("--workers", type=click.IntRange(min=1), help="Maximum number of solver threads.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of random choices.")
+@SET
+@DATA
+@click.option("--json", "json_file", metavar="FILE", help="Write the answer as JSON to a file, or to stdout (-).")
+@click.option("--picture", type=click.Path(path_type=Path), metavar="FILE", help="Draw the answer (svg, png, pdf).")
+@click.option("--quiet", is_flag=True, help="Print no progress.")
+@click.option(
+    "--explain-conflict/--no-conflict", "by_instance", default=None,
+    help="If infeasible: report the conflicting instances of constraints, or do not search for a conflict.",
+)  # fmt: skip
+@click.option(
+    "--why", is_flag=True, help="Report binding constraints, bottlenecks, and the effect of more devices or memory."
+)
+def solve(
+    spec: Path,
+    parameters: dict[str, str],
+    data: Path | None,
+    json_file: str | None,
+    picture: Path | None,
+    quiet: bool,
+    by_instance: bool | None,
+    why: bool,
+    **wanted: Any,
+) -> int:
+    """Find a placement for SPEC."""
+    from placedsl.api import spec as api
+    from placedsl.diagnosis.sensitivity.report import EACH
+    from placedsl.report.json.answer_document import document
+    from placedsl.report.pictures import placement_picture as pictures
+    from placedsl.report.text.conflict_text import print_conflict
+    from placedsl.report.text.progress import ProgressLine
+    from placedsl.report.text.summary import print_answer
+    from placedsl.report.text.why_text import print_why
+
+    loaded = api.load(spec, parameters, data)
+    target = None if json_file in (None, "-") else Path(str(json_file))
+    if target is not None and not target.parent.is_dir():
+        raise UsageError(f"--json {target}: there is no folder '{target.parent}'")
+    if target is not None and target.is_dir():
+        raise UsageError(f"--json {target}: this is a folder")
+    if picture is not None:
+        pictures.check(picture)
+    with ProgressLine(loaded.problem.objectives[0], quiet) as line:
+        answer = loaded.solve(progress=line.update, **wanted)
+    if json_file != "-":
+        print_answer(answer, console())
+    conflict = reasons = None
+    if why and answer.placement is not None:
+        with contextlib.suppress(KeyboardInterrupt):
+            chosen = {k: wanted[k] for k in ("solver", "method", "workers", "seed")}
+            reasons = loaded.why(answer, time_limit=min(EACH, wanted["time_limit"] or math.inf), **chosen)
+    if reasons is not None and json_file != "-":
+        print_why(reasons, console())
+    if answer.termination == "infeasible" and by_instance is not False:
+        conflict = _conflict(loaded, bool(by_instance), wanted)
+    if conflict is not None and json_file != "-":
+        print_conflict(conflict, console())
+    if json_file is not None:
+        text = json.dumps(document(answer, conflict, reasons), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        write(target, text)
+    if picture is not None and answer.placement is not None:
+        pictures.draw(answer, picture)
+    return answer.exit_code
+
+
+def _conflict(loaded: Spec, by_instance: bool, wanted: dict[str, Any]) -> Conflict | None:
+    """The conflict of a spec that has no placement, within a time of its own; None when the user stops the search."""
+    from placedsl.diagnosis.infeasibility.conflict import LONG, SHORT
+
+    given = wanted["time_limit"] or math.inf
+    limit = min(given, LONG if by_instance else SHORT)
+    with contextlib.suppress(KeyboardInterrupt):
+        return loaded.conflict(
+            by_instance=by_instance, infeasible=True, time_limit=limit,
+            solver=wanted["solver"], workers=wanted["workers"], seed=wanted["seed"],
+        )  # fmt: skip
+    return None
+
+
+@click.command()
+@SPEC
+@SOLVER
+@click.option("--instances", "by_instance", is_flag=True, help="Report the instances of each constraint.")
+@click.option(
+    "--time-limit", type=Quantity("time", "60s or '10 min'"), help="Stop after this time, as in 60s or '10 min'."
+)
+@click.option("--workers", type=click.IntRange(min=1), help="Maximum number of solver threads.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of random choices.")
+@SET
+@DATA
+@click.option("--json", "json_file", metavar="FILE", help="Write the conflict as JSON to a file, or to stdout (-).")
+def conflict(spec: Path, parameters: dict[str, str], data: Path | None, json_file: str | None, **wanted: Any) -> int:
+    """Report the conflicting constraints of SPEC, and possible repairs."""
+    from placedsl.api import spec as api
+    from placedsl.report.json.answer_document import conflict_document
+    from placedsl.report.text.conflict_text import print_conflict
+
+    found = api.load(spec, parameters, data).conflict(**wanted)
+    if json_file is not None:
+        told = None if found is None else conflict_document(found)
+        write(None if json_file == "-" else Path(json_file), json.dumps(told, indent=2, ensure_ascii=False) + "\n")
+    if found is None:
+        if json_file != "-":
+            click.echo(f"{spec}: there is a placement; nothing conflicts")
+        return 0
+    if json_file != "-":
+        print_conflict(found, console())
+    return 3
+
+
+@click.command()
+@SPEC
+@SET
+@DATA
+def check(spec: Path, parameters: dict[str, str], data: Path | None) -> int:
+    """Check SPEC for errors: syntax, names, types, units, data, linearity.  This does not solve it."""
+    from placedsl.api import spec as api
+
+    loaded = api.load(spec, parameters, data)
+    loaded.check()
+    problem = loaded.problem
+    devices = len(problem.machine.devices)
+    stated = len(problem.constraints) + len(problem.soft)
+    constraints = f"{stated} constraint" + ("" if stated == 1 else "s")
+    click.echo(f"{spec}: {problem.graph.nodes} nodes, {devices} devices, {constraints}; no errors")
+    for note in problem.notes:
+        click.echo(f"note: {note}")
+    return 0
+
+
+@click.command()
+@SPEC
+@SOLVER
+@METHOD
+@SET
+@DATA
+@click.option("--json", "json_file", metavar="FILE", help="Write the explanation as JSON to a file, or to stdout (-).")
+def explain(
+    spec: Path,
+    solver: str | None,
+    method: str | None,
+    parameters: dict[str, str],
+    data: Path | None,
+    json_file: str | None,
+) -> int:
+    """Print the elaborated SPEC, the chosen methods with reasons, and the program part by part."""
+    from placedsl.api import spec as api
+    from placedsl.report.explanation.elaborated_spec import elaborated
+    from placedsl.report.explanation.explanation_document import explanation_document
+    from placedsl.report.explanation.explanation_text import explained
+
+    loaded = api.load(spec, parameters, data)
+    found, meaning = loaded.explanation(solver=solver, method=method), elaborated(loaded.elaborated)
+    if json_file is not None:
+        told = json.dumps(explanation_document(found, meaning), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        write(None if json_file == "-" else Path(json_file), told)
+    if json_file == "-":
+        return 0
+    text = explained(meaning, found)
+    if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
+        from placedsl.language.syntax.pygments_lexer import coloured
+
+        text = coloured(text)
+    click.echo(text, nl=False)
+    return 0
+
+
+@click.command()
+@SPEC
+@click.argument("placement", type=click.Path(path_type=Path))
+@SET
+@DATA
+@click.option("--json", "json_file", metavar="FILE", help="Write the evaluation as JSON to a file, or to stdout (-).")
+def evaluate(spec: Path, placement: Path, parameters: dict[str, str], data: Path | None, json_file: str | None) -> int:
+    """Report the costs and violations of PLACEMENT (JSON) under SPEC."""
+    from placedsl.api import spec as api
+    from placedsl.evaluation.evaluate import evaluate as evaluated
+    from placedsl.graph.readers import load as load_text
+    from placedsl.problem import placement_files as placements
+    from placedsl.report.json.answer_document import evaluation_document
+    from placedsl.report.text.summary import print_evaluation
+
+    loaded = api.load(spec, parameters, data)
+    source = load_text(placement)
+    places = placements.read(loaded.problem, source)
+    evaluation = evaluated(loaded.problem, places, placements.read_values(loaded.problem, source))
+    if json_file is not None:
+        result = evaluation_document(loaded.problem, evaluation)
+        target = None if json_file == "-" else Path(json_file)
+        write(target, json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    if json_file != "-":
+        print_evaluation(loaded.problem, evaluation, console())
+    return 0 if not evaluation.violations else 3

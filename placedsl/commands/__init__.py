@@ -1,1 +1,0 @@
-"""Commands of the command line that have a file of their own; ``placedsl.cli`` puts them together."""

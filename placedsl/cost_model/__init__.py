@@ -1,0 +1,6 @@
+"""Running times, transfer times and weight exchange as arrays by device: what an operator, a tensor or weights cost."""
+
+from placedsl.cost_model.costs import Costs, Options, build
+from placedsl.cost_model.places import Places
+
+__all__ = ["Costs", "Options", "Places", "build"]

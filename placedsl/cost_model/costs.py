@@ -1,0 +1,93 @@
+"""All costs of a graph on a machine, from one place: what the spec, its variations and tables of answers ask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from placedsl.cost_model import cluster_surcharge, weight_exchange
+from placedsl.cost_model.estimators import ESTIMATORS, Estimator
+from placedsl.cost_model.places import Places
+from placedsl.cost_model.running_times import running_times
+from placedsl.cost_model.transfer_times import (
+    TERMS,
+    Term,
+    between_devices,
+    sizes,
+    unlike_profile,
+    unreachable,
+    with_memory,
+)
+from placedsl.diagnostics import Diagnostic
+from placedsl.graph.graph import Booleans, Floats, Graph
+from placedsl.machine.machine import Machine
+from placedsl.machine.routes import TransferTimes
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """What is asked beside running times and transfer times.
+
+    ``device_to_device``  an operator schedule asks what tensors take between two devices; only that must be known then
+    ``weights``     n bytes that devices exchange which share the samples of a stage (None: no such devices)
+    ``places``      where diagnostics point
+    ``estimators``  ways to estimate running times, in order of precedence
+    ``terms``       transfer costs that add up
+    """
+
+    device_to_device: bool = False
+    weights: Floats | None = None
+    places: Places = field(default_factory=Places)
+    estimators: Sequence[Estimator] = ESTIMATORS
+    terms: Sequence[Term] = TERMS
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """Costs in seconds (or in the graph's own unit of time).  n nodes, t tensors, D devices, C clusters.
+
+    ``time``              n x D running times; inf: not supported
+    ``measured``          n x D: given by the graph or a profile, not estimated
+    ``transfer``          t x D between RAM and a device; 0 on hosts
+    ``size``              t bytes; where the graph gives no bytes, its transfer times
+    ``cluster_surcharge`` C x t on top of ``transfer`` for a tensor exchanged with the outside of a cluster
+    ``device_to_device``  times between devices, where the options ask for them
+    ``weight_exchange``   n x D for the weights of a node over the link of a device; of shape (0, 0) where the options
+                          have no weights
+    ``diagnostics``       what must be known and is not; times that depend on it are nan
+    ``notes``             what is worth knowing about the data, in sentences
+    """
+
+    time: Floats
+    measured: Booleans
+    transfer: Floats
+    size: Floats
+    cluster_surcharge: Floats
+    device_to_device: TransferTimes | None
+    weight_exchange: Floats
+    diagnostics: tuple[Diagnostic, ...]
+    notes: tuple[str, ...]
+
+
+def build(graph: Graph, machine: Machine, options: Options | None = None) -> Costs:
+    """Everything that ``options`` ask for, with all that is missing as diagnostics; raises nothing."""
+    options = options or Options()
+    places = options.places
+    times = running_times(graph, machine, places, options.estimators)
+    by_links, transfer, missing = with_memory(graph, machine, places, options.terms)
+    surcharge, unknown = cluster_surcharge.seconds(graph, machine, places)
+    between: TransferTimes | None = None
+    if options.device_to_device:
+        # Operator schedules use no RAM: a device need not reach it.
+        by_links, transfer = np.nan_to_num(by_links, posinf=np.inf), np.nan_to_num(transfer, posinf=np.inf)
+        between, unknown = between_devices(graph, machine, by_links, transfer), []
+        missing = unlike_profile(graph, machine, places) or unreachable(graph, machine, between, places)
+    exchange, unsent = np.zeros((0, 0)), list[Diagnostic]()
+    if options.weights is not None:
+        exchange, unsent = weight_exchange.seconds(graph, machine, options.weights, places)
+    found = (*(missing or unknown), *unsent, *times.diagnostics)
+    return Costs(
+        times.time, times.measured, transfer, sizes(graph), surcharge, between, exchange, found, times.notes
+    )  # fmt: skip

@@ -1,0 +1,54 @@
+"""Devices that share the samples of a stage exchange their weights: what a node's weights take over a device's link."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placedsl.cost_model.host_links import link_to_host
+from placedsl.cost_model.places import Places
+from placedsl.diagnostics import Diagnostic, Span, nearest
+from placedsl.graph.graph import Floats, Graph
+from placedsl.machine.machine import Machine
+
+#: The attribute that holds weights where the spec names none.
+USUAL = "parameters"
+
+
+def node_weights(graph: Graph, attribute: str | None, place: Span | None) -> tuple[Floats | None, list[Diagnostic]]:
+    """n bytes: the weights of each node, by an attribute that is a number.
+
+    None stands for :data:`USUAL`, and for no weights where nodes do not have it.  ``place``: where the attribute is
+    named.
+    """
+    columns = {n: np.nan_to_num(v.astype(float)) for n, v in graph.attributes.items() if v.dtype.kind == "f"}
+    known: dict[str, Floats] = {**columns, "memory": graph.memory}
+    if attribute is None:
+        return known.get(USUAL, np.zeros(graph.nodes)), []
+    if attribute not in known:
+        return None, [Diagnostic(f"nodes have no number '{attribute}'", place, nearest(attribute, known))]
+    return known[attribute], []
+
+
+def seconds(graph: Graph, machine: Machine, weights: Floats, places: Places) -> tuple[Floats, list[Diagnostic]]:
+    """n x D: bytes / bandwidth of the device's link (nan: no link says); hosts share memory and need none."""
+    out = np.zeros((graph.nodes, len(machine.devices)))
+    if not weights.any():
+        return out, []
+    if (weights < 0.0).any():
+        node = graph.names[int(np.argmin(weights))]
+        message = f"node '{node}' has weights of {weights.min():g} bytes"
+        return out, [Diagnostic(message, places.weights, "they cannot be negative")]
+    if not graph.time_in_seconds:
+        hint = 'say what its times are, as in graph from "…" { time_unit = 1 ms }; or weights = 0'
+        return out, [Diagnostic("weights have bytes, and the graph's times no unit", places.weights, hint)]
+    missing: list[Diagnostic] = []
+    for i, device in enumerate(machine.devices):
+        if device.kind != "accelerator":
+            continue
+        link, _ = link_to_host(machine, device)
+        if link is None:
+            hint = "as in interconnect { bandwidth = 16 GB/s }; or weights = 0"
+            message = f"nothing says how fast '{device.family}' sends its weights"
+            missing.append(Diagnostic(message, places.weights, hint))
+        out[:, i] = np.nan if link is None else weights / link.bandwidth
+    return out, missing[:1]

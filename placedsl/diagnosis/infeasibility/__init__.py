@@ -1,0 +1,1 @@
+"""Conflicting constraints, and repairs."""

@@ -1,0 +1,1 @@
+"""Which constraints and resources keep an answer from being better."""

@@ -1,0 +1,138 @@
+"""Problems that differ in one thing from a given one: one more device, more memory, or one constraint less."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from placedsl import cost_model
+from placedsl.diagnosis.infeasibility.feasibility import restricted
+from placedsl.graph.graph import Floats
+from placedsl.machine.machine import Cluster, Machine
+from placedsl.problem import expressions as core
+from placedsl.problem.problem import Problem
+from placedsl.units import DATA, show
+
+_GIB = 2.0**30
+#: A device with less memory than this is given a tenth of it more, and any other one GiB more.
+_LARGE = 4 * _GIB
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """A changed problem, and the change in words.  Devices keep their positions; new ones come last."""
+
+    text: str
+    problem: Problem
+
+
+def changes(problem: Problem) -> Iterator[Change]:
+    """One more device of each family, more memory for each family that has a limit, and each rule left out."""
+    families = dict.fromkeys(d.family for d in problem.machine.devices)
+    named = _named_families(problem)
+    for family in families:
+        if family not in named and (larger := with_device(problem, family)) is not None:
+            yield Change(f"one more {family}{_in_each(problem.machine, family)}", larger)
+    if any(_asks_for_memory(rule.body) for rule in problem.constraints):
+        for family in families:
+            least = min(d.memory for d in problem.machine.devices if d.family == family)
+            if 0.0 < least < math.inf:
+                extra = _GIB if least >= _LARGE else least / 10
+                share = "" if least >= _LARGE else ", a tenth"
+                text = f"{show(extra, DATA)} more on each {family}{share}"
+                yield Change(text, with_memory(problem, family, extra))
+    for rule in problem.constraints:
+        others = tuple(r for r in problem.constraints if r is not rule)
+        yield Change(f"without {rule.name}", replace(restricted(problem, others), objectives=problem.objectives))
+
+
+def _named_families(problem: Problem) -> set[str]:
+    """Families of which the spec names single devices or gives values by device: of one more it says nothing."""
+    bodies: list[core.Expression | core.SetExpression] = [o.body for o in problem.objectives]
+    bodies += [*(r.body for r in problem.constraints), *problem.sets.values()]
+    devices = problem.machine.devices
+    parts = (part for body in bodies for part in core.every(body))
+    named = {devices[p.position].family for p in parts if isinstance(p, core.Element) and p.sort == "device"}
+    by_device = any("device" in table.sorts and () not in table.values for table in problem.tables.values())
+    return {d.family for d in devices} if by_device else named
+
+
+def _in_each(machine: Machine, family: str) -> str:
+    """The cluster family that each gets one more device; empty for devices outside of clusters."""
+    homes = {machine.innermost(i) for i, device in enumerate(machine.devices) if device.family == family}
+    names = sorted({machine.clusters[home].family for home in homes if home >= 0})
+    return "".join(f" in each {name}" for name in names)
+
+
+def with_device(problem: Problem, family: str) -> Problem | None:
+    """One more device of a family, as if the spec had declared that many: in each of its clusters, like the last there.
+
+    None where nothing says how tensors would reach it from every other device (schedule ``dataflow``).
+    """
+    machine, fellows = _larger_machine(problem.machine, family)
+    execution, sharing = problem.execution, problem.execution.data_parallelism
+    operators, weights = problem.device_to_device is not None, None if sharing is None else sharing.weights
+    costs = cost_model.build(problem.graph, machine, cost_model.Options(operators, weights))
+    if operators and (problem.graph.tensor_matrix is not None or not _all_reached(costs)):
+        return None
+    if sharing is not None:
+        synchronisation = _like_fellows(costs.weight_exchange, fellows)
+        execution = replace(execution, data_parallelism=replace(sharing, synchronisation=synchronisation))
+    return replace(
+        problem, machine=machine, time=costs.time, measured=costs.measured, cluster_surcharge=costs.cluster_surcharge,
+        transfer=_like_fellows(costs.transfer, fellows), device_to_device=costs.device_to_device, execution=execution,
+    )  # fmt: skip
+
+
+def _larger_machine(machine: Machine, family: str) -> tuple[Machine, list[int]]:
+    """The machine with one more device of the family per cluster that has some, and the fellow that each is like."""
+    at_home: dict[int, list[int]] = {}
+    for i, device in enumerate(machine.devices):
+        if device.family == family:
+            at_home.setdefault(machine.innermost(i), []).append(i)
+    devices, clusters, alone = list(machine.devices), list(machine.clusters), list[Cluster]()
+    for home, alike in at_home.items():
+        last, position = machine.devices[alike[-1]], len(devices)
+        prefix = "" if home < 0 else f"{machine.clusters[home].name}."
+        devices.append(replace(last, name=f"{prefix}{family}[{len(alike) + 1}]"))
+        level = 0 if home < 0 else machine.clusters[home].level
+        alone += [
+            Cluster(devices[-1].name, "", deeper, (position,), None, alone=True)
+            for deeper in range(level + 1, machine.levels + 1)
+        ]
+        around = home
+        while around >= 0:
+            clusters[around] = replace(clusters[around], devices=(*clusters[around].devices, position))
+            around = clusters[around].parent
+    fellows = [alike[-1] for alike in at_home.values()]
+    return replace(machine, devices=tuple(devices), clusters=(*clusters, *alone)), fellows
+
+
+def _like_fellows(times: Floats, fellows: list[int]) -> Floats:
+    """Times by device; what nothing says of a new device is as it is for the device it is like.
+
+    Where links are declared device by device there is none to a new one.
+    """
+    new = times[:, -len(fellows) :]
+    return np.column_stack((times[:, : -len(fellows)], np.where(np.isnan(new), times[:, fellows], new)))
+
+
+def _all_reached(costs: cost_model.Costs) -> bool:
+    """Whether tensors get from every device to every other one; links of single devices may leave a new one out."""
+    return costs.device_to_device is not None and not np.isinf(costs.device_to_device.latency).any()
+
+
+def with_memory(problem: Problem, family: str, extra: float) -> Problem:
+    """So many bytes more on each device of a family."""
+    devices = tuple(
+        replace(d, memory=d.memory + extra) if d.family == family else d for d in problem.machine.devices
+    )  # fmt: skip
+    return replace(problem, machine=replace(problem.machine, devices=devices))
+
+
+def _asks_for_memory(body: core.Expression) -> bool:
+    attributes = (part for part in core.every(body) if isinstance(part, core.Attribute))
+    return any(part.sort == "device" and part.name == "memory" for part in attributes)

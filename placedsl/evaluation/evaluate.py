@@ -1,0 +1,126 @@
+"""What a placement costs and what it violates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from placedsl.diagnostics import Diagnostic, InputError
+from placedsl.evaluation import built_in_constraints as constraints
+from placedsl.evaluation import user_constraints as custom
+from placedsl.evaluation.evaluation import Evaluation, Violation
+from placedsl.evaluation.expressions import Compiler, OwnValues
+from placedsl.evaluation.problem_data import Facts
+from placedsl.evaluation.quantities import Quantities
+from placedsl.evaluation.tolerance import loosely
+from placedsl.problem import expressions as core
+from placedsl.problem.execution import TIMES
+from placedsl.problem.problem import Problem
+
+__all__ = ["Evaluation", "Violation", "evaluate", "quantities_of"]
+
+
+def quantities_of(
+    facts: Facts, placement: Sequence[int], values: OwnValues | None = None, *, not_before: bool = False
+) -> Quantities:
+    """The quantities of a placement; where ``values`` say nothing of copies, there is one of everything."""
+    values = values or {}
+    told = {name: values[name] for name in facts.problem.execution.decisions if name in values}
+    plain = Quantities(facts, placement, told=told, not_before=not_before)
+    copies = values.get("copies") if facts.problem.execution.data_parallelism is not None else None
+    if not copies:
+        return plain
+    return Quantities(facts, placement, [copies.get((d,), number) for d, number in enumerate(plain.copies)])
+
+
+def evaluate(problem: Problem, placement: Sequence[int], values: OwnValues | None = None) -> Evaluation:
+    """Cost and violations of a placement: a device position per node, -1 for a node not placed.
+
+    ``values`` are those of the spec's own variables, by name and the positions of their indices, and the further
+    decisions of the execution model (``Execution.decisions``).  Given start times fix only the *order*: tasks run as
+    early as that order allows.  If that schedule violates a constraint, or if keeping the given times lowers a soft
+    cost or an objective (a span can end earlier by beginning late), the given times are used instead.  While a node is
+    on no device, the objectives are nan and the constraints are not evaluated; the same holds for one sample that
+    cannot run: a device does not support its node, calls wait for one another, a transfer has no route.  Raises
+    InputError for a placement of the wrong length and for an expression without a value.
+    """
+    facts = Facts(problem)
+    given = [int(device) for device in placement]
+    if len(given) != facts.nodes:
+        message = f"the placement has {len(given)} entries, the graph has {facts.nodes} nodes"
+        raise InputError([Diagnostic(message)])
+    found = _evaluated(facts, given, values or {}, not_before=False)
+    doubted = bool(found.violations) or any(cost > 0.0 for cost in found.soft) or _of_times(problem)
+    if doubted and "start" in problem.execution.decisions and "start" in (values or {}):
+        kept = _evaluated(facts, given, values or {}, not_before=True)
+        if not kept.violations and (found.violations or _less(kept.objectives, found.objectives)):
+            return kept
+    return found
+
+
+def _of_times(problem: Problem) -> bool:
+    """Whether an objective says more of times than the latency, which is never better for starting later."""
+    bodies = [goal.body for goal in problem.objectives]
+    others = [body for body in bodies if not (isinstance(body, core.Provided) and body.name == "latency")]
+    return any(not TIMES.isdisjoint(core.provided_names(body)) for body in others)
+
+
+def _less(kept: Sequence[float], found: Sequence[float]) -> bool:
+    """Lexicographically; what kept starts exceed by no more than solvers leave open counts as the same."""
+    for one, other in zip(kept, found, strict=True):
+        if not loosely("==", one, other, max(abs(one), abs(other))):
+            return one < other
+    return False
+
+
+def _evaluated(facts: Facts, given: Sequence[int], values: OwnValues, *, not_before: bool) -> Evaluation:
+    problem = facts.problem
+    known = [d if 0 <= d < facts.devices else -1 for d in given]
+    quantities = quantities_of(facts, known, values, not_before=not_before)
+    if problem.execution.data_parallelism is not None:
+        values = {**values, "copies": {(d,): number for d, number in enumerate(quantities.copies)}}
+    violations = list(constraints.missing(facts, list(given)))
+    complete = not violations
+    violations += constraints.unsupported(facts, quantities)
+    if problem.execution.one_sample:
+        violations += constraints.times(facts, quantities) if not violations else []
+        complete = not violations
+        values = {**values, **_told(problem, quantities)} if complete else values
+    objectives = [float("nan")] * len(problem.objectives)
+    soft: list[float] = []
+    unknown = [name for name in problem.variables if name not in values]
+    violations += [constraints.unvalued(problem.variables[name]) for name in unknown]
+    if complete and not unknown:
+        compiler = Compiler(facts, quantities, values)
+        violations += constraints.out_of_bounds(problem, facts, values)
+        violations += constraints.copies(facts, quantities)
+        soft = [float(compiler.number(one.cost)(compiler.environment())) for one in problem.soft]
+        for i, objective in enumerate(problem.objectives):
+            value = compiler.number(objective.body)
+            objectives[i] = float(value(compiler.environment()))
+        for rule in problem.constraints:
+            if rule.built_in:
+                violations += constraints.CHECKS[rule.built_in](rule, facts, quantities)
+            else:
+                found = custom.check(rule, compiler)
+                violations += [] if found is None else [found]
+    return Evaluation(
+        objectives=tuple(objectives),
+        violations=tuple(violations),
+        loads=tuple(quantities.loads),
+        memory=tuple(quantities.memory),
+        nodes=tuple(tuple(nodes) for nodes in quantities.nodes),
+        soft=tuple(soft),
+        values={name: dict(known) for name, known in values.items()},
+        times=quantities.times if problem.execution.one_sample and complete else None,
+    )
+
+
+def _told(problem: Problem, quantities: Quantities) -> dict[str, dict[tuple[int, ...], float]]:
+    """What the answer says of the run, as it came out."""
+    if problem.execution.run == "subgraph_calls":
+        return {"piece": {(v,): quantities.of_element("piece", (v,)) for v in range(problem.graph.nodes)}}
+    times = quantities.times
+    return {
+        "start": {(v,): at for v, at in enumerate(times.start)},
+        "sent": {(t, d): at for (t, d), at in times.sent.items()},
+    }

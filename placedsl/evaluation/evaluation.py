@@ -1,0 +1,42 @@
+"""What the evaluator reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from placedsl.diagnostics import Span
+from placedsl.evaluation.sample_times import Times
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A rule that a placement breaks; ``amount`` is by how much (0 where that means nothing)."""
+
+    rule: str
+    message: str
+    span: Span | None
+    amount: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Objective values in order, what is violated, and load, memory and nodes of each device.
+
+    ``soft``: what each soft constraint costs; ``values``: the spec's own variables, and what else an answer says;
+    ``times``: when everything happens, under a schedule of one sample.
+    """
+
+    objectives: tuple[float, ...]
+    violations: tuple[Violation, ...]
+    loads: tuple[float, ...]
+    memory: tuple[float, ...]
+    nodes: tuple[tuple[int, ...], ...]
+    soft: tuple[float, ...] = ()
+    values: Mapping[str, Mapping[tuple[int, ...], float]] = field(default_factory=dict)
+    times: Times | None = None
+
+    @property
+    def feasible(self) -> bool:
+        """Nothing is violated."""
+        return not self.violations

@@ -1,0 +1,108 @@
+"""What keeps a device busy: computation, transfers in, transfers out; and how the communication model combines them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from placedsl.evaluation.problem_data import Facts
+from placedsl.evaluation.tolerance import total
+from placedsl.problem.execution import Communication
+
+
+@dataclass(frozen=True)
+class Components:
+    """The work of one device in one phase of the run, as lists of durations.
+
+    ``computation``  per node
+    ``received``     per tensor that the device reads from elsewhere (nothing on hosts)
+    ``sent``         per tensor that it makes for others (nothing on hosts)
+    """
+
+    computation: list[float] = field(default_factory=list)
+    received: list[float] = field(default_factory=list)
+    sent: list[float] = field(default_factory=list)
+
+    @property
+    def transfers(self) -> list[float]:
+        """Both directions together."""
+        return [*self.received, *self.sent]
+
+    def busy(self, communication: Communication) -> float:
+        """How long the device is busy: transfers follow computation, run beside it, or run beside it both ways."""
+        if communication == "sequential":
+            return total([*self.computation, *self.transfers])
+        if communication == "overlapped":
+            return max(total(self.computation), total(self.transfers))
+        return max(total(self.computation), total(self.received), total(self.sent))
+
+
+def shared(communication: Communication, alone: float, copies: float, synchronisation: float) -> float:
+    """How long each of several devices is busy that share the samples of a stage (Appendix C.2).
+
+    ``alone``: how long one device would be; ``synchronisation``: how long the weights of the stage take over a link.
+    """
+    share, others = alone / max(1.0, copies), (copies - 1) / copies if copies >= 1 else 0.0
+    weights = synchronisation * others
+    return share + weights if communication == "sequential" else max(share, weights)
+
+
+def computing(facts: Facts, placement: Sequence[int]) -> list[Components]:
+    """Per device the running times of its nodes, and no transfers."""
+    out = [Components() for _ in range(facts.devices)]
+    for node, device in enumerate(placement):
+        if device >= 0:
+            out[device].computation.append(facts.time[node][device])
+    return out
+
+
+def of_pipeline(
+    facts: Facts, placement: Sequence[int], phases: int, phase: Callable[[int], int]
+) -> list[list[Components]]:
+    """Per phase and device; ``phase`` of a node is from 0.
+
+    A tensor read into a device counts in every phase that reads it there; one written out of it counts once, in the
+    phase of its producer.  A device pays besides for what crosses the boundaries of its clusters.
+    """
+    out = [[Components() for _ in range(facts.devices)] for _ in range(phases)]
+    for node, device in enumerate(placement):
+        if device >= 0:
+            out[phase(node)][device].computation.append(facts.time[node][device])
+    for tensor, producer in enumerate(facts.producer):
+        home = placement[producer]
+        reading = {(phase(r), placement[r]) for r in facts.readers[tensor] if placement[r] != home}
+        touched = {home, *(device for _, device in reading)}
+        for when, device in reading:
+            if device >= 0 and facts.accelerator[device]:
+                out[when][device].received.extend(transfer_durations(facts, tensor, device, {home}))
+        if reading and home >= 0 and facts.accelerator[home]:
+            out[phase(producer)][home].sent.extend(transfer_durations(facts, tensor, home, touched))
+    return out
+
+
+def transfer_durations(facts: Facts, tensor: int, device: int, others: set[int]) -> list[float]:
+    """The transfer of a tensor over a device's link, and what its clusters charge where ``others`` lie outside them."""
+    members = facts.members["cluster"]
+    surcharges = [
+        facts.cluster_surcharge[tensor][c] for c in facts.clusters_of[device] if not others.issubset(members[c])
+    ]
+    return [facts.transfer[tensor][device], *surcharges]
+
+
+def of_calls(facts: Facts, placement: Sequence[int], piece: Sequence[int]) -> list[Components]:
+    """Per device, with what every subgraph call transfers in and out; a call is a device and its number."""
+    out = computing(facts, placement)
+    unit = [
+        (d, p if d >= 0 and facts.accelerator[d] else -v)
+        for v, (d, p) in enumerate(zip(placement, piece, strict=True))
+    ]  # fmt: skip
+    for tensor, producer in enumerate(facts.producer):
+        reading = {unit[reader] for reader in facts.readers[tensor]} - {unit[producer]}
+        home, _ = unit[producer]
+        for device, _ in reading:
+            if device >= 0 and facts.accelerator[device]:
+                out[device].received.extend(transfer_durations(facts, tensor, device, {home}))
+        if reading and home >= 0 and facts.accelerator[home]:
+            touched = {home, *(device for device, _ in reading)}
+            out[home].sent.extend(transfer_durations(facts, tensor, home, touched))
+    return out

@@ -1,0 +1,1 @@
+"""The program as a file or a script, one file per format."""

@@ -1,0 +1,1 @@
+"""From formulas to the program: expressions to triplets by joins over index arrays."""

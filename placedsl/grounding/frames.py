@@ -1,0 +1,84 @@
+"""Frames of bound variables, and the columns and rows that grounding brings forth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from placedsl.arrays import Booleans, Floats, Integers
+from placedsl.diagnostics import Diagnostic, InputError
+from placedsl.ir.affine import Affine
+from placedsl.ir.program import GlobalConstraint, Origin, RowBlock
+from placedsl.problem import expressions as core
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """``size`` combinations of bound variables."""
+
+    size: int
+    slots: Mapping[str, Integers]
+    sorts: Mapping[str, core.Sort]
+
+    def take(self, rows: Integers) -> Frame:
+        """The combinations at these positions."""
+        return Frame(len(rows), {k: v[rows] for k, v in self.slots.items()}, self.sorts)
+
+
+ROOT = Frame(1, {}, {})
+
+
+@dataclass
+class Columns:
+    """Columns and constraints as they come into being."""
+
+    lower: list[Floats] = field(default_factory=list)
+    upper: list[Floats] = field(default_factory=list)
+    integer: list[Booleans] = field(default_factory=list)
+    count: int = 0
+    rows: list[RowBlock] = field(default_factory=list)
+    constraints: list[GlobalConstraint] = field(default_factory=list)
+    origins: list[Origin] = field(default_factory=list)
+    impossible: list[tuple[Origin, int]] = field(default_factory=list)
+
+    def add(self, size: int, low: float, high: float, integer: bool, origin: Origin) -> Integers:
+        """New columns; ``origin`` names them, with one entry a column in its indices."""
+        self.origins.append(origin)
+        self.lower.append(np.full(size, low))
+        self.upper.append(np.full(size, high))
+        self.integer.append(np.full(size, integer))
+        self.count += size
+        return np.arange(self.count - size, self.count)
+
+    def add_rows(self, origin: Origin, body: Affine, lower: Floats, upper: Floats, strict: bool = False) -> None:
+        """``lower <= body <= upper``; rows without columns are decided here.
+
+        Rows of a wider frame than their origin's (a condition within a ``count``) have no indices of their own.
+        """
+        if any(len(v) != body.size for v in origin.indices.values()):
+            origin = Origin(origin.name, origin.span)
+        if np.isnan(body.coefficient).any() or np.isnan(body.constant).any():
+            message = f"'{origin.name}' uses an attribute that some of the elements it ranges over do not have"
+            raise InputError([Diagnostic(message, origin.span, "narrow it with 'where', as in where layerId >= 0")])
+        body = body.merged()
+        # A side that is infinite (a memory without limit) leaves a row that always or never holds.
+        with np.errstate(invalid="ignore"):
+            lower = np.where(np.isneginf(lower), lower, lower - body.constant)
+            upper = np.where(np.isposinf(upper), upper, upper - body.constant)
+        filled = np.zeros(body.size, dtype=bool)
+        filled[body.row] = True
+        slack = 1e-9
+        sign = -1.0 if strict else 1.0
+        false = ~filled & (
+            (lower > sign * slack * np.maximum(1.0, abs(lower))) | (upper < -sign * slack * np.maximum(1.0, abs(upper)))
+        )
+        self.impossible += [(origin, int(i)) for i in np.flatnonzero(false)]
+        kept = filled & ((lower > -np.inf) | (upper < np.inf))
+        row, column, coefficient = body.row, body.column, body.coefficient
+        if not kept.all():
+            position, entries = np.cumsum(kept) - 1, kept[row]
+            row, column, coefficient = position[row[entries]], column[entries], coefficient[entries]
+            origin, lower, upper = origin.take(kept), lower[kept], upper[kept]
+        self.rows.append(RowBlock(origin, row, column, coefficient, lower, upper, strict))

@@ -1,0 +1,66 @@
+"""What makes a join of a condition: its parts, equalities between two sides, and keys of several columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from placedsl.arrays import Booleans, Integers
+from placedsl.problem import expressions as core
+
+
+def conjuncts(condition: core.Expression | None) -> list[core.Expression]:
+    """The parts of a condition that must all hold."""
+    if condition is None:
+        return []
+    if isinstance(condition, core.Logic) and condition.operator == "and":
+        return [part for side in condition.parts for part in conjuncts(side)]
+    return [condition]
+
+
+@dataclass(frozen=True)
+class Equality:
+    """``inner == outer``: one side speaks of what is being bound alone, the other of what was bound before."""
+
+    part: core.Expression
+    of: str
+    inner: core.Expression
+    outer: core.Expression
+
+
+def join_keys(part: core.Expression, new: frozenset[str], old: frozenset[str]) -> Equality | None:
+    """The equality that a part of a condition is, if it can make a join."""
+    if not isinstance(part, core.Comparison) or part.operator != "==" or part.of == "truth":
+        return None
+    left, right = core.free_slots(part.left), core.free_slots(part.right)
+    if left and right and left <= new and right <= old:
+        return Equality(part, part.of, part.left, part.right)
+    if left and right and right <= new and left <= old:
+        return Equality(part, part.of, part.right, part.left)
+    return None
+
+
+def codes_of(
+    left: Sequence[np.ndarray], right: Sequence[np.ndarray], left_size: int, right_size: int
+) -> tuple[Integers, Integers]:
+    """One number a row on either side, equal where all columns are; -1 for what equals nothing (nan)."""
+    total = np.zeros(left_size + right_size, dtype=np.int64)
+    void = np.zeros(left_size + right_size, dtype=bool)
+    for a, b in zip(left, right, strict=True):
+        column = np.concatenate((a, b))
+        if column.dtype == object:
+            column = np.array(["\0" if x is None else str(x) for x in column], dtype=str)
+        elif column.dtype.kind == "f":
+            void |= np.isnan(column)
+        _, code = np.unique(column, return_inverse=True)
+        _, total = np.unique(total * (int(code.max(initial=0)) + 1) + code, return_inverse=True)
+    total = np.where(void, -1, total)
+    return total[:left_size], total[left_size:]
+
+
+def within(rows: tuple[Integers, ...], known: tuple[Integers, ...]) -> Booleans:
+    """Which rows stand among the known ones."""
+    left, right = codes_of(rows, known, len(rows[0]), len(known[0]))
+    return np.isin(left, right)

@@ -1,0 +1,389 @@
+"""Grounding of what does not depend on decisions: sets, joins, attributes and conditions on data."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+import numpy as np
+
+from placedsl.arrays import Booleans, Floats, Integers
+from placedsl.diagnostics import Diagnostic, InputError, Span
+from placedsl.grounding.frames import ROOT, Columns, Frame
+from placedsl.grounding.joins import codes_of, conjuncts, join_keys, within
+from placedsl.grounding.universe import Universe
+from placedsl.ir.affine import Affine, spread
+from placedsl.ir.program import Origin
+from placedsl.problem import expressions as core
+from placedsl.problem.problem import Table
+
+#: The most combinations that are kept, and that are looked at to find them.
+_MOST_ROWS = 50_000_000
+_MOST_VISITED = 20_000_000_000
+#: So many combinations are looked at in one go.
+_CHUNK = 4_000_000
+
+
+class Relations(ABC):
+    """The sets and attributes of one universe, joined with frames."""
+
+    def __init__(
+        self,
+        universe: Universe,
+        columns: Columns,
+        sets: Mapping[str, core.SetExpression],
+        tables: Mapping[str, Table],
+    ) -> None:
+        self.universe = universe
+        self.columns = columns
+        self.sets = sets
+        self.tables = tables
+        self._set_cache: dict[str, tuple[Integers, ...]] = {}
+
+    @abstractmethod
+    def value(self, node: core.Expression, frame: Frame) -> Affine:
+        """A number, or a truth as 0 or 1."""
+
+    def origin_of(self, name: str, span: Span | None, frame: Frame) -> Origin:
+        """What comes from each row of a frame, under this name."""
+        labels = {k: self.universe.labels.get(sort, ()) for k, sort in frame.sorts.items() if k in frame.slots}
+        shown = {k: v for k, v in frame.slots.items() if labels[k] or frame.sorts[k] == "integer"}
+        return Origin(name, span, shown, labels)
+
+    # frames
+
+    def members(self, name: str) -> tuple[Integers, ...]:
+        """The elements of a named set, one array a sort."""
+        if name in self.universe.sets:
+            return self.universe.sets[name]
+        if name not in self._set_cache:
+            if name not in self.sets:
+                return (np.zeros(0, dtype=np.int64),)  # a device family of none
+            self._set_cache[name] = self._elements(ROOT, self.sets[name])[1]
+        return self._set_cache[name]
+
+    def expand(self, frame: Frame, binders: tuple[core.Binder, ...]) -> tuple[Frame, Integers]:
+        """Join a frame with binders; returns the wider frame and, per row, the row it came from.
+
+        What a condition says of one side alone filters that side first, equalities between the sides make the join,
+        and only the rest is asked of the combinations: the work grows with what passes.
+        """
+        parent = np.arange(frame.size)
+        for binder in binders:
+            frame, rows = self._bound(frame, binder)
+            parent = parent[rows]
+        return frame, parent
+
+    def _bound(self, frame: Frame, binder: core.Binder) -> tuple[Frame, Integers]:
+        new, old = frozenset(binder.slots), frozenset(frame.slots)
+        parts = conjuncts(binder.condition)
+        outer = [p for p in parts if not core.free_slots(p) & new]
+        kept = np.arange(frame.size)
+        for part in outer:
+            rows = np.flatnonzero(self.condition(part, frame))
+            frame, kept = frame.take(rows), kept[rows]
+        parts = [p for p in parts if p not in outer]
+        sorts = dict(frame.sorts) | dict(zip(binder.slots, self._told(binder), strict=True))
+        if core.free_slots(binder.set) & old:
+            rows, values = self._elements(frame, binder.set)
+            slots = {k: v[rows] for k, v in frame.slots.items()} | dict(zip(binder.slots, values, strict=True))
+            wide = Frame(len(rows), slots, sorts)
+            passed = self._passing(wide, parts)
+            return (wide, kept[rows]) if passed is None else (wide.take(passed), kept[rows[passed]])
+        own = dict(zip(binder.slots, self._told(binder), strict=True))
+        _, values = self._elements(ROOT, binder.set)
+        inner = Frame(len(values[0]), dict(zip(binder.slots, values, strict=True)), own)
+        inside = [p for p in parts if core.free_slots(p) <= new]
+        passed = self._passing(inner, inside)
+        inner = inner if passed is None else inner.take(passed)
+        parts = [p for p in parts if p not in inside]
+        equal = [pair for pair in (join_keys(p, new, old) for p in parts) if pair is not None]
+        left = [self._key(pair.outer, pair.of, frame) for pair in equal]
+        right = [self._key(pair.inner, pair.of, inner) for pair in equal]
+        left_key, right_key = codes_of(left, right, frame.size, inner.size)
+        rest = [p for p in parts if p not in [pair.part for pair in equal]]
+        rows, elements = self._matched(frame, inner, left_key, right_key, rest, sorts, binder)
+        slots = {k: v[rows] for k, v in frame.slots.items()} | {k: v[elements] for k, v in inner.slots.items()}
+        return Frame(len(rows), slots, sorts), kept[rows]
+
+    def _told(self, binder: core.Binder) -> tuple[core.Sort, ...]:
+        """The sorts of a binder's slots; an index that the execution model leaves one value is not told of."""
+        match binder.set:
+            case core.NamedSet(name="passes" | "replicas" as name) if len(self.universe.sets[name][0]) == 1:
+                return ("",)
+        return binder.sorts
+
+    def _matched(
+        self,
+        frame: Frame,
+        inner: Frame,
+        left: Integers,
+        right: Integers,
+        rest: list[core.Expression],
+        sorts: Mapping[str, core.Sort],
+        binder: core.Binder,
+    ) -> tuple[Integers, Integers]:
+        """Rows of the frame and of the inner one that bear the same key and pass the other conditions."""
+        order = np.argsort(right, kind="stable")
+        start = np.searchsorted(right[order], left, side="left")
+        counts = np.searchsorted(right[order], left, side="right") - start
+        counts[left < 0] = 0
+        total = int(counts.sum())
+        if total > (_MOST_VISITED if rest else _MOST_ROWS):
+            raise _too_many(total, binder)
+        if not rest:
+            return np.repeat(np.arange(frame.size), counts), order[spread(start, counts)]
+        found_rows: list[Integers] = []
+        found_elements: list[Integers] = []
+        kept = 0
+        for first, last in _slices(counts):
+            some = counts[first:last]
+            rows = np.repeat(np.arange(first, last), some)
+            elements = order[spread(start[first:last], some)]
+            slots = {k: v[rows] for k, v in frame.slots.items()} | {k: v[elements] for k, v in inner.slots.items()}
+            passed = self._passing(Frame(len(rows), slots, sorts), rest)
+            assert passed is not None
+            found_rows.append(rows[passed])
+            found_elements.append(elements[passed])
+            kept += len(passed)
+            if kept > _MOST_ROWS:
+                raise _too_many(kept, binder)
+        none = np.zeros(0, dtype=np.int64)
+        return np.concatenate([none, *found_rows]), np.concatenate([none, *found_elements])
+
+    def _passing(self, frame: Frame, parts: list[core.Expression]) -> Integers | None:
+        """The rows that pass all conditions; None where there are no conditions."""
+        if not parts:
+            return None
+        kept = np.arange(frame.size)
+        for part in parts:
+            passed = np.flatnonzero(self.condition(part, frame))
+            if len(passed) < frame.size:
+                frame, kept = frame.take(passed), kept[passed]
+        return kept
+
+    def _key(self, node: core.Expression, of: str, frame: Frame) -> np.ndarray:
+        """The values that an equality compares."""
+        if of == "text":
+            return self._texts(node, frame)
+        if of == "element":
+            return self.positions(node, frame)
+        return self.value(node, frame).constant
+
+    def _elements(self, frame: Frame, of: core.SetExpression) -> tuple[Integers, tuple[Integers, ...]]:
+        """The elements of a set for each row of a frame: the row of each, and one array a sort."""
+        match of:
+            case core.NamedSet(name=name):
+                values = self.members(name)
+                size = len(values[0])
+                return np.repeat(np.arange(frame.size), size), tuple(np.tile(v, frame.size) for v in values)
+            case core.Members(owner=node, owner_sort=sort):
+                relation = self.universe.relations[sort]
+                owner = self.positions(node, frame)
+                counts = relation.start[owner + 1] - relation.start[owner]
+                rows = np.repeat(np.arange(frame.size), counts)
+                return rows, (relation.member[spread(relation.start[owner], counts)],)
+            case core.Listed(items=items):
+                columns = [[self.positions(e, frame) for e in item] for item in items]
+                rows = np.tile(np.arange(frame.size), len(items))
+                values = tuple(np.concatenate([c[k] for c in columns]) for k in range(len(of.sorts)))
+                return _first_of_each(rows, values)
+            case core.Range(low=low, high=high):
+                first, last = self.positions(low, frame), self.positions(high, frame)
+                counts = np.maximum(last - first + 1, 0)
+                if counts.sum() > _MOST_ROWS:
+                    raise InputError([Diagnostic(f"this range has {int(counts.sum()):,} numbers", of.span)])
+                return np.repeat(np.arange(frame.size), counts), (spread(first, counts),)
+            case core.Comprehension(binders=binders):
+                inner, parent = self.expand(frame, binders)
+                return parent, tuple(inner.slots[s] for b in binders for s in b.slots)
+            case core.Combined(operator=operator, left=left, right=right):
+                rows, values = self._elements(frame, left)
+                other_rows, other = self._elements(frame, right)
+                if operator == "union":
+                    both = tuple(np.concatenate(pair) for pair in zip(values, other, strict=True))
+                    return _first_of_each(np.concatenate((rows, other_rows)), both)
+                shared = within((rows, *values), (other_rows, *other))
+                kept = np.flatnonzero(shared if operator == "intersect" else ~shared)
+                return rows[kept], tuple(v[kept] for v in values)
+
+    # data
+
+    def positions(self, node: core.Expression, frame: Frame) -> Integers:
+        """An expression that is an element, or a whole number."""
+        match node:
+            case core.Slot(name=name):
+                return frame.slots[name]
+            case core.Element(position=position):
+                return np.full(frame.size, position)
+            case core.Pick(set=of, index=index, span=span):
+                members, chosen = self._elements(ROOT, of)[1][0], self.positions(index, frame)
+                wrong = chosen[(chosen < 1) | (chosen > len(members))]
+                if len(wrong):
+                    name = f"'{of.name}'" if isinstance(of, core.NamedSet) else "this set"
+                    message = f"{name} has {len(members)} elements, there is no number {wrong[0]}"
+                    raise InputError([Diagnostic(message, span)])
+                return members[chosen - 1]
+            case core.Attribute(name="producer" | "first"):
+                return np.asarray(self.attribute(node, frame), dtype=np.int64)
+        numbers = self.value(node, frame)
+        if not numbers.is_data or not np.isfinite(numbers.constant).all():
+            raise InputError([Diagnostic("a whole number known beforehand is expected here", node.span)])
+        out = np.rint(numbers.constant).astype(np.int64)
+        if not np.array_equal(out, numbers.constant):
+            odd = numbers.constant[out != numbers.constant][0]
+            raise InputError([Diagnostic(f"a whole number is expected here, this is {odd:g}", node.span)])
+        return out
+
+    def table(self, node: core.Table, frame: Frame) -> np.ndarray:
+        """The values of an indexed parameter."""
+        table = self.tables[node.name]
+        keys = [self.positions(a, frame) for a in node.arguments]
+        code, _ = codes_of([np.asarray(k) for k in keys], [k[:0] for k in keys], frame.size, 0)
+        _, first, back = np.unique(code, return_index=True, return_inverse=True)
+        found: list[float | bool | str] = []
+        for row in first:
+            key = tuple(int(k[row]) for k in keys)
+            value = table.values.get(key, table.values.get(()))
+            if value is None:
+                shown = ", ".join(self.universe.label(s, k) for s, k in zip(table.sorts, key, strict=True))
+                message = f"'{node.name}' has no value for {shown}"
+                hint = "give one; in a data file, '*' stands for all others"
+                raise InputError([Diagnostic(message, node.span, hint)])
+            found.append(value)
+        texts = any(isinstance(v, str) for v in found)
+        values = np.array(found, dtype=object if texts else float)
+        return np.asarray(values[back])
+
+    def attribute(self, node: core.Attribute, frame: Frame) -> np.ndarray:
+        """The values of an attribute."""
+        column = self.universe.attributes[node.sort, node.name]
+        owner = self.positions(node.owner, frame)
+        if node.device is None:
+            return np.asarray(column[owner])
+        if node.target is not None:
+            return np.asarray(column[owner, self.positions(node.device, frame), self.positions(node.target, frame)])
+        return np.asarray(column[owner, self.positions(node.device, frame)])
+
+    def condition(self, node: core.Expression, frame: Frame) -> Booleans:
+        """A condition on data; raises InputError when it depends on decisions."""
+        out = self.truth_of_data(node, frame)
+        if out is None:
+            raise InputError([Diagnostic("a condition may not depend on the placement", node.span)])
+        return out
+
+    def truth_of_data(self, node: core.Expression, frame: Frame) -> Booleans | None:
+        """The truth of a condition a row, or None when it depends on decisions."""
+        match node:
+            case core.Constant(value=value):
+                return np.full(frame.size, bool(value))
+            case core.Attribute():
+                return np.asarray(self.attribute(node, frame), dtype=bool)
+            case core.Table():
+                return np.asarray(self.table(node, frame), dtype=bool)
+            case core.Not(part=part):
+                inner = self.truth_of_data(part, frame)
+                return None if inner is None else ~inner
+            case core.Logic(operator=op, parts=parts):
+                values = [self.truth_of_data(p, frame) for p in parts]
+                known = [v for v in values if v is not None]
+                if len(known) < len(values):
+                    return None
+                if op == "=>":
+                    return ~known[0] | known[1]
+                combined: Booleans = np.logical_and.reduce(known) if op == "and" else np.logical_or.reduce(known)
+                return combined
+            case core.Within(elements=elements, set=of):
+                return self._within(tuple(self.positions(e, frame) for e in elements), of, frame)
+            case core.Glob(subject=subject, pattern=pattern):
+                texts = self._texts(subject, frame)
+                known_texts, back = np.unique(np.array([t or "" for t in texts], dtype=str), return_inverse=True)
+                matcher = re.compile(fnmatch.translate(pattern)).match
+                return np.array([matcher(t) is not None for t in known_texts], dtype=bool)[back]
+            case core.Comparison(of="text"):
+                same = np.asarray(self._texts(node.left, frame) == self._texts(node.right, frame), dtype=bool)
+                return np.asarray(same if node.operator == "==" else ~same)
+            case core.Comparison(of="element"):
+                same = self.positions(node.left, frame) == self.positions(node.right, frame)
+                return np.asarray(same if node.operator == "==" else ~same)
+            case core.Comparison(of="truth"):
+                a, b = self.truth_of_data(node.left, frame), self.truth_of_data(node.right, frame)
+                if a is None or b is None:
+                    return None
+                return np.asarray((a == b) if node.operator == "==" else (a != b))
+            case core.Comparison(operator=op):
+                left, right = self.value(node.left, frame), self.value(node.right, frame)
+                if not (left.is_data and right.is_data):
+                    return None
+                return compare(op, left.constant, right.constant)
+            case core.Forall(binders=binders, body=body):
+                inner_frame, parent = self.expand(frame, binders)
+                inner = self.truth_of_data(body, inner_frame)
+                if inner is None:
+                    return None
+                out = np.ones(frame.size, dtype=bool)
+                np.logical_and.at(out, parent, inner)
+                return out
+        return None
+
+    def _texts(self, node: core.Expression, frame: Frame) -> np.ndarray:
+        if isinstance(node, core.Constant):
+            return np.full(frame.size, node.value, dtype=object)
+        if isinstance(node, core.Table):
+            return self.table(node, frame)
+        assert isinstance(node, core.Attribute)
+        return self.attribute(node, frame)
+
+    def _within(self, elements: tuple[Integers, ...], of: core.SetExpression, frame: Frame) -> Booleans:
+        if isinstance(of, core.Members):
+            relation = self.universe.relations[of.owner_sort]
+            owners = np.repeat(np.arange(len(relation.start) - 1), np.diff(relation.start))
+            return within((self.positions(of.owner, frame), *elements), (owners, relation.member))
+        if not core.free_slots(of):
+            return within(elements, self._elements(ROOT, of)[1])
+        rows, values = self._elements(frame, of)
+        return within((np.arange(frame.size), *elements), (rows, *values))
+
+
+def _too_many(count: int, binder: core.Binder) -> InputError:
+    message = f"this ranges over {count:,} combinations, more than {_MOST_ROWS:,}"
+    return InputError([Diagnostic(message, binder.span, "narrow it with 'where' or smaller sets")])
+
+
+def _slices(counts: Integers) -> list[tuple[int, int]]:
+    """Runs of rows whose counts add up to about a chunk (one row at least)."""
+    ends = np.cumsum(counts)
+    out: list[tuple[int, int]] = []
+    first = 0
+    while first < len(counts):
+        before = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, before + _CHUNK, side="right")))
+        out.append((first, last))
+        first = last
+    return out
+
+
+def _first_of_each(rows: Integers, values: tuple[Integers, ...]) -> tuple[Integers, tuple[Integers, ...]]:
+    """Each element once a row, by rows, in the order of its first mention."""
+    code, _ = codes_of([rows, *values], [rows[:0], *(v[:0] for v in values)], len(rows), 0)
+    _, first = np.unique(code, return_index=True)
+    first = first[np.lexsort((first, rows[first]))]
+    return rows[first], tuple(v[first] for v in values)
+
+
+def compare(operator: str, left: Floats, right: Floats) -> Booleans:
+    """A comparison of numbers."""
+    match operator:
+        case "<=":
+            return left <= right
+        case ">=":
+            return left >= right
+        case "<":
+            return left < right
+        case ">":
+            return left > right
+        case "==":
+            return np.asarray(left == right)
+    return np.asarray((left != right) & ~np.isnan(left) & ~np.isnan(right))

@@ -1,0 +1,75 @@
+"""Linear programs gathered block by block as triplets, and solved with the HiGHS inside SciPy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placedsl.arrays import Floats, Integers
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+class LinearRows:
+    """Rows ``lower <= sum of coefficient * column <= upper``; columns need not be known in number beforehand."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._row: list[Integers] = []
+        self._column: list[Integers] = []
+        self._coefficient: list[Floats] = []
+        self._lower: list[Floats] = []
+        self._upper: list[Floats] = []
+
+    def add(
+        self, row: Integers, column: Integers, coefficient: NDArray[Any], lower: NDArray[Any], upper: NDArray[Any]
+    ) -> None:
+        """A block of rows, numbered from zero; entries of one row and column add up."""
+        self._row.append(row + self.count)
+        self._column.append(column)
+        self._coefficient.append(np.asarray(coefficient, dtype=float))
+        self._lower.append(np.asarray(lower, dtype=float))
+        self._upper.append(np.asarray(upper, dtype=float))
+        self.count += len(lower)
+
+    def at_most(self, row: Integers, column: Integers, coefficient: Floats, upper: Floats) -> None:
+        """A block of rows without lower sides."""
+        self.add(row, column, coefficient, np.full(len(upper), -np.inf), upper)
+
+    def equal(self, row: Integers, column: Integers, coefficient: Floats, side: Floats) -> None:
+        """A block of equations."""
+        self.add(row, column, coefficient, side, side)
+
+    def matrix(self, columns: int) -> csr_array:
+        """All rows, over this many columns."""
+        from scipy.sparse import coo_array
+
+        row, column = (np.concatenate(parts or [np.zeros(0, dtype=np.int64)]) for parts in (self._row, self._column))
+        coefficient = np.concatenate(self._coefficient or [np.zeros(0)])
+        return coo_array((coefficient, (row, column)), shape=(self.count, columns)).tocsr()
+
+    def sides(self) -> tuple[Floats, Floats]:
+        """The lower and the upper side of each row."""
+        return np.concatenate(self._lower or [np.zeros(0)]), np.concatenate(self._upper or [np.zeros(0)])
+
+    def minimise(self, cost: Floats, bounds: Floats | None = None, **options: float) -> Any:
+        """The least of ``cost`` over points of these rows: what ``scipy.optimize.linprog`` returns.
+
+        ``bounds``: columns x (lower, upper); None: 0 to infinity.  Its inequalities are the rows with an upper side and
+        then those with a lower one, both in the order in which they were added, and its equations those with one side.
+        """
+        # Not for every run: it takes a fifth of a second to load.
+        from scipy.optimize import linprog
+        from scipy.sparse import vstack
+
+        matrix, (low, high) = self.matrix(len(cost)), self.sides()
+        same = (low == high) & np.isfinite(low)
+        above, below = np.isfinite(low) & ~same, np.isfinite(high) & ~same
+        return linprog(
+            cost, A_ub=vstack((matrix[below], -matrix[above])), b_ub=np.concatenate((high[below], -low[above])),
+            A_eq=matrix[same], b_eq=low[same], bounds=(0, None) if bounds is None else bounds, method="highs",
+            options=options,
+        )  # fmt: skip

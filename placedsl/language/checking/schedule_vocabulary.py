@@ -1,0 +1,86 @@
+"""The quantities that depend on the schedule: those of many samples, and those of one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from placedsl.language.checking.vocabulary import PLAIN, TEXT, TRUTH, AttributeType, Quantity, Vocabulary, quantities
+from placedsl.problem.execution import STANDARD, TIMES, Execution
+from placedsl.problem.expressions import Sort
+from placedsl.units import DATA, TIME
+
+#: What only a schedule of one sample speaks of: quantities, and constraints by name.
+_OF_ONE_SAMPLE = frozenset((*TIMES, "moved", "sequential", "congestion"))
+#: What only a schedule of many samples speaks of.
+_OF_MANY = ("time_per_sample", "forward_load", "backward_load", "synchronisation_time")
+#: What operators one by one do not have: a transfer is a link's, not a device's.
+_OF_DEVICES_ALONE = ("transfer_time", "receive_time", "send_time")
+
+
+#: The quantities of all schedules by name.
+QUANTITIES = frozenset((*quantities(TIME, DATA), *_OF_ONE_SAMPLE, "piece")) - {"sequential", "congestion"}
+
+
+def with_execution(words: Vocabulary, execution: Execution) -> Vocabulary:
+    """The vocabulary with the quantities of the run of one sample in place of those of many."""
+    if not execution.one_sample:
+        return words
+    without = (*_OF_MANY, *_OF_DEVICES_ALONE) if execution.run == "operators" else _OF_MANY
+    known = {name: q for name, q in words.quantities.items() if name not in without}
+    words = replace(words, quantities=known | _of_one_sample(words, execution))
+    return with_moves(words) if execution.run == "operators" else words
+
+
+def _of_one_sample(words: Vocabulary, execution: Execution) -> dict[str, Quantity]:
+    time = words.quantities["load"].type
+    known = {
+        "latency": Quantity((), time, "when the last node is finished"),
+        "start": Quantity(("node",), time, "when the node starts (under calls: its call)"),
+        "finish": Quantity(("node",), time, "when the node is finished (under calls: its call)"),
+    }
+    if execution.run == "subgraph_calls":
+        return known | {"piece": Quantity(("node",), PLAIN, "which call of its device the node is in, from 1")}
+    return known | {
+        "moved": Quantity(("tensor", "device", "device"), TRUTH, "the tensor goes from the first to the second"),
+        "sent": Quantity(("tensor", "device"), time, "when the tensor leaves for the device"),
+        "arrived": Quantity(("tensor", "device"), time, "when the tensor has arrived on the device"),
+    }
+
+
+def with_moves(words: Vocabulary) -> Vocabulary:
+    """The vocabulary with directed links, the links that each route goes over, and how long tensors take."""
+    time = words.quantities["load"].type
+    tensor = {
+        **words.attributes["tensor"],
+        "move": AttributeType(time, "device", pair=True),
+        "reaches": AttributeType(TRUTH, "device", pair=True),
+    }
+    sets: dict[str, tuple[Sort, ...]] = {"links": ("link",), "hops": ("link", "device", "device")}
+    return replace(
+        words, sets={**words.sets, **sets},
+        attributes={**words.attributes, "tensor": tensor, "link": {"name": AttributeType(TEXT)}},
+    )  # fmt: skip
+
+
+def of_every_schedule(words: Vocabulary) -> Vocabulary:
+    """The vocabulary with the quantities and sets of all schedules: formulations are for one each."""
+    load, traffic = words.quantities["load"].type.dimension, words.quantities["traffic"].type.dimension
+    known = {**quantities(load, traffic), **words.quantities}
+    for execution in STANDARD.values():
+        known |= _of_one_sample(words, execution) if execution.one_sample else {}
+    words = with_moves(replace(words, quantities=known))
+    numbers = dict.fromkeys(("pieces", "passes", "replicas"), ("integer",))
+    return replace(words, sets={**words.sets, **numbers})
+
+
+def hint_for(name: str, words: Vocabulary) -> str:
+    """What to say of a name that only other schedules know; empty for any other."""
+    if name in _OF_ONE_SAMPLE and "latency" not in words.quantities:
+        return "schedule calls and schedule dataflow know it: how one sample runs"
+    if name in ("sent", "arrived", "moved") and name not in words.quantities:
+        return "schedule dataflow knows it: where tensors go from device to device"
+    if name == "piece" and "latency" in words.quantities and name not in words.quantities:
+        return "schedule calls knows it: where devices run in calls"
+    if name in _OF_MANY and "latency" in words.quantities:
+        return "this spec's schedule is for one sample: minimize latency"
+    return ""

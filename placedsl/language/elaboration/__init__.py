@@ -1,0 +1,1 @@
+"""Statements to the problem, one file per statement."""

@@ -1,0 +1,267 @@
+"""A parsed spec to a :class:`~placedsl.problem.problem.Problem`: defaults filled in, names bound, data read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from placedsl import cost_model
+from placedsl.diagnostics import Diagnostic, InputError, Source
+from placedsl.graph.contraction import attribute_groups, precedence
+from placedsl.graph.graph import Graph
+from placedsl.graph.readers import read as read_graph
+from placedsl.language.checking.checker import Checker
+from placedsl.language.checking.definitions import check_definition
+from placedsl.language.checking.schedule_vocabulary import with_execution
+from placedsl.language.checking.scope import Definition
+from placedsl.language.checking.vocabulary import Value, Vocabulary, types, vocabulary, with_clusters
+from placedsl.language.elaboration import constraints as rules
+from placedsl.language.elaboration import formulations as library
+from placedsl.language.elaboration import graph_file as graph_files
+from placedsl.language.elaboration import machine as deployment
+from placedsl.language.elaboration import parallelism, parameters
+from placedsl.language.elaboration import schedule as schedules
+from placedsl.language.elaboration import solve_block as settings
+from placedsl.language.elaboration.declared_names import sets_and_tables, variables
+from placedsl.language.elaboration.external_values import ExternalValues
+from placedsl.language.elaboration.fusion import fused, unclear
+from placedsl.language.elaboration.goals import Body, Named, goals
+from placedsl.language.elaboration.imports import first_at
+from placedsl.language.elaboration.inline_graph import read_inline, stand_in
+from placedsl.language.elaboration.name_clashes import report_clashes
+from placedsl.language.elaboration.spec_statements import SpecStatements
+from placedsl.language.elaboration.statement_entries import DEVICE_DIMENSIONS, NODE_DIMENSIONS
+from placedsl.language.syntax import statements as syntax
+from placedsl.machine.machine import Machine
+from placedsl.problem.execution import Execution
+from placedsl.problem.formulation import Formulation, choices
+from placedsl.problem.problem import Problem
+
+#: So many nodes that run nowhere are reported.
+_MOST_NAMED = 20
+
+
+@dataclass(frozen=True)
+class Elaborated:
+    """A checked spec: the problem, the formulations that can state it, and the text it came from.
+
+    ``statements`` are those of the spec and of all that it imports; ``folders`` says of each of these texts what its
+    file names are relative to.
+    """
+
+    problem: Problem
+    module: syntax.Module
+    statements: tuple[syntax.Statement, ...]
+    vocabulary: Vocabulary
+    parameters: Mapping[str, Value]
+    checked_formulations: Callable[[], list[Formulation]]
+    folders: Mapping[Source, Path]
+
+
+def elaborate(
+    module: syntax.Module,
+    base: Path,
+    external: ExternalValues | None = None,
+    read: graph_files.Read = read_graph,
+    held: Mapping[Path, Source] | None = None,
+) -> Elaborated:
+    """Check a parsed spec and read its data.  ``base``: the folder that file names are relative to.
+
+    ``external`` are parameter values from outside; ``read`` reads a graph file; ``held`` are texts of imported files
+    and profiles that need not be read.  Raises InputError with every independent error, UsageError for a value on the
+    command line of a parameter that does not exist.
+    """
+    return _Elaboration(SpecStatements(module, base, held or {}), external or ExternalValues(), read).run()
+
+
+class _Elaboration:
+    """The steps, in the order in which they depend on one another.  Errors are collected, and raised where what
+    follows could not be understood without what is wrong."""
+
+    def __init__(self, spec: SpecStatements, external: ExternalValues, read: graph_files.Read) -> None:
+        self.spec, self.external, self.read = spec, external, read
+        self.parameters: dict[str, Value] = {}
+        self.definitions: dict[str, Definition] = {}
+        self.constants = self.checker(no_words())
+
+    def checker(self, words: Vocabulary) -> Checker:
+        return Checker(words, self.parameters, self.spec.found, self.definitions)
+
+    def run(self) -> Elaborated:
+        """Every statement of the spec, and the problem that they make."""
+        spec = self.spec
+        parameters.read(self.constants, spec.all(syntax.Param), self.external)
+        devices, machine = self.declare_devices()
+        minimize = spec.one(syntax.Minimize, "minimize", "minimize time_per_sample")
+        graph, notes = self.read_graph(devices, machine)
+        execution = self.choose_execution()
+        solve = settings.settings(self.constants, spec.all(syntax.Solve))
+        named = self.name_constraints(execution)
+        graph = graph or self.stand_in()
+        sharing = parallelism.data_parallelism(self.constants, spec.all(syntax.Parallelism), execution, graph, machine)
+        execution = replace(execution, data_parallelism=sharing)
+        words = self.vocabulary(graph, machine, devices, execution)
+        report_clashes(spec, words)
+        sets, tables, words = sets_and_tables(spec, words, self.checker, self.external, self.definitions)
+        decided, words = variables(spec, words, self.checker)
+        if sharing is not None:
+            decided["copies"], _ = parallelism.variable(sharing)
+        self.check_definitions(words)
+        stated = goals(self.checker(words), minimize, named)
+        setting = library.Setting(words, self.parameters, self.definitions, spec.found, choices(execution))
+        formulations = library.stated(spec.texts.statements, setting)
+        bodies = stated.bodies(sets, decided)
+        self.check_fused_attributes(graph, bodies)
+        spec.fail()
+        costs = self.costs(graph, machine, devices, execution)
+        if sharing is not None:
+            execution = replace(execution, data_parallelism=replace(sharing, synchronisation=costs.weight_exchange))
+        groups = {name: attribute_groups(graph, name) for name in stated.partitioned(bodies)}
+        colocated = [groups[r.by] for r in stated.rules if r.built_in == "colocated"]
+        before, after, orientation = precedence(graph, colocated)
+        problem = Problem(
+            name=Path(spec.module.source.name).stem, graph=graph, machine=machine, execution=execution,
+            objectives=stated.objectives, constraints=stated.rules, soft=stated.soft, sets=sets, variables=decided,
+            tables=tables, settings=solve, time=costs.time, measured=costs.measured, transfer=costs.transfer,
+            size=costs.size, cluster_surcharge=costs.cluster_surcharge, device_to_device=costs.device_to_device,
+            precedence_source=before, precedence_target=after, orientation=orientation, groups=groups,
+            time_unit="s" if graph.time_in_seconds else "",
+            notes=(*_unknown_kinds(graph, machine, devices), *graph.notes, *notes, *costs.notes),
+            has_user_formulations=bool(spec.all(syntax.Formulation)),
+        )  # fmt: skip
+        statements, folders = tuple(spec.texts.statements), spec.texts.folders
+        return Elaborated(problem, spec.module, statements, words, self.parameters, formulations, folders)
+
+    def declare_devices(self) -> tuple[deployment.DeviceDeclarations, Machine]:
+        """Devices, clusters and links."""
+        spec, declared = self.spec, self.spec.families
+        devices = deployment.DeviceDeclarations(self.constants, declared)
+        if not devices.device_families and not spec.found:
+            spec.one(syntax.DeviceFamily, "device", "device gpu[2]: accelerator { memory = 16 GiB }")
+        elif not devices.devices and not spec.found:
+            spec.error(declared[0].at, "there is no device: every count is zero")
+        links, interconnects = spec.all(syntax.LinkBetween), spec.all(syntax.Interconnect)
+        return devices, deployment.machine(self.constants, devices, links, interconnects)
+
+    def read_graph(
+        self, devices: deployment.DeviceDeclarations, machine: Machine
+    ) -> tuple[Graph | None, tuple[str, ...]]:
+        """The graph with its operators fused, and notes on that; None where there is none that can be read."""
+        spec, statements = self.spec, self.spec.graphs
+        if not statements:
+            spec.one(syntax.GraphFile, "graph", 'graph from "model.json"')
+            return None, ()
+        for extra in statements[1:]:
+            spec.error(extra.at, "there is a second graph", first_at(extra.at, statements[0].at))
+        first = statements[0]
+        try:
+            if isinstance(first, syntax.GraphInline):
+                graph = read_inline(first, self.constants, devices.device_families)
+            else:
+                folder = spec.texts.folder(first.at)
+                graph = graph_files.read(first, folder, self.constants, self.read, machine, spec.held)
+        except InputError as problem:
+            spec.found += problem.diagnostics
+            return None, ()
+        fuse = spec.all(syntax.Fuse)
+        return fused(self.constants, fuse, graph) if fuse else (graph, ())
+
+    def stand_in(self) -> Graph:
+        """In place of an inline graph that is wrong, one with its names, so that the rest can be checked."""
+        inline = self.spec.all(syntax.GraphInline)
+        if not inline:
+            self.spec.fail()
+            raise InputError(self.spec.found)
+        return stand_in(inline[0])
+
+    def choose_execution(self) -> Execution:
+        """``schedule``, or what the spec speaks of."""
+        spec = self.spec
+        spoken = schedules.spoken_of(spec.all(syntax.Minimize), spec.all(syntax.Subject), spec.names)
+        return schedules.schedule(self.constants, spec.all(syntax.Schedule), self.external.schedule, spoken)
+
+    def name_constraints(self, execution: Execution) -> list[Named]:
+        """The constraints of ``subject to`` with the definitions that they name; definitions are known from here on."""
+        spec, blocks = self.spec, self.spec.all(syntax.Subject)
+        self.definitions |= rules.definitions(spec.definitions, spec.all(syntax.Formulation), spec.found)
+        asked = [r.name.text for block in blocks for r in block.rules if r.body is None]
+        self.definitions |= library.from_plugins(name for name in asked if name not in self.definitions)
+        named = rules.named(blocks, self.definitions, spec.found)
+        if execution.run == "operators":
+            return named
+        unknown = [rule for rule, _ in named if rule.body is None and rule.name.text in ("sequential", "congestion")]
+        for rule in unknown:
+            hint = "schedule dataflow does: each operator runs as soon as its inputs have arrived"
+            spec.error(rule.name.at, f"schedule {execution.name} knows no '{rule.name.text}'", hint)
+        return [(rule, definition) for rule, definition in named if rule not in unknown]
+
+    def vocabulary(
+        self, graph: Graph, machine: Machine, devices: deployment.DeviceDeclarations, execution: Execution
+    ) -> Vocabulary:
+        """The names that graph, machine and execution model give."""
+        dimensions = {k: DEVICE_DIMENSIONS[k] for d in machine.devices for k in d.attributes}
+        words = with_execution(vocabulary(graph, machine, dimensions, NODE_DIMENSIONS), execution)
+        families = devices.device_families  # also those of which there is no device
+        words = replace(
+            words,
+            sets=dict(words.sets) | dict.fromkeys(families, ("device",)),
+            families=dict(words.families) | {f: words.families.get(f, ()) for f in families},
+        )
+        if execution.data_parallelism is not None:
+            words = parallelism.with_copies(words, execution.data_parallelism)
+        if devices.cluster_families:
+            words = with_clusters(words)
+            words = replace(words, sets=dict.fromkeys(devices.cluster_families, ("cluster",)) | dict(words.sets))
+        return words
+
+    def check_definitions(self, words: Vocabulary) -> None:
+        """Each definition by itself, but for those whose attribute is only known where they are used."""
+        for definition in self.spec.definitions:
+            if not (isinstance(definition, syntax.ConstraintDefinition) and definition.by):
+                check_definition(self.checker(words), definition)
+
+    def check_fused_attributes(self, graph: Graph, bodies: list[Body]) -> None:
+        """Attributes that expressions ask for have one value on every fused operator."""
+        for part, member in unclear(graph, bodies):
+            hint = "what is fused needs one value; flops, bytes and parameters add up"
+            self.spec.found.append(Diagnostic(f"members of '{member}' differ in '{part.name}'", part.span, hint))
+
+    def costs(
+        self, graph: Graph, machine: Machine, devices: deployment.DeviceDeclarations, execution: Execution
+    ) -> cost_model.Costs:
+        """All costs; raises InputError where they are not known, or where a node runs on no device."""
+        spec, sharing = self.spec, execution.data_parallelism
+        exchange = spec.all(syntax.Parallelism)
+        asked = exchange[0].at.span if exchange else None
+        places = cost_model.Places(devices.names, devices.declarations, spec.graph_at.span, asked)
+        weights = None if sharing is None else sharing.weights
+        costs = cost_model.build(graph, machine, cost_model.Options(execution.run == "operators", weights, places))
+        spec.found += costs.diagnostics
+        spec.fail()
+        for position in np.flatnonzero(~np.isfinite(costs.time).any(axis=1))[:_MOST_NAMED]:
+            declared = spec.nodes.get(str(graph.ids[position]))
+            files = spec.all(syntax.GraphFile)
+            at = declared.at if declared is not None else files[0].path.at if files else spec.end
+            hint = f"the graph has times for: {', '.join(sorted(graph.time)) or 'none'}"
+            spec.error(at, f"node '{graph.names[position]}' runs on none of these devices", hint)
+        spec.fail()
+        return costs
+
+
+def _unknown_kinds(graph: Graph, machine: Machine, devices: deployment.DeviceDeclarations) -> tuple[str, ...]:
+    """Times that no device here can have: a graph may serve several specs, or a name be misspelt."""
+    known = {"accelerator", "host", *devices.device_families, *(d.name for d in machine.devices)}
+    unknown = sorted(set(graph.time) - known)
+    return tuple(f"the graph has times for '{name}', which is no device or kind of the spec" for name in unknown)
+
+
+def no_words() -> Vocabulary:
+    """The vocabulary before there is a graph: numbers and parameters only."""
+    empty = np.zeros(0)
+    whole = np.zeros(0, dtype=np.int64)
+    graph = Graph((), (), {}, empty, np.zeros(0, dtype=bool), {}, whole, whole, whole, whole, empty, empty, True,
+                  Source("", ""))  # fmt: skip
+    return Vocabulary({}, {}, {}, {}, graph, Machine(()), {}, types())

@@ -1,0 +1,72 @@
+"""Values from outside: ``--set name=value`` and data files."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
+
+
+@dataclass(frozen=True)
+class ExternalValues:
+    """Values for parameters: texts from the command line, and what a data file holds.
+
+    ``schedule`` replaces what the spec says (None: as it says).
+    """
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    data: Mapping[str, object] = field(default_factory=dict)
+    source: Source | None = None
+    schedule: str | None = None
+
+    def place(self, path: Sequence[str]) -> Span | None:
+        """Where a value of the data file stands: at its last key."""
+        if self.source is None:
+            return None
+        at, text = 0, self.source.text
+        for key in path:
+            marks = [f'"{key}"', key]
+            found = next((i for i in (text.find(mark, at) for mark in marks) if i >= 0), -1)
+            if found < 0:
+                break
+            at = found
+        return self.source.span(at, at + len(path[-1]) + (2 if text[at : at + 1] == '"' else 0))
+
+
+def load(path: Path) -> Source:
+    """The text of a data file; InputError names the nearest files when there is none by that name."""
+    try:
+        return Source(str(path), path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise InputError([Diagnostic(f"'{path}' is not a text in UTF-8")]) from None
+    except OSError as problem:
+        siblings = [p.name for p in path.parent.iterdir() if p.is_file()] if path.parent.is_dir() else []
+        reason = (problem.strerror or "cannot be read").lower()
+        raise InputError([Diagnostic(f"'{path}': {reason}", None, nearest(path.name, siblings))]) from None
+
+
+def read(texts: Mapping[str, str], file: Path | Source | None, schedule: str | None = None) -> ExternalValues:
+    """The values of the command line with those of a data file (JSON or TOML), or of its text."""
+    if file is None:
+        return ExternalValues(texts, schedule=schedule)
+    source = load(file) if isinstance(file, Path) else file
+    text = source.text
+    if Path(source.name).suffix == ".toml":
+        try:
+            return ExternalValues(texts, tomllib.loads(text), source, schedule)
+        except tomllib.TOMLDecodeError as problem:
+            raise InputError([Diagnostic(f"this is not TOML: {problem}", source.whole())]) from None
+    try:
+        root = json.loads(text)
+    except json.JSONDecodeError as problem:
+        raise InputError([Diagnostic(f"this is not JSON: {problem.msg}", source.span(problem.pos))]) from None
+    except RecursionError:
+        raise InputError([Diagnostic("this JSON is nested too deeply", source.whole())]) from None
+    if not isinstance(root, dict):
+        hint = 'as in {"budget": 3, "limit": "16 GiB"}'
+        raise InputError([Diagnostic("a data file is an object of parameters and values", source.whole(), hint)])
+    return ExternalValues(texts, root, source, schedule)

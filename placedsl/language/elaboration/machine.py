@@ -1,0 +1,207 @@
+"""Devices and links of a spec."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from placedsl.diagnostics import Span, nearest
+from placedsl.language.checking.checker import Checker
+from placedsl.language.checking.vocabulary import SETS
+from placedsl.language.elaboration.imports import first_at
+from placedsl.language.elaboration.statement_entries import DEVICE_KINDS, STATEMENTS
+from placedsl.language.syntax import statements as syntax
+from placedsl.machine.machine import Cluster, Device, Kind, Link, Machine
+from placedsl.problem import expressions as core
+
+_MOST_DEVICES = 10_000
+
+
+def entry_values(checker: Checker, block: syntax.Block, statement: str) -> dict[str, tuple[float, syntax.Entry]]:
+    """The entries of a block that are numbers, in SI; unknown, repeated and ill-dimensioned ones are reported."""
+    out: dict[str, tuple[float, syntax.Entry]] = {}
+    rows = STATEMENTS[statement]
+    known = rows.dimensions
+    for entry in block:
+        name = entry.name.text
+        if name not in known:
+            checker.error(entry.name, f"{rows.subject} has no '{name}'", nearest(name, known))
+            continue
+        if name in out:
+            checker.error(entry.name, f"'{name}' is given twice")
+            continue
+        value, kind = checker.number(entry.value)
+        if kind.kind == "error":
+            continue
+        if not isinstance(value, core.Constant):
+            checker.error(entry.value, "a value known beforehand is expected here")
+        elif kind.dimension != known[name]:
+            hint = f"as in {name} = {rows.entries[name].example}"
+            checker.error(entry.value, f"'{name}' is {known[name]}, this is {kind}", hint)
+        elif float(value.value) < 0:
+            checker.error(entry.value, f"'{name}' cannot be negative")
+        else:
+            out[name] = (float(value.value), entry)
+    return out
+
+
+class DeviceDeclarations:
+    """All devices in order of declaration, the names of families (empty ones included), and clusters."""
+
+    def __init__(self, checker: Checker, statements: Iterable[syntax.DeviceFamily | syntax.Cluster]) -> None:
+        self.checker = checker
+        self.devices: list[Device] = []
+        self.families: dict[str, syntax.DeviceFamily | syntax.Cluster] = {}
+        self.clusters: list[Cluster] = []
+        for statement in statements:
+            self.add(statement, "", -1)
+        self.clusters += list(self._alone())
+
+    @property
+    def cluster_families(self) -> list[str]:
+        """The names of cluster families."""
+        return [name for name, statement in self.families.items() if isinstance(statement, syntax.Cluster)]
+
+    @property
+    def device_families(self) -> list[str]:
+        """The names of device families."""
+        return [name for name, statement in self.families.items() if isinstance(statement, syntax.DeviceFamily)]
+
+    @property
+    def names(self) -> dict[str, Span]:
+        """Where the name of each family of devices or clusters stands."""
+        return {name: family.name.at.span for name, family in self.families.items()}
+
+    @property
+    def declarations(self) -> dict[str, Span]:
+        """The head of each declaration: ``device gpu``."""
+        heads = {n: syntax.At(f.at.start, f.name.at.end, f.at.source) for n, f in self.families.items()}
+        return {name: at.span for name, at in heads.items()}
+
+    def add(self, statement: syntax.DeviceFamily | syntax.Cluster, prefix: str, parent: int) -> None:
+        """A statement of the spec, or of the cluster ``parent``."""
+        name = statement.name.text
+        if self.families.setdefault(name, statement) is not statement:
+            hint = first_at(statement.at, self.families[name].at)
+            what = "cluster" if isinstance(statement, syntax.Cluster) else "device"
+            self.checker.error(statement.name, f"{what} '{name}' is declared twice", hint)
+            return
+        count = 1
+        if statement.count is not None:
+            given = self.checker.integer(
+                statement.count,
+                0,
+                _MOST_DEVICES,
+                "the number of clusters" if isinstance(statement, syntax.Cluster) else "the number of devices",
+            )
+            if given is None:
+                return
+            count = given
+        labels = [f"{prefix}{name}" if statement.count is None else f"{prefix}{name}[{i + 1}]" for i in range(count)]
+        if name in SETS:
+            self.checker.error(statement.name, f"'{name}' is the name of a set already", "choose another name")
+        if isinstance(statement, syntax.Cluster):
+            for label in labels:
+                self._cluster(statement, label, parent)
+            if not labels:
+                self._names(statement)
+        else:
+            self._family(statement, labels)
+
+    def _names(self, cluster: syntax.Cluster) -> None:
+        """The families within clusters of which there are none."""
+        for item in cluster.items:
+            if not isinstance(item, syntax.Interconnect):
+                self.families.setdefault(item.name.text, item)
+            if isinstance(item, syntax.Cluster):
+                self._names(item)
+
+    def _cluster(self, statement: syntax.Cluster, label: str, parent: int) -> None:
+        link = interconnect(self.checker, [item for item in statement.items if isinstance(item, syntax.Interconnect)])
+        level = 1 if parent < 0 else self.clusters[parent].level + 1
+        position, first = len(self.clusters), len(self.devices)
+        self.clusters.append(Cluster(label, statement.name.text, level, (), link, parent))
+        for item in statement.items:
+            if not isinstance(item, syntax.Interconnect) and len(self.devices) <= _MOST_DEVICES:
+                self.add(item, f"{label}.", position)
+        if len(self.devices) > _MOST_DEVICES:
+            self.checker.error(statement.name, f"these are more than {_MOST_DEVICES:,} devices")
+        devices = tuple(range(first, len(self.devices)))
+        self.clusters[position] = replace(self.clusters[position], devices=devices)
+
+    def _family(self, statement: syntax.DeviceFamily, labels: list[str]) -> None:
+        name = statement.name.text
+        given = entry_values(self.checker, statement.block, "device")
+        values = {k: v for k, (v, _) in given.items()}
+        if statement.kind is None:
+            self.checker.error(statement.name, f"is '{name}' an accelerator or a host?",
+                               f"write device {name}: accelerator or device {name}: host")  # fmt: skip
+            return
+        kind = statement.kind.text
+        if kind not in DEVICE_KINDS:
+            hint = nearest(kind, DEVICE_KINDS)
+            self.checker.error(statement.kind, f"'{kind}' is no kind of device", hint)
+            return
+        memory = values.pop("memory", float("inf"))
+        checked: Kind = "accelerator" if kind == "accelerator" else "host"
+        self.devices += [Device(label, name, checked, memory, values) for label in labels]
+
+    def _alone(self) -> Iterator[Cluster]:
+        """On each level the devices that are in no cluster of it."""
+        for level in range(1, max((c.level for c in self.clusters), default=0) + 1):
+            inside = {d for c in self.clusters if c.level == level for d in c.devices}
+            for d, device in enumerate(self.devices):
+                if d not in inside:
+                    yield Cluster(device.name, "", level, (d,), None, alone=True)
+
+
+def interconnect(checker: Checker, statements: list[syntax.Interconnect]) -> Link | None:
+    """The one interconnect of a machine or a cluster."""
+    for extra in statements[1:]:
+        checker.error(extra.name or syntax.Word(extra.at, ""), "there is a second interconnect", "one is enough")
+    for only in statements[:1]:
+        values = entry_values(checker, only.block, "interconnect")
+        if values.get("bandwidth", (0.0,))[0] > 0:
+            latency = values["latency"][0] if "latency" in values else 0.0
+            return Link("", "", True, values["bandwidth"][0], latency, only.at.span)
+        if "bandwidth" in values:
+            checker.error(values["bandwidth"][1].value, "a bandwidth of zero carries nothing")
+        elif all(e.name.text in STATEMENTS["link"].entries and e.name.text != "bandwidth" for e in only.block):
+            place_word = only.name or syntax.Word(only.at, "interconnect")
+            checker.error(place_word, "this interconnect has no bandwidth", "as in { bandwidth = 25 GB/s }")
+    return None
+
+
+def machine(
+    checker: Checker,
+    declared: DeviceDeclarations,
+    links: Iterable[syntax.LinkBetween],
+    interconnects: list[syntax.Interconnect],
+) -> Machine:
+    """The machine with its links."""
+    out: list[Link] = []
+    counts = {f: sum(d.family == f for d in declared.devices) for f in declared.device_families}
+    for statement in links:
+        ends = []
+        for end in (statement.source, statement.target):
+            name = end.name.text
+            if name not in counts:
+                checker.error(end.name, f"there is no device '{name}'", nearest(name, counts))
+                continue
+            if end.index is not None:
+                position = checker.integer(end.index, 1, counts[name], f"'{name}'")
+                if position is not None:
+                    name = [d.name for d in declared.devices if d.family == name][position - 1]
+            ends.append(name)
+        values = entry_values(checker, statement.block, "link")
+        if "bandwidth" not in values:
+            # A wrong entry was told already, and may be it misspelt.
+            if all(e.name.text in STATEMENTS["link"].entries and e.name.text != "bandwidth" for e in statement.block):
+                checker.error(statement.source.name, "this link has no bandwidth", "as in { bandwidth = 25 GB/s }")
+        elif not values["bandwidth"][0]:
+            checker.error(values["bandwidth"][1].value, "a bandwidth of zero carries nothing")
+        elif len(ends) == 2:
+            latency = values["latency"][0] if "latency" in values else 0.0
+            span = statement.source.name.at.span
+            out.append(Link(ends[0], ends[1], statement.both, values["bandwidth"][0], latency, span))
+    return Machine(tuple(declared.devices), tuple(out), interconnect(checker, interconnects), tuple(declared.clusters))

@@ -1,0 +1,98 @@
+"""``schedule``: the execution model, by a shorthand or by a standard name and a block of choices.
+
+Under a pipeline samples follow one another, and what counts is the time per sample.  The other runs are those of one
+sample, and what counts is its latency; ``docs/language/schedule.md`` and ``docs/language/latency.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from placedsl.diagnostics import nearest
+from placedsl.language.checking.checker import Checker
+from placedsl.language.elaboration.imports import first_at
+from placedsl.language.elaboration.parameters import bare_names
+from placedsl.language.syntax import statements as syntax
+from placedsl.problem.execution import COMMUNICATIONS, ORDERS, SCHEDULES, SHORTHANDS, Execution
+
+#: What only a schedule of one sample speaks of, and nobody names by chance.
+_TELLING = frozenset(("latency", "sequential", "congestion"))
+_MOST_SLOTS = 1_000
+#: Entries of the block: of a microbatch order, and of subgraph calls (two names of one choice).
+_COMMUNICATION, _SLOTS = "communication", ("slots", "pieces")
+
+
+def schedule(
+    checker: Checker, statements: Sequence[syntax.Schedule], given: str | None, spoken: frozenset[str]
+) -> Execution:
+    """The execution model of a spec; one that is ``given`` (a keyword) replaces it.
+
+    Where the spec says none, operators are scheduled one by one if it speaks (``spoken``: names) of latency,
+    ``sequential`` or ``congestion``; else samples run through a pipeline under 1F1B.
+    """
+    for extra in statements[1:]:
+        checker.error(extra.name, "there is a second 'schedule'", first_at(extra.at, statements[0].at))
+    instead = None if given is None else SCHEDULES[given]
+    if not statements:
+        return instead or SHORTHANDS["dataflow" if spoken & _TELLING else "pipedream"]
+    stated = execution(checker, statements[0])
+    return stated if instead is None or instead.like(stated) else instead
+
+
+def execution(checker: Checker, statement: syntax.Schedule) -> Execution:
+    """The model that a statement describes; errors are reported, and what is wrong is left out."""
+    name = statement.name
+    model = SCHEDULES.get(name.text)
+    if model is None:
+        checker.error(name, f"there is no schedule '{name.text}'", nearest(name.text, SCHEDULES))
+        return Execution()
+    known = _SLOTS if model.run == "subgraph_calls" else (_COMMUNICATION,) if name.text in ORDERS else ()
+    seen: set[str] = set()
+    for entry in statement.block:
+        key = _SLOTS[0] if entry.name.text in _SLOTS else entry.name.text
+        if not known:
+            checker.error(entry.name, f"schedule {name.text} takes no '{entry.name.text}'", _hint(key))
+        elif entry.name.text not in known:
+            hint = _hint(key) or nearest(entry.name.text, known)
+            checker.error(entry.name, f"schedule {name.text} has no '{entry.name.text}'", hint)
+        elif key in seen:
+            checker.error(entry.name, f"'{entry.name.text}' is given twice")
+        elif key == _COMMUNICATION:
+            model = _communicating(checker, model, entry.value)
+        else:
+            slots = checker.integer(entry.value, 1, _MOST_SLOTS, f"the number of {entry.name.text}")
+            model = replace(model, slots=slots or 1)
+        seen.add(key)
+    return model
+
+
+def _hint(key: str) -> str:
+    """Which schedule has an entry of that name; empty where none has."""
+    examples: Mapping[str, str] = {
+        _SLOTS[0]: "calls { pieces = 2 } does", _COMMUNICATION: "1f1b { communication = overlapped } does",
+    }  # fmt: skip
+    return examples.get(key, "")
+
+
+def _communicating(checker: Checker, model: Execution, value: syntax.Expression) -> Execution:
+    match value:
+        case syntax.Name(name=word) | syntax.Text(value=word):
+            for known in COMMUNICATIONS:
+                if word == known:
+                    return replace(model, communication=known)
+            checker.error(value, f"unknown communication '{word}'", nearest(word, COMMUNICATIONS))
+        case _:
+            checker.error(value, "expected: " + " or ".join(COMMUNICATIONS))
+    return model
+
+
+def spoken_of(goals: Iterable[syntax.Minimize], blocks: Iterable[syntax.Subject], own: Iterable[str]) -> frozenset[str]:
+    """The names in objectives and constraints that the spec does not define itself."""
+    names: set[str] = set()
+    for goal in goals:
+        names |= bare_names(goal.objectives)
+    for block in blocks:
+        for rule in block.rules:
+            names |= bare_names(rule.body) if rule.body is not None else {rule.name.text}
+    return frozenset(names.difference(own))

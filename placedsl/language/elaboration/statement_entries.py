@@ -1,0 +1,107 @@
+"""The entries that the block of each statement can have, as ``{ memory = 16 GiB }``: one row per entry.
+
+Elaboration reads names, dimensions and examples here; the language server completes and explains from the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from placedsl.units import BANDWIDTH, COMPUTE, DATA, NUMBER, OPERATIONS, PRICE, TIME, Dimension
+
+
+@dataclass(frozen=True, slots=True)
+class EntryKind:
+    """An entry: its meaning, the dimension of its value (None: it is not a number), and a value as an example."""
+
+    meaning: str
+    dimension: Dimension | None
+    example: str
+
+
+@dataclass(frozen=True)
+class StatementEntries:
+    """The entries of one statement; ``subject`` is how messages call what they belong to."""
+
+    subject: str
+    entries: Mapping[str, EntryKind]
+
+    @property
+    def dimensions(self) -> dict[str, Dimension]:
+        """The dimension of each entry that is a number."""
+        return {name: kind.dimension for name, kind in self.entries.items() if kind.dimension is not None}
+
+
+_DEVICE = {
+    "memory": EntryKind("memory of each device", DATA, "16 GiB"),
+    "compute": EntryKind("operations in a second", COMPUTE, "312 TFLOP/s"),
+    "memory_bandwidth": EntryKind("how fast a device reads its own memory", BANDWIDTH, "900 GB/s"),
+    "launch_overhead": EntryKind("time that each node takes on top, where times are estimated", TIME, "5 us"),
+    "price": EntryKind("what a device costs", PRICE, "2.5 USD/h"),
+}
+_LINK = {
+    "bandwidth": EntryKind("how fast data moves over the link", BANDWIDTH, "25 GB/s"),
+    "latency": EntryKind("time that each transfer takes on top", TIME, "2 us"),
+}
+_EDGE = {
+    "output": EntryKind("size of the tensor that it makes", DATA, "8 MiB"),
+    "transfer": EntryKind("time to move its tensor between a device and RAM", TIME, "2 ms"),
+}
+#: Attributes that nodes of graph files have as well; a formula reads them in these dimensions.
+_WORK = {
+    "parameters": EntryKind("size of the weights that copies of the node exchange", DATA, "8 MiB"),
+    "flops": EntryKind("operations, from which times are estimated", OPERATIONS, "3 GFLOP"),
+    "bytes": EntryKind("bytes read and written, from which times are estimated", DATA, "20 MB"),
+}
+_NODE = {
+    "time": EntryKind(
+        "running time; one, or one per kind, family or device: {accelerator: 4 ms, host: 9 ms}", TIME, "4 ms"
+    ),
+    "memory": EntryKind("memory that the node occupies", DATA, "2 GiB"),
+    **_EDGE,
+    "backward": EntryKind("true where the node belongs to the backward part", None, "true"),
+    "name": EntryKind("readable name, a text", None, '"attention 3"'),
+    **_WORK,
+}
+_GRAPH = {
+    "time_unit": EntryKind("the unit of the file's times", TIME, "1 ms"),
+    "format": EntryKind("format of the file", None, '"native"'),
+    "profile": EntryKind("file of measured times, JSON or CSV", None, '"measured.json"'),
+}
+_PARALLELISM = {
+    "data": EntryKind("how many devices may share the samples of a stage, as in 1..4", NUMBER, "1..4"),
+    "weights": EntryKind("attribute of nodes that holds the bytes to exchange, or 0", None, "parameters"),
+}
+_SCHEDULE = {"pieces": EntryKind("calls: how many an accelerator may have", NUMBER, "2")}
+_SOLVE = {
+    "time_limit": EntryKind("when to stop", TIME, "10 s"),
+    "gap": EntryKind("how near to the bound is near enough, as in 1%", NUMBER, "1%"),
+    "workers": EntryKind("threads that the solver may use", NUMBER, "4"),
+    "seed": EntryKind("seed of whatever is random", NUMBER, "1"),
+    "solver": EntryKind("the solver of programs, as placedsl solvers lists them", None, "highs"),
+    "method": EntryKind("auto, dp, program, or another that placedsl methods lists", None, "dp"),
+}
+
+#: By the keyword that begins the statement; "edge" is ``a -> b { … }`` in an inline graph.
+STATEMENTS: Mapping[str, StatementEntries] = {
+    "device": StatementEntries("a device", _DEVICE),
+    "link": StatementEntries("a link", _LINK),
+    "interconnect": StatementEntries("an interconnect", _LINK),
+    "node": StatementEntries("a node", _NODE),
+    "edge": StatementEntries("an edge", _EDGE),
+    "graph": StatementEntries("a graph file", _GRAPH),
+    "parallelism": StatementEntries("'parallelism'", _PARALLELISM),
+    "schedule": StatementEntries("a schedule", _SCHEDULE),
+    "solve": StatementEntries("'solve'", _SOLVE),
+}
+
+#: Dimensions of the attributes that formulas read of devices and of nodes.
+DEVICE_DIMENSIONS = STATEMENTS["device"].dimensions
+NODE_DIMENSIONS = StatementEntries("a node", _WORK).dimensions
+
+#: What stands after ``device NAME:``.
+DEVICE_KINDS = {
+    "accelerator": "has a memory of its own; moving tensors in and out takes time",
+    "host": "shares RAM",
+}

@@ -1,0 +1,99 @@
+"""What the parser stumbles over, in the user's words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from placedsl.diagnostics import Diagnostic, Source, nearest
+from placedsl.language.syntax.keywords import KEYWORDS, RESERVED, STATEMENTS
+
+_WORDS = {
+    "NAME": "a name", "NUMBER": "a number", "QUANTITY": "a quantity like '16 GiB'", "STRING": "a quoted text",
+    "ORDER": "'1f1b'",
+    "_NL": "the end of the line", "$END": "the end of the text", "COLON": "':'", "EQUAL": "'='",
+    "COMMA": "','", "LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'", "LBRACE": "'{'",
+    "RBRACE": "'}'", "COMPARE": "a comparison", "DOT": "'.'", "__DOTDOT": "'..'",
+}  # fmt: skip
+
+
+def syntax_error(problem: UnexpectedInput, source: Source, terminals: Mapping[str, str]) -> Diagnostic:
+    """A Lark error in the user's words."""
+    text = source.text
+    if isinstance(problem, UnexpectedCharacters):
+        at = problem.pos_in_stream or 0
+        shown = text[at] if at < len(text) else ""
+        if shown == '"':
+            return Diagnostic("this quoted text is never closed", source.span(at), 'end it with " on the same line')
+        return Diagnostic(f"'{shown}' cannot stand here", source.span(at), _keyword_hint(text, at))
+    if not isinstance(problem, UnexpectedToken):
+        return Diagnostic("the text ends too early", source.span(max(0, len(text) - 1)))
+    token = problem.token
+    expected = _expected(problem, terminals)
+    if token.type == "$END":
+        stop = len(text.rstrip()) - 1
+        return Diagnostic("the text ends in the middle of a statement", source.span(max(0, stop)), expected)
+    start = token.start_pos or 0
+    if token.type == "_NL":
+        return Diagnostic("the line ends too early", source.span(start), expected)
+    shown = str(token)
+    before = re.search(r"(?:^|\n)[ \t]*([a-z]+)[ \t]*$", text[:start])
+    if shown == ":" and before is not None and before[1] in RESERVED:
+        place = source.span(before.start(1), before.end(1))
+        return Diagnostic(f"'{before[1]}' is a word of the language", place, "choose another name for the constraint")
+    hint = _said_otherwise(text, start)
+    # A word at the margin reads as a rule of 'subject to', which is seldom what it was meant to be.
+    first = re.search(r"(?:^|\n)([A-Za-z_]\w*)[ \t]+$", text[:start])
+    if first is not None and not hint and first[1] not in RESERVED:
+        place = source.span(first.start(1), first.end(1))
+        meant = _keyword_hint(text, start) or f"known: {', '.join(STATEMENTS)}"
+        return Diagnostic(f"no statement begins with '{first[1]}'", place, meant)
+    hint = hint or _keyword_hint(text, start)
+    hint = hint or expected
+    return Diagnostic(f"unexpected '{shown}'", source.span(start, start + len(shown)), hint)
+
+
+#: What comes before the place and at it, and what is written instead.
+_OTHERWISE = (
+    (r"\bon\s+[\w\[\]\"]+\s*$", r"==|!=|<=|>=|<|>", "put brackets around it: (v on d) == (w on d)"),
+    (r"\b(?:where|and|or|if|not)\b[^\n]*$", r"=(?!=)", "a comparison is written =="),
+    (r"\b(?:any|some)\s+$", r"\w", "as in exists v in nodes: v on cpu"),
+    (r"(?:^|\n)\s*maximi[sz]e\s+$", r".", "minimise its negative: minimize -x"),
+    (
+        r"(?:^|\n)\s*fuse\s[^\n]*$",
+        rf"(?:{'|'.join(RESERVED)})\b",
+        'a word of the language stands in quotes: fuse "sum" + bn',
+    ),
+    (r"\bminimize\b[^\n]*$", r",", "several objectives stand in order: minimize a then b"),
+)
+
+
+def _said_otherwise(text: str, at: int) -> str:
+    """How something is said here that other languages say otherwise."""
+    before, rest = text[max(0, at - 400) : at], text[at:]
+    return next((h for left, here, h in _OTHERWISE if re.search(left, before) and re.match(here, rest)), "")
+
+
+def _expected(problem: UnexpectedToken, terminals: Mapping[str, str]) -> str:
+    names = problem.accepts or problem.expected
+    if {"NAME", "NUMBER", "LPAR", "MINUS"} <= set(names):
+        return "expected: an expression"
+    if "GRAPH" in names and "DEVICE" in names:
+        return "expected: a statement (" + ", ".join(STATEMENTS) + ")"
+    words = [_WORDS.get(n) or f"'{terminals.get(n, n.lower())}'" for n in sorted(names)]
+    if len(words) > 8:
+        punctuation = [_WORDS[n] for n in ("COLON", "EQUAL", "RPAR", "RSQB", "RBRACE", "COMMA", "_NL") if n in names]
+        words = punctuation or words[:8]
+    return "expected: " + " or ".join(dict.fromkeys(words))
+
+
+def _keyword_hint(text: str, at: int) -> str:
+    """The keyword that the first word of the line may have been meant to be."""
+    line_start = text.rfind("\n", 0, at) + 1
+    first = re.match(r"\s*([A-Za-z_]+)", text[line_start:])
+    if first is None or first[1] in KEYWORDS:
+        return ""
+    hint = nearest(first[1], KEYWORDS)
+    return hint if "did you mean" in hint else ""

@@ -1,0 +1,34 @@
+"""Source: rows whose bounds are excluded.  Target: rows that keep a margin from their bounds.
+
+No solver tells ``a < b`` of real numbers from ``a <= b``.  The margin is a share of the largest value that the row can
+take, well above what solvers leave open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from placedsl.diagnostics import Diagnostic, InputError
+from placedsl.ir.affine import activity
+from placedsl.ir.program import RowBlock
+from placedsl.lowering.context import LoweringContext, Note
+
+#: The margin, of the largest absolute value of either side.
+MARGIN = 1e-5
+
+
+def with_margin(block: RowBlock, context: LoweringContext) -> RowBlock:
+    """The block with closed bounds."""
+    if not block.strict or not block.rows:
+        return block
+    least, most = activity(block.row, block.column, block.coefficient, block.rows, context.lower, context.upper)
+    sides = np.abs(np.stack([np.where(np.isfinite(b), b, 0.0) for b in (block.lower, block.upper)])).max(axis=0)
+    margin = MARGIN * np.maximum(np.maximum(abs(least), abs(most)), sides)
+    if not np.isfinite(margin).all():
+        message = f"'{block.origin.name}' compares with < or > what has no bounds"
+        raise InputError([Diagnostic(message, block.origin.span, "bound the variables it uses, or compare with <=")])
+    rewrite = f"strict comparison to one with a margin of {margin.max():.3g}"
+    context.notes.append(Note(block.origin.name, rewrite, block.rows, span=block.origin.span))
+    return replace(block, lower=block.lower + margin, upper=block.upper - margin, strict=False)

@@ -1,0 +1,181 @@
+"""How long tensors take from device to device, over direct links or several hops."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from placedsl import arrays
+from placedsl.machine.machine import Link, Machine
+
+Floats = arrays.Floats
+Integers = arrays.Integers
+Booleans = arrays.Booleans
+
+
+@dataclass(frozen=True, eq=False)
+class TransferTimes:
+    """Transfer times between devices.  t tensors, D devices, h directed links.
+
+    ``latency``    D x D seconds: the latencies along the route, which every tensor takes; inf where there is no route, 0
+                   on the diagonal
+    ``inverse_bandwidth``   D x D seconds per unit of ``size``, by the slowest link of the route
+    ``size``       t: bytes, or the graph's transfer times
+    ``explicit``   t x D x D seconds where times are known without links; else of shape (0, D, D)
+    ``hop_start``, ``hop``   the directed links of the route from a to b: ``hop[hop_start[a * D + b]:hop_start[a * D + b + 1]]``
+    ``hop_ends``   h x 2: the devices that a directed link leads from and to
+    """  # noqa: E501 - one line an array
+
+    latency: Floats
+    inverse_bandwidth: Floats
+    size: Floats
+    explicit: Floats
+    hop_start: Integers
+    hop: Integers
+    hop_ends: Integers
+
+    @property
+    def devices(self) -> int:
+        """D."""
+        return len(self.latency)
+
+    def time(self, tensor: Integers | int, source: Integers | int, target: Integers | int) -> Floats:
+        """Seconds that a tensor takes between two devices; the arguments are broadcast."""
+        if len(self.explicit):
+            out: Floats = self.explicit[tensor, source, target]
+            return out
+        size = self.size[tensor]
+        with np.errstate(invalid="ignore"):
+            along = np.where(size > 0.0, size * self.inverse_bandwidth[source, target], 0.0)
+        return np.asarray(self.latency[source, target] + along)
+
+    def hops(self, source: int, target: int) -> Integers:
+        """The directed links of a route; empty within a device."""
+        pair = source * self.devices + target
+        return self.hop[self.hop_start[pair] : self.hop_start[pair + 1]]
+
+
+def transfer_times(machine: Machine, size: Floats, explicit: Floats | None = None) -> TransferTimes:
+    """Routes by the widest way: the largest slowest bandwidth, then the fewest hops, then the least latency.
+
+    ``explicit``: t x D x D times that need no links; each pair then has a link of its own.
+    """
+    devices = len(machine.devices)
+    if explicit is not None:
+        bandwidth, delay = np.full((devices, devices), np.inf), np.zeros((devices, devices))
+    else:
+        bandwidth, delay = direct_links(machine)
+    np.fill_diagonal(bandwidth, 0.0)
+    ends = np.argwhere(bandwidth > 0.0)
+    number = np.full((devices, devices), -1)
+    number[ends[:, 0], ends[:, 1]] = np.arange(len(ends))
+    latency, inverse_bandwidth = np.full((devices, devices), np.inf), np.zeros((devices, devices))
+    np.fill_diagonal(latency, 0.0)
+    routes: list[list[int]] = []
+    for source in range(devices):
+        ways, width, along = _routes(source, bandwidth, delay)
+        for target in range(devices):
+            way = ways.get(target, [])
+            routes.append([int(number[a, b]) for a, b in itertools.pairwise(way)])
+            if way:
+                latency[source, target], inverse_bandwidth[source, target] = along[target], 1.0 / width[target]
+    start = np.concatenate(([0], np.cumsum([len(route) for route in routes]))).astype(np.int64)
+    hop = np.array([link for route in routes for link in route], dtype=np.int64)
+    if explicit is None:
+        explicit = np.zeros((0, devices, devices))
+    return TransferTimes(
+        latency, inverse_bandwidth, size, explicit, start, hop, ends.astype(np.int64).reshape(-1, 2)
+    )  # fmt: skip
+
+
+def direct_links(machine: Machine) -> tuple[Floats, Floats]:
+    """D x D bandwidths (0: no direct way) and latencies: a link that is declared, else the interconnect.
+
+    Of several links the one that names single devices counts more than one of families, then the later one.  Over
+    clusters the slowest of the interconnects on the way counts.
+    """
+    devices = len(machine.devices)
+    bandwidth, latency = np.zeros((devices, devices)), np.zeros((devices, devices))
+    for a in range(devices):
+        for b in range(devices):
+            link = _between(machine, a, b) if a != b else None
+            if link is not None:
+                bandwidth[a, b], latency[a, b] = link.bandwidth, link.latency
+    named = {d.name for d in machine.devices}
+    families = {d.family for d in machine.devices if d.family != d.name}
+    for link in sorted(machine.links, key=lambda one: sum(end in named - families for end in (one.source, one.target))):
+        sources, targets = _members(machine, link.source), _members(machine, link.target)
+        for a, b in [(a, b) for a in sources for b in targets if a != b]:
+            for x, y in ((a, b), (b, a)) if link.both else ((a, b),):
+                bandwidth[x, y], latency[x, y] = link.bandwidth, link.latency
+    return bandwidth, latency
+
+
+def _members(machine: Machine, end: str) -> list[int]:
+    """The devices that one end of a link names."""
+    return [i for i, d in enumerate(machine.devices) if end in (d.name, d.family)]
+
+
+def _between(machine: Machine, a: int, b: int) -> Link | None:
+    """The slowest interconnect that a transfer crosses without links of its own."""
+    ways: list[Link | None] = []
+    inside = [set(c.devices) for c in machine.clusters]
+    common = -1
+    for device in (a, b):
+        cluster = machine.innermost(device)
+        while cluster >= 0 and not {a, b} <= inside[cluster]:
+            ways += [machine.clusters[cluster].interconnect] if machine.clusters[cluster].interconnect else []
+            cluster = machine.clusters[cluster].parent
+        common = cluster
+    outer = machine.around(common)
+    if outer is None:
+        return None
+    return min((way for way in [*ways, outer] if way is not None), key=lambda way: way.bandwidth)
+
+
+def _widths(source: int, bandwidth: Floats) -> Floats:
+    """The largest bandwidth that a route to each device can have all along (0: there is none)."""
+    width = np.array(bandwidth[source])
+    width[source] = np.inf
+    open_ = np.ones(len(bandwidth), dtype=bool)
+    while open_.any():
+        at = int(np.argmax(np.where(open_, width, -1.0)))
+        open_[at] = False
+        width = np.where(open_, np.maximum(width, np.minimum(width[at], bandwidth[at])), width)
+    return width
+
+
+def _shortest(source: int, links: Booleans, latency: Floats) -> tuple[list[int], list[tuple[float, float]]]:
+    """Fewest hops, then least latency, over these links: where each device is reached from, and what it takes."""
+    devices = len(links)
+    via = [-1] * devices
+    best = [(np.inf, np.inf)] * devices
+    best[source] = (0.0, 0.0)
+    open_ = set(range(devices))
+    while open_:
+        at = min(open_, key=lambda d: (best[d], d))
+        open_.remove(at)
+        for b in open_:
+            way = (best[at][0] + 1.0, best[at][1] + float(latency[at, b]))
+            if links[at, b] and way < best[b]:
+                best[b], via[b] = way, at
+    return via, best
+
+
+def _routes(source: int, bandwidth: Floats, latency: Floats) -> tuple[dict[int, list[int]], Floats, Floats]:
+    """The devices on the way to each other device, how wide the way is, and its latency."""
+    width = np.where(bandwidth[source] > 0.0, bandwidth[source], _widths(source, bandwidth))
+    delay = np.array(latency[source])
+    ways = {int(b): [source, int(b)] for b in np.flatnonzero(bandwidth[source] > 0.0)}
+    far = [b for b in np.flatnonzero(width > 0.0).tolist() if b not in ways and b != source]
+    for least in sorted({float(width[b]) for b in far}):
+        via, best = _shortest(source, bandwidth >= least, latency)
+        for b in far:
+            if width[b] == least:
+                way = [b]
+                while way[-1] != source:
+                    way.append(via[way[-1]])
+                ways[b], delay[b] = way[::-1], best[b][1]
+    return ways, width, delay

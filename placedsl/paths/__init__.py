@@ -1,1 +1,0 @@
-"""The paths from a problem to a placement; :mod:`placedsl.planner` chooses."""

@@ -1,0 +1,1 @@
+"""Which path fits a problem, and walking it."""

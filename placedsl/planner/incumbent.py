@@ -1,0 +1,100 @@
+"""The incumbent of a search: the best placement that the evaluator accepts, and the bounds that are proven."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from placedsl.evaluation.evaluate import Evaluation, evaluate
+from placedsl.evaluation.expressions import OwnValues
+from placedsl.graph.graph import Integers
+from placedsl.problem.problem import Problem
+
+#: Two values closer than this, relatively, are the same: what solvers' tolerances leave open.
+SAME = 1e-6
+
+#: Told of (value of the best placement or inf, bound, seconds since the start).
+Progress = Callable[[float, float, float], None]
+
+
+class Incumbent:
+    """The best placement that the evaluator accepts, the best bound, and the clock."""
+
+    def __init__(self, problem: Problem, progress: Progress | None, began: float) -> None:
+        self.problem, self.progress, self.began = problem, progress, began
+        self.placement: Integers | None = None
+        self.evaluation: Evaluation | None = None
+        self.proven = [-np.inf] * len(problem.objectives)
+        self.claimed = [-np.inf] * len(problem.objectives)
+        self.verifying = 0.0
+        self.last_rejected: Evaluation | None = None
+        #: The range of values of each finished objective, from the most important on, which count as equal.
+        self.finished: list[tuple[float, float]] = []
+
+    @property
+    def value(self) -> float:
+        """The first objective's value; inf without a placement."""
+        return self.evaluation.objectives[0] if self.evaluation else np.inf
+
+    def offer(self, placement: Integers, values: OwnValues | None = None) -> bool:
+        """Take a placement if it is feasible and better; whether it is feasible."""
+        start = time.monotonic()
+        evaluation = evaluate(self.problem, [int(d) for d in placement], values)
+        self.verifying += time.monotonic() - start
+        if evaluation.violations:
+            self.last_rejected = evaluation
+            return False
+        if self.evaluation is None or _better(evaluation.objectives, self.evaluation.objectives, self.finished):
+            self.placement, self.evaluation = np.asarray(placement), evaluation
+            self.tell()
+        return True
+
+    def finish(self, slack: float) -> float:
+        """Regard the next objective as finished, and return the limit on it while later ones are minimised.
+
+        The limit exceeds the value reached by the share ``slack``.  Solvers reach a value only to within their
+        tolerances, so a placement that a later objective prefers may be worse by as much: from here on, values that
+        differ from the one reached by at most this share count as equal.
+        """
+        assert self.evaluation is not None
+        reached = self.evaluation.objectives[len(self.finished)]
+        margin = slack * abs(reached)
+        self.finished.append((reached - margin, reached + margin))
+        return reached + margin
+
+    @property
+    def bounds(self) -> list[float]:
+        """The best bound of each objective."""
+        return [max(pair) for pair in zip(self.proven, self.claimed, strict=True)]
+
+    def bound(self, value: float, objective: int = 0, *, claimed: bool = False) -> None:
+        """Take a proven bound; ``claimed`` by a solver, or proven here."""
+        better = value > self.bounds[objective]
+        known = self.claimed if claimed else self.proven
+        known[objective] = max(known[objective], value)
+        if better:
+            self.tell()
+
+    def refuted(self) -> bool:
+        """Whether a solver's bound exceeds the value of a verified placement; if so its bounds are dropped."""
+        if self.evaluation is None or self.claimed[0] <= self.value + SAME * abs(self.value):
+            return False
+        self.claimed = [-np.inf] * len(self.claimed)
+        return True
+
+    def tell(self) -> None:
+        """Report to whoever listens."""
+        if self.progress is not None:
+            self.progress(self.value, self.bounds[0], time.monotonic() - self.began)
+
+
+def _better(a: tuple[float, ...], b: tuple[float, ...], finished: Sequence[tuple[float, float]]) -> bool:
+    """Lexicographically; values equal within rounding, or in the range of a finished objective, count as equal."""
+    for k, (x, y) in enumerate(zip(a, b, strict=True)):
+        if k < len(finished) and all(finished[k][0] <= value <= finished[k][1] for value in (x, y)):
+            continue
+        if abs(x - y) > 1e-9 * max(abs(x), abs(y)):
+            return x < y
+    return False

@@ -1,0 +1,1 @@
+"""Searches and bounds in processes of their own, beside a path."""

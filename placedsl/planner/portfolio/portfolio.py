@@ -1,0 +1,158 @@
+"""A portfolio: processes that look for placements and bounds while the planner does something else.
+
+A member is a name and a function of an importable module.  The planner reads the members' messages now and then, and
+leaves the ``with`` block when it knows enough: nothing of the members is left then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from placedsl.evaluation.expressions import OwnValues
+from placedsl.graph.graph import Integers
+from placedsl.processes.channel import Failure, Gone
+from placedsl.processes.child import Child
+
+
+class PlannerChannel(Protocol):
+    """A member's channel to the planner."""
+
+    #: The value of the best placement that the planner knows (inf: none); falls while the member works.
+    best: float
+
+    def report(self, placement: Integers | None, bound: float, values: OwnValues | None = None) -> None:
+        """Report a placement (None: none) and a proven lower bound on the first objective (-inf: none).
+
+        ``values``: what else an answer contains, by name and positions; see
+        :func:`placedsl.evaluation.evaluate.evaluate`.
+        """
+
+
+@dataclass(frozen=True)
+class Member:
+    """Work for a process of its own: ``work(channel, *arguments)``, which may go on for ever.
+
+    ``work`` is a function at the top of a module, so that the process can import it; ``arguments`` can be pickled.
+    """
+
+    name: str
+    work: Callable[..., None]
+    arguments: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """From a member's process: a placement (None: none), a bound, and the placement's values."""
+
+    placement: Integers | None
+    bound: float
+    values: OwnValues | None = None
+
+
+@dataclass(frozen=True)
+class Done:
+    """From a member's process, last: its work is finished."""
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """What one member reported: a placement or a bound; or why it has failed."""
+
+    member: str
+    placement: Integers | None
+    bound: float
+    failed: str = ""
+    values: OwnValues | None = None
+
+
+class Portfolio:
+    """Members that run beside the planner; used in a ``with`` block.
+
+    They start at the first call of :meth:`messages` after ``delay`` seconds: what is solved at once needs no processes.
+    ``brief``: they are soon over, so that no solver beside them has to leave them a core.
+    """
+
+    def __init__(self, members: Sequence[Member], delay: float = 0.0, *, brief: bool = False) -> None:
+        self.brief = brief
+        self.members = list(members)
+        self.due = time.monotonic() + delay
+        self.best = np.inf
+        self.inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self.running: list[_Process] = []
+
+    def add(self, member: Member) -> None:
+        """One more, before any has started."""
+        self.members.append(member)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def messages(self) -> Iterator[Message]:
+        """The messages since the last call; never waits."""
+        if self.members and time.monotonic() >= self.due:
+            waiting, self.members = self.members, []
+            self.running += [_Process(member, self.inbox.put, self.best) for member in waiting]
+        with contextlib.suppress(queue.Empty):
+            while True:
+                yield self.inbox.get_nowait()
+
+    @property
+    def active(self) -> bool:
+        """Some member has not ended yet, or not begun."""
+        return bool(self.members) or any(not process.ended for process in self.running)
+
+    def announce(self, best: float) -> None:
+        """Send the members the value of the best placement."""
+        if best < self.best:
+            self.best = best
+            for process in self.running:
+                process.child.send(best)
+
+    def stop(self) -> None:
+        """End all members at once, and what they have started; their messages can still be read."""
+        self.members = []
+        for process in self.running:
+            process.end()
+
+
+class _Process:
+    """One member's process."""
+
+    def __init__(self, member: Member, deliver: Callable[[Message], None], best: float) -> None:
+        self.name, self.deliver = member.name, deliver
+        self.ended = False
+        self.child = Child("placedsl.planner.portfolio.worker", self._take)
+        self.child.send((member.work, member.arguments))
+        self.child.send(best)
+
+    def end(self) -> None:
+        """Kill it, and wait until its messages are in."""
+        self.ended = True
+        self.child.close()
+
+    def _take(self, message: object) -> None:
+        match message:
+            case Report():
+                self.deliver(Message(self.name, message.placement, message.bound, values=message.values))
+                return
+            case Failure():
+                self._fail(message.message)
+            case Gone() if not self.ended:
+                self._fail("its process has gone")
+        self.ended = True
+
+    def _fail(self, reason: str) -> None:
+        self.deliver(Message(self.name, None, -np.inf, reason))

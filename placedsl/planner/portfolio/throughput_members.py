@@ -1,0 +1,104 @@
+"""The members that there are for a problem, and how the cores are shared out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from placedsl.algorithms.partitions import short_annealing as local_search
+from placedsl.algorithms.partitions.bounds import relaxation
+from placedsl.algorithms.partitions.instance import PartitionUnits, partition_units
+from placedsl.algorithms.pipelines import large_neighbourhood_search as pipeline_search
+from placedsl.algorithms.supports import Supports, reasons_against
+from placedsl.graph.graph import Integers
+from placedsl.planner.portfolio.portfolio import Member, PlannerChannel
+from placedsl.problem.problem import Problem
+
+#: The seeds of two searches of one run lie this far apart.
+_SEEDS_APART = 7919
+
+
+def search_splits(channel: PlannerChannel, units: PartitionUnits, start: Integers | None, seed: int) -> None:
+    """Search for splits for ever, and say each better one."""
+    from placedsl.algorithms.partitions.search import run, search_from
+
+    search = search_from(units.instance, start, seed)
+    if start is None and np.isfinite(search.value):
+        channel.report(units.placement(search.best), -np.inf)
+    for better in run(search):
+        if better:
+            channel.report(units.placement(search.best), -np.inf)
+
+
+def search_pipelines(channel: PlannerChannel, problem: Problem, start: Integers | None, seed: int) -> None:
+    """Search for contiguous pipelines, and say each better one; its value as a bound once it is proven the best."""
+    from placedsl.algorithms.pipelines.large_neighbourhood_search import begin, run
+
+    search = begin(problem, start, seed)
+    for better in run(search):
+        if better and search.best is not None:
+            channel.report(search.best.placement, -np.inf)
+    if search.proven and search.best is not None:
+        channel.report(search.best.placement, search.best.value)
+
+
+def prove_bounds(channel: PlannerChannel, problem: Problem) -> None:
+    """Say ever better lower bounds, until the best placement is proven or there is no more to be had."""
+    from placedsl.algorithms.partitions.bounds.streams import proven_bounds
+
+    for bound in proven_bounds(problem, upper=lambda: channel.best):
+        channel.report(None, bound)
+
+
+def searchers(workers: int) -> int:
+    """How many of so many cores (0: all there are) search while a solver has the others; one at least."""
+    return max(1, (workers or os.cpu_count() or 1) // 2)
+
+
+@dataclass(frozen=True)
+class MemberRow:
+    """What may run beside a solver: a name, what it supports, and its members for a run.
+
+    ``members``  of a problem, the best placement (None: none), the cores (0: all) and the seed
+    """
+
+    name: str
+    supports: Supports
+    members: Callable[[Problem, Integers | None, int, int], list[Member]]
+
+
+def _pipelines(problem: Problem, start: Integers | None, _workers: int, seed: int) -> list[Member]:
+    return [Member("the search for pipelines", search_pipelines, (problem, start, seed))]
+
+
+def _splits(problem: Problem, start: Integers | None, workers: int, seed: int) -> list[Member]:
+    units = partition_units(problem)
+    device = None if start is None else units.device_of(start)
+    seeds = [seed + _SEEDS_APART * i for i in range(searchers(workers))]
+    return [Member(f"search {i + 1}", search_splits, (units, device, own)) for i, own in enumerate(seeds)]
+
+
+def _bound(problem: Problem, _start: Integers | None, _workers: int, _seed: int) -> list[Member]:
+    return [Member("the partition bound", prove_bounds, (problem,))]
+
+
+#: Searches where they know all that a problem asks for, bounds where they hold.
+MEMBERS: tuple[MemberRow, ...] = (
+    MemberRow("the search for pipelines", pipeline_search.SUPPORTS, _pipelines),
+    MemberRow("searches for splits", local_search.SUPPORTS, _splits),
+    MemberRow("the partition bound", relaxation.SUPPORTS, _bound),
+)
+
+
+def beside(problem: Problem) -> tuple[str, ...]:
+    """The names of what may run beside a solver for this problem."""
+    return tuple(row.name for row in MEMBERS if not reasons_against(problem, row.supports))
+
+
+def members_for(problem: Problem, start: Integers | None, workers: int, seed: int) -> list[Member]:
+    """What may run beside a solver for this problem."""
+    rows = (row for row in MEMBERS if not reasons_against(problem, row.supports))
+    return [member for row in rows for member in row.members(problem, start, workers, seed)]

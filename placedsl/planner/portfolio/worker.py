@@ -1,0 +1,38 @@
+"""The process of one member of the portfolio, run as ``python -m placedsl.planner.portfolio.worker``."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from placedsl.evaluation.expressions import OwnValues
+from placedsl.graph.graph import Integers
+from placedsl.planner.portfolio.portfolio import Done, Report
+from placedsl.processes.worker import ParentChannel, serve
+
+
+class _Channel:
+    """See :class:`placedsl.planner.portfolio.portfolio.PlannerChannel`."""
+
+    def __init__(self, parent: ParentChannel) -> None:
+        self.parent = parent
+        self.best = np.inf
+
+    def report(self, placement: Integers | None, bound: float, values: OwnValues | None = None) -> None:
+        self.parent.send(Report(placement, bound, values))
+
+    def take(self, best: float) -> None:
+        self.best = best
+
+
+def _work(parent: ParentChannel) -> None:
+    work, arguments = parent.receive()
+    channel = _Channel(parent)
+    parent.listen(channel.take)
+    work(channel, *arguments)
+    parent.send(Done())
+
+
+if __name__ == "__main__":
+    sys.exit(serve(_work))

@@ -1,0 +1,89 @@
+"""What is asked for: the options of a call with the spec's settings and the defaults filled in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from placedsl.algorithms import registry
+from placedsl.diagnostics import Diagnostic, InputError, UsageError, nearest
+from placedsl.planner.incumbent import SAME
+from placedsl.problem.problem import Problem
+from placedsl.solvers.registry import ALSO, get, names
+
+METHODS = ("auto", "dp", "program")
+
+
+def methods() -> tuple[str, ...]:
+    """The methods that can be named: those built in, and those that plug-ins bring."""
+    return (*METHODS, *registry.own(), *tried())
+
+
+def solver_names() -> tuple[str, ...]:
+    """The solvers that can be named."""
+    return ("auto", *names(), *ALSO)
+
+
+def tried() -> tuple[str, ...]:
+    """The methods that ``auto`` tries unasked: those of plug-ins."""
+    return tuple(name for name in registry.brought() if name not in METHODS)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for.  None: as the spec's ``solve`` block says, else the default.
+
+    ``start``: whether a program may start from a placement that is found beforehand.
+    """
+
+    solver: str | None = None
+    method: str | None = None
+    time_limit: float | None = None
+    gap: float | None = None
+    workers: int | None = None
+    seed: int | None = None
+    start: bool = True
+
+
+def resolve(problem: Problem, request: Request) -> Request:
+    """The request with the spec's settings and the defaults filled in; UsageError for what does not exist."""
+    said = problem.settings
+    method = request.method or said.method or "auto"
+    solver = request.solver or said.solver or "auto"
+    wrong = []
+    for what, word, own, known in (
+        ("method", method, request.method, methods()), ("solver", solver, request.solver, solver_names())
+    ):  # fmt: skip
+        if word not in known:
+            message, hint = f"there is no {what} '{word}'", nearest(word, known)
+            if own:
+                raise UsageError(f"{message}; {hint}")
+            wrong.append(Diagnostic(message, said.places.get(what), hint))
+    if wrong:
+        raise InputError(sorted(wrong, key=lambda d: d.span.column + 10_000 * d.span.line if d.span else 0))
+    chosen = [request.gap, said.gap, SAME]
+    limit = request.time_limit if request.time_limit is not None else said.time_limit
+    if limit is not None and limit <= 0:
+        raise UsageError("a time limit is longer than zero, as in --time-limit 60s")
+    return Request(
+        solver, method, limit,
+        next(g for g in chosen if g is not None),
+        next(w for w in (request.workers, said.workers, 0) if w is not None),
+        next(s for s in (request.seed, said.seed, 0) if s is not None),
+        request.start,
+    )  # fmt: skip
+
+
+def solvers_for(problem: Problem, name: str | None) -> tuple[str, ...]:
+    """The solvers to try in turn: the one that is named, or for ``auto`` those that do best on such problems.
+
+    docs/results.md has the times: CP-SAT proves contiguous splits several times faster, HiGHS the others.
+    """
+    if name not in (None, "auto"):
+        return (str(name),)
+    chained = (
+        problem.execution.one_sample
+        or problem.constraint("contiguous") is not None
+        or problem.constraint("convex") is not None
+    )
+    wanted = ("cp-sat", "highs") if chained else ("highs", "cp-sat")
+    return tuple(n for n in wanted if get(n).available() is not None) or wanted[:1]

@@ -1,0 +1,86 @@
+"""Walking the planner's decision: each path in turn, until one settles the problem.
+
+Which paths those are :mod:`placedsl.planner.decision` says, from the rows of
+:mod:`placedsl.planner.strategies.registry`.  Whatever finds a placement, only the evaluator says what it costs and
+whether it counts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from placedsl.algorithms.simple_bounds import path_bound, simple_bound
+from placedsl.diagnostics import PlacedslError, UsageError
+from placedsl.planner.answer import Answer
+from placedsl.planner.incumbent import SAME, Progress
+from placedsl.planner.request import Request, resolve
+from placedsl.planner.run import Run, is_quantity
+from placedsl.planner.strategies.registry import decision
+from placedsl.problem.formulation import Formulation
+from placedsl.problem.problem import Problem
+
+
+def solve(
+    problem: Problem,
+    formulations: Callable[[], Iterable[Formulation]],
+    request: Request | None = None,
+    progress: Progress | None = None,
+    read_seconds: float = 0.0,
+    isolated: bool = True,
+) -> Answer:
+    """Find a placement.  Interruption (Ctrl-C) ends the search and returns the best so far."""
+    return _answer(Run(problem, formulations, resolve(problem, request or Request()), progress, read_seconds, isolated))
+
+
+def _answer(run: Run) -> Answer:
+    """Walk the paths until one settles the problem."""
+    try:
+        termination, message = _walk(run)
+    except KeyboardInterrupt:
+        termination, message = "interrupted", "stopped by the user"
+    finally:
+        if run.portfolio is not None:
+            run.portfolio.stop()
+    best = run.best
+    if best.refuted():
+        termination = "error"
+        message = f"{run.solver or run.method} claims a bound that a verified placement refutes; try another one"
+    bounds = best.bounds
+    if best.evaluation is not None:
+        if bounds[0] > best.value + SAME * abs(best.value):
+            raise PlacedslError(
+                f"internal error: the bound {bounds[0]!r} exceeds the verified value {best.value!r}; "
+                "please report this with the spec"
+            )
+        bounds = [min(b, v) for b, v in zip(bounds, best.evaluation.objectives, strict=True)]
+    total = run.read_seconds + time.monotonic() - run.began
+    read, build, verify = run.read_seconds, run.build_seconds, best.verifying
+    solving = max(0.0, total - read - build - verify)
+    seconds = {"read": read, "build": build, "solve": solving, "verify": verify, "total": total}
+    placement = None if best.placement is None else tuple(int(d) for d in best.placement)
+    return Answer(
+        run.problem, termination, message, placement, best.evaluation, tuple(bounds), run.method, run.solver,
+        run.request.seed or 0, seconds, run.used_versions, tuple(run.notes),
+    )  # fmt: skip
+
+
+def _walk(run: Run) -> tuple[str, str]:
+    """Termination and message: the steps of the decision in turn, until one settles the problem."""
+    if is_quantity(run.problem.objectives[0].body, "time_per_sample"):
+        run.best.bound(simple_bound(run.problem))
+    planned = decision(run.problem, run.request)
+    if planned.refusal:
+        raise UsageError(planned.refusal + (". Use --method program, or auto" if run.request.method == "dp" else ""))
+    if run.best.proven[0] == np.inf:
+        run.best.proven[0] = -np.inf
+        return "infeasible", "some node, or group of nodes that must share a device, is supported by no device"
+    if run.problem.execution.one_sample and is_quantity(run.problem.objectives[0].body, "latency"):
+        run.best.bound(path_bound(run.problem))
+    for step in planned.steps:
+        ended = step.strategy.run(run)
+        if ended is not None:
+            return ended
+    return "ended", "no path settled the problem"

@@ -1,0 +1,1 @@
+"""The paths to a placement, one file per path."""

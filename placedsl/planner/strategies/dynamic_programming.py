@@ -1,0 +1,160 @@
+"""The path of dynamic programming over ideals, and the start that it gives a program."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from placedsl.algorithms.partitions import short_annealing as local_search
+from placedsl.algorithms.pipelines import solve as contiguous
+from placedsl.algorithms.supports import ignored, reasons_against
+from placedsl.budget import Budget
+from placedsl.diagnostics import PlacedslError
+from placedsl.planner.decision import Outlook
+from placedsl.planner.incumbent import SAME
+from placedsl.planner.portfolio.portfolio import Member
+from placedsl.planner.portfolio.program_member import solve_program
+from placedsl.planner.request import Request, solvers_for
+from placedsl.planner.run import PORTFOLIO_DELAY_S, Run
+from placedsl.planner.strategies.program import members_beside
+from placedsl.problem.formulation import choose
+from placedsl.problem.problem import Problem
+from placedsl.units import show
+
+
+def against(problem: Problem, _request: Request) -> list[str]:
+    """Why dynamic programming does not apply."""
+    return reasons_against(problem, contiguous.SUPPORTS)
+
+
+def outlook(problem: Problem, request: Request) -> Outlook:
+    """Exact, a placement that may satisfy the rest, or a bound and a start."""
+    beyond = ignored(problem, contiguous.SUPPORTS)
+    if not beyond:
+        return Outlook("dynamic programming", settles=True)
+    # It gives a placement, no values of variables, and looks at the first objective alone.
+    beyond_help = bool(problem.variables) or any(name.startswith("then ") for name in beyond)
+    if request.method == "dp":
+        refused = "none: method dp cannot take " + ", ".join(beyond)
+        return Outlook(refused if beyond_help else "dynamic programming, whose placement has to satisfy the rest")
+    if beyond_help:
+        return Outlook("dynamic programming for a bound and a start", "; then ")
+    return Outlook("dynamic programming, whose placement is the answer if it satisfies the rest", "; else ")
+
+
+def by_dynamic_programming(run: Run) -> tuple[str, str] | None:
+    """Run it; None when a program has to go on."""
+    run.method = "dp"
+    limit = run.request.time_limit
+    found = contiguous.solve(
+        run.problem, deadline=None if limit is None else run.began + limit, stop=lambda: _closed(run),
+        progress=lambda placement, _, bound: run.heard(placement, bound),
+    )  # fmt: skip
+    accepted = found.placement is not None and run.best.offer(found.placement, found.values)
+    run.best.bound(found.bound if found.bound < np.inf else -np.inf)
+    run.relaxed = found.placement
+    beyond, goal = ignored(run.problem, contiguous.SUPPORTS), run.problem.objectives[0]
+    if len(run.problem.objectives) > 1 and not found.fewest and not any(b.startswith("then ") for b in beyond):
+        beyond.append(f"then {run.problem.objectives[1].name}")
+    if found.complete and found.placement is None:
+        return "infeasible", "no contiguous split satisfies the memory limits and what the devices support"
+    # With clusters within clusters a placement may cost more than the program, which sees none, says.
+    reached = accepted and run.best.value <= found.value + SAME * abs(found.value)
+    if found.complete and reached and not any(b.startswith("then ") for b in beyond):
+        for k, value in enumerate(run.best.evaluation.objectives if run.best.evaluation else ()):
+            run.best.bound(value, k)
+        if beyond:
+            unseen = ", ".join(beyond)
+            run.notes.append(f"dynamic programming does not look at {unseen}; what it found satisfies them")
+        return "optimal", "proven by dynamic programming over ideals"
+    if found.complete and beyond:
+        run.notes.append(
+            f"dynamic programming bounds {goal.name} by {show(found.bound, goal.dimension)}; "
+            f"it does not know: {', '.join(beyond)}"
+        )
+    if found.complete and not beyond:
+        violated = (
+            "; ".join(v.message for v in run.best.last_rejected.violations) if run.best.last_rejected else "nothing"
+        )
+        raise PlacedslError(f"internal error: the evaluator refuses what dynamic programming found: {violated}")
+    if found.message:
+        run.notes.append(f"dynamic programming was not used: {found.message}")
+    elif run.impossible:
+        run.best.claimed[0] = -np.inf
+        return "infeasible", f"{run.prover} proved that no placement satisfies the constraints"
+    elif not found.complete:
+        return run.stop_reason(run.gap()) or (
+            "time_limit",
+            "the time limit was reached during dynamic programming",
+        )
+    if run.request.method == "dp":
+        if found.complete:
+            return "error", "method dp cannot take " + ", ".join(beyond) + "; use --method program, or auto"
+        return "error", found.message + "; use --method program, or auto"
+    if found.message:
+        _poll_portfolio(run)  # while a program is made ready
+    return None
+
+
+def _closed(run: Run) -> bool:
+    """Asked during dynamic programming: whether what searches beside it has settled the problem."""
+    # From the first question on: before it kernels are compiled, on a machine where they never were.
+    run.asked = run.asked or time.monotonic()
+    if run.request.method == "dp" or time.monotonic() - run.asked < PORTFOLIO_DELAY_S:
+        return False
+    _poll_portfolio(run)
+    return run.impossible or run.stop_reason(run.gap()) is not None
+
+
+def _poll_portfolio(run: Run) -> None:
+    """Hear what searches beside, and start it the first time."""
+    if run.portfolio is None:
+        run.portfolio = members_beside(run, 0, 0.0)
+        if run.best.evaluation is None and run.isolated and not run.problem.variables:
+            run.portfolio.add(_program_member(run))
+    run.portfolio.announce(run.best.value)
+    run.listen(run.portfolio)
+
+
+def _program_member(run: Run) -> Member:
+    """The program beside dynamic programming, where that has no placement to begin with."""
+    name = solvers_for(run.problem, run.request.solver)[0]
+    budget = Budget(run.left, 0.5 * SAME, 1, run.request.seed or 0)
+    formulation = choose(run.problem, run.formulations())
+    return Member(f"the program in {name}", solve_program, (run.problem, formulation, name, budget))
+
+
+def against_slicing(problem: Problem, request: Request) -> list[str]:
+    """Why no start is cut out of topological orders for a program."""
+    reasons = against(problem, request)
+    if not request.start:
+        return ["no start is asked for"]
+    if problem.execution.one_sample:
+        return ["it cuts a pipeline"]
+    if request.method != "program" and not reasons:
+        return ["dynamic programming gives the start"]
+    undecided = bool(problem.variables or problem.has_user_formulations)
+    return reasons if undecided else []
+
+
+def start_by_slicing(run: Run) -> None:
+    """A first placement from the best contiguous split (contiguity is only more than is asked for)."""
+    limit = run.left
+    seconds = 10.0 if limit is None else min(10.0, limit / 4)
+    found = contiguous.solve(run.problem, deadline=time.monotonic() + seconds, most=100_000)
+    if found.placement is None and not found.complete:
+        found = contiguous.sliced(run.problem)  # milliseconds, once kernels are loaded
+    if found.placement is None:
+        return
+    accepted = run.best.offer(found.placement, found.values)
+    if accepted and not reasons_against(run.problem, local_search.SUPPORTS):
+        local_search.improve(
+            run.problem, found.placement, seed=run.request.seed or 0, deadline=time.monotonic() + seconds,
+            found=lambda placement: run.heard(placement, -np.inf),
+        )  # fmt: skip
+    if accepted:
+        goal = run.problem.objectives[0]
+        run.notes.append(
+            f"the solver started from a placement with {goal.name} = {show(run.best.value, goal.dimension)}"
+        )

@@ -1,0 +1,254 @@
+"""The path of a program for a solver, with searches and bounds beside it."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from placedsl.budget import Budget
+from placedsl.diagnostics import InputError
+from placedsl.graph.graph import Floats
+from placedsl.grounding.build import Grounded, build
+from placedsl.grounding.contradictions import refuse_contradictions
+from placedsl.ir.program import LinearProgram
+from placedsl.lowering.continuous_refinement import refined
+from placedsl.lowering.lower import lower
+from placedsl.lowering.unboundedness import rewards
+from placedsl.planner.answer import gap
+from placedsl.planner.decision import Outlook
+from placedsl.planner.incumbent import SAME
+from placedsl.planner.portfolio.portfolio import Portfolio
+from placedsl.planner.portfolio.throughput_members import members_for, search_splits, searchers
+from placedsl.planner.request import Request, solvers_for
+from placedsl.planner.run import PORTFOLIO_DELAY_S, Run
+from placedsl.planner.strategies.latency_starts import refuse_endless, refuse_times_without_end, start_by_waiting
+from placedsl.problem.expressions import Provided
+from placedsl.problem.formulation import choose, passed_over
+from placedsl.problem.problem import Problem
+from placedsl.solvers.bound_propagation import finite_bounds
+from placedsl.solvers.interface import Outcome
+from placedsl.solvers.isolated import run_isolated
+from placedsl.solvers.registry import get
+
+#: What is this small a share of the largest value of an objective is zero.
+_ZERO_TOLERANCE = 1e-9
+#: The same for solvers over a grid, whose relaxed rows add up.
+_GRID = 1e-8
+#: So often is one objective handed over, each time with times bounded by what was found.
+_MAX_RESOLVES = 4
+#: Earlier objectives may be this much worse, relatively, while later ones are minimised; these may gain as much by it.
+_LEXICOGRAPHIC_SLACK = 1e-7
+
+
+def outlook(problem: Problem, request: Request) -> Outlook:
+    """The solvers in turn."""
+    first, *others = solvers_for(problem, request.solver)
+    return Outlook(f"program with {first}" + "".join(f", or {name} if that gives up" for name in others), settles=True)
+
+
+def by_program(run: Run) -> tuple[str, str]:
+    """Ground, then solve with the first solver that does not give up."""
+    names = solvers_for(run.problem, run.request.solver)
+    run.method, run.solver = "program", names[0]
+    start = time.monotonic()
+    known = list(run.formulations())
+    formulation = choose(run.problem, known)
+    run.notes += passed_over(run.problem, known, formulation)
+    grounded = build(run.problem, formulation)
+    refuse_contradictions(run.problem, formulation, grounded)
+    refuse_endless(run.problem, grounded)
+    run.build_seconds += time.monotonic() - start
+    if run.request.solver in (None, "auto") and run.problem.execution.run == "operators":
+        # Spans are the same wherever they begin: linear programs see that, and propagation of bounds does not.
+        spans = any(rewards(grounded.program, k) for k in range(len(run.problem.objectives)))
+        names = tuple(sorted(names, key=lambda name: name != "highs")) if spans else names
+    if run.request.start and run.best.evaluation is None and run.problem.execution.run == "operators":
+        start_by_waiting(run, grounded)
+    for name, further in zip(names, (*names[1:], ""), strict=True):
+        run.solver = name
+        termination, message = _with_solver(run, name, grounded)
+        if termination != "error" or not further:
+            break
+        run.notes.append(f"{name} gave up and {further} went on: {message}")
+    return termination, message
+
+
+def _with_solver(run: Run, name: str, grounded: Grounded) -> tuple[str, str]:
+    """Lower and hand over, once for each objective, and again where what was found makes for better bounds."""
+    fixed: tuple[tuple[int, float], ...] = ()
+    termination, message = "optimal", f"proven by {name}"
+    run.best.finished = []
+    for position in range(len(run.problem.objectives)):
+        if position and _settled(run, position):
+            fixed += ((position, run.best.finish(_LEXICOGRAPHIC_SLACK)),)
+            continue
+        ended = ("error", "")
+        for _ in range(_MAX_RESOLVES):
+            before = _known(run, position)
+            ended = _one_objective(run, name, grounded, fixed, position)
+            # Big-M made for times far larger than what was found lets solvers err by as much as that is.
+            if ended[0] != "error" or not _coarse(run, position, before):
+                break
+        if ended[0] not in ("optimal", "gap_reached") or run.best.evaluation is None:
+            return ended
+        # The whole is proven no better than its least proven objective.
+        if termination == "optimal":
+            termination, message = ended
+        fixed += ((position, run.best.finish(_LEXICOGRAPHIC_SLACK)),)
+    return termination, message
+
+
+def _one_objective(
+    run: Run, name: str, grounded: Grounded, fixed: tuple[tuple[int, float], ...], position: int
+) -> tuple[str, str]:
+    """Lower and hand over, for one objective, within the limits of earlier ones."""
+    start = time.monotonic()
+    solver = get(name)
+    start_from = run.best.placement if run.best.placement is not None else run.relaxed
+    known = run.best.evaluation
+    hint = None if start_from is None else grounded.hint(start_from, None if known is None else known.values)
+    # Times have no bounds of their own: those of one sample's run are as tight as the best known run lets them be.
+    most = known.objectives[position] if known is not None and run.problem.execution.one_sample else np.inf
+    try:
+        lowered = lower(
+            grounded.program, native=solver.features.native, integral=solver.features.integers_only,
+            objective=position, fixed=fixed, hint=hint, most=most + SAME * abs(most),
+        )  # fmt: skip
+    except InputError:
+        refuse_times_without_end(run.problem, grounded.program, solver.features)
+        raise
+    run.build_seconds += time.monotonic() - start
+    nothing = 5.0 * _LEXICOGRAPHIC_SLACK if fixed else _GRID if solver.features.integers_only else _ZERO_TOLERANCE
+    run.nothing = max(nothing * _largest(lowered.program), _given_way(run.problem, fixed, position))
+    strict = next((n for n in lowered.notes if n.rewrite.startswith("strict")), None)
+    if strict is not None:
+        note = f"{strict.constraint}: {strict.rewrite}; placements within the margin were not considered"
+        run.notes += [note] if note not in run.notes else []
+    left = run.left
+    if left is not None and left <= 0:
+        more = "" if run.best.evaluation is None else "; the answer is that of quick starts"
+        return "time_limit", f"the time limit was reached before {name} could start{more}"
+    # Half of what counts as the same, so that what the solver calls optimal still is after evaluation.
+    near = max(run.request.gap or 0.0, 0.5 * SAME)
+    budget = Budget(left, near, run.request.workers or 0, run.request.seed or 0)
+    timed = run.problem.execution.run == "operators" and solver.features.integers_only
+    if timed and np.isposinf(finite_bounds(lowered.program)[1]).any():
+        refuse_times_without_end(run.problem, grounded.program, solver.features)
+    outcome = _solved(run, name, grounded, lowered.program, budget, position)
+    return _judged(run, outcome, grounded, fixed, position, most)
+
+
+def _coarse(run: Run, position: int, before: float) -> bool:
+    """Whether bounds of times that rest on the value found are far better than those that rested on the one before."""
+    return run.problem.execution.one_sample and abs(_known(run, position)) < 0.5 * abs(before)
+
+
+def _known(run: Run, position: int) -> float:
+    """The best verified value of an objective; inf without one."""
+    return np.inf if run.best.evaluation is None else run.best.evaluation.objectives[position]
+
+
+def _settled(run: Run, position: int) -> bool:
+    """The best placement reaches a bound of this objective that needs no proof."""
+    body, evaluation = run.problem.objectives[position].body, run.best.evaluation
+    if evaluation is None or not isinstance(body, Provided) or body.name != "devices_used":
+        return False
+    if evaluation.objectives[position] <= 1.0:
+        run.best.bound(1.0, position)
+        return True
+    return False
+
+
+def _solved(run: Run, name: str, grounded: Grounded, program: LinearProgram, budget: Budget, position: int) -> Outcome:
+    beside = run.portfolio if run.portfolio is not None and not position else members_beside(run, position)
+
+    def heard(point: Floats | None, _value: float, bound: float) -> bool:
+        run.listen(beside)
+        if point is not None:
+            run.best.offer(grounded.placement(point), grounded.values(point))
+        if bound > run.best.bounds[position]:
+            run.best.bound(bound, position, claimed=True)
+            run.prover = name
+        beside.announce(run.best.value)
+        if (done := run.best.evaluation) is None:
+            return False
+        return position == 0 and gap(done.objectives[0], run.best.bounds[0]) <= budget.gap
+
+    if run.isolated:
+        with beside:
+            if (beside.members or beside.running) and not beside.brief:
+                cores = run.request.workers or os.cpu_count() or 1
+                # Where a search knows all that is asked for, what is left to the solver are the small problems.
+                patient = any(member.work is search_splits for member in beside.members)
+                budget = replace(budget, workers=max(1, cores - searchers(cores)), patient=patient)
+            outcome = run_isolated(name, program, budget, heard)
+        run.listen(beside)
+        return outcome
+    return get(name).run(program, budget, heard)
+
+
+def members_beside(run: Run, position: int, delay: float = PORTFOLIO_DELAY_S) -> Portfolio:
+    """What searches beside the solver, for the first objective."""
+    if position or not run.isolated or not run.request.start:
+        return Portfolio(())
+    workers, seed = run.request.workers or 0, run.request.seed or 0
+    return Portfolio(members_for(run.problem, run.best.placement, workers, seed), delay)
+
+
+def _judged(
+    run: Run, outcome: Outcome, grounded: Grounded, fixed: tuple[tuple[int, float], ...], position: int, most: float
+) -> tuple[str, str]:
+    """What a solver's outcome amounts to once its placement has been evaluated; ``most``: what was known before."""
+    if outcome.version:
+        run.used_versions[run.solver] = outcome.version
+    point = outcome.incumbent
+    accepted = point is None or run.best.offer(grounded.placement(point), grounded.values(point))
+    if outcome.bound > run.best.bounds[position]:
+        run.best.bound(outcome.bound, position, claimed=True)
+        run.prover = run.solver
+    if point is not None and outcome.termination in ("optimal", "gap_reached") and not _reached(run, position):
+        # Real columns are as good as the solver's tolerances or its grid; with the others settled they can be exact.
+        exact = refined(grounded.program, position, fixed, point)
+        accepted |= exact is not None and run.best.offer(grounded.placement(exact), grounded.values(exact))
+    if run.best.evaluation is None:
+        if outcome.termination == "infeasible":
+            return "infeasible", outcome.message or "the solver proved that no placement satisfies the constraints"
+        if not accepted and run.best.last_rejected is not None:
+            broken = "; ".join(v.message for v in run.best.last_rejected.violations[:3])
+            return "error", f"the evaluator refuses the placement that {run.solver} gave: {broken}"
+        return outcome.termination, outcome.message
+    value = run.best.evaluation.objectives[position]
+    fine = not _coarse(run, position, most)
+    if fine and outcome.termination in ("optimal", "gap_reached") and value - run.best.bounds[position] <= run.nothing:
+        run.best.bound(value, position, claimed=True)  # the same, as far as numbers of this size can tell
+    distance = gap(value, run.best.bounds[position])
+    if outcome.termination == "infeasible":
+        return "error", f"{run.solver} calls infeasible what a verified placement satisfies; try another solver"
+    if (reason := run.stop_reason(distance)) is not None:
+        return reason
+    if outcome.termination in ("optimal", "gap_reached"):
+        why = ": the formulation counts less than the evaluator does" if run.problem.has_user_formulations else ""
+        far = f"the verified value is {100 * distance:.2g}% above the bound{why}"
+        return "error", f"{run.solver} reports {outcome.termination}, but {far}"
+    return outcome.termination, outcome.message
+
+
+def _given_way(problem: Problem, fixed: tuple[tuple[int, float], ...], position: int) -> float:
+    """How much earlier objectives that are in the same unit give way to this one."""
+    unit = problem.objectives[position].dimension
+    return 2.0 * _LEXICOGRAPHIC_SLACK * sum(abs(limit) for k, limit in fixed if problem.objectives[k].dimension == unit)
+
+
+def _reached(run: Run, position: int) -> bool:
+    """Whether the best placement is as good as its bound says that it can be."""
+    known = run.best.evaluation
+    return known is not None and gap(known.objectives[position], run.best.bounds[position]) <= SAME
+
+
+def _largest(program: LinearProgram) -> float:
+    """The largest absolute value that the objective can take, as far as its columns have bounds."""
+    ends = np.maximum(abs(program.lower), abs(program.upper))
+    return float((abs(program.cost) * np.where(np.isfinite(ends), ends, 0.0)).sum())

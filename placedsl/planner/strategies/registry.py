@@ -1,0 +1,105 @@
+"""The paths to a placement in the order in which the planner tries them: exact before bounded before heuristic.
+
+An algorithm is tried under ``auto`` by a row here: a :class:`Strategy` of its own, or :func:`by_protocol` for one that
+has the functions ``fits`` and ``solve`` of ``placedsl.algorithms.interface``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+
+from placedsl.planner.decision import Candidate, Decision, End, Outlook, Strategy, decide
+from placedsl.planner.portfolio.latency_members import against as against_searches
+from placedsl.planner.portfolio.throughput_members import beside as beside_throughput
+from placedsl.planner.protocol_runs import Ended, run_fitting, run_named, run_unnamed
+from placedsl.planner.request import METHODS, Request
+from placedsl.planner.run import Run
+from placedsl.planner.strategies import dynamic_programming, latency, program
+from placedsl.problem.problem import Problem
+
+_AUTO, _PROGRAM, _DP = (frozenset(names) for names in (("auto",), ("auto", "program"), ("auto", "dp")))
+
+
+def by_protocol(name: str, module: str) -> Strategy:
+    """The row of an algorithm that is tried for a few seconds: its name, and the module with ``fits`` and ``solve``."""
+
+    def against(problem: Problem, _request: Request) -> Sequence[str]:
+        return list(import_module(module).fits(problem))
+
+    def run(run: Run) -> End | None:
+        return _ended(run, run_unnamed(name, module, run.request, run.best, run.left, run.notes))
+
+    return Strategy(name, _AUTO, against, lambda _problem, _request: Outlook(name), run)
+
+
+def _nothing(_problem: Problem, _request: Request) -> Sequence[str]:
+    return ()
+
+
+def _against_plugins(problem: Problem, _request: Request) -> Sequence[str]:
+    return ["plug-ins are tried for pipelines"] if problem.execution.one_sample else ()
+
+
+def _slice(run: Run) -> None:
+    dynamic_programming.start_by_slicing(run)
+
+
+def _plugins(run: Run) -> End | None:
+    return _ended(run, run_fitting(run.problem, run.request, run.best, run.left, run.notes))
+
+
+def _ended(run: Run, how: Ended | None) -> End | None:
+    """Termination and message of an algorithm by protocol."""
+    if how is None:
+        return None
+    run.method = how.method
+    return how.termination, how.message
+
+
+_SILENT = Outlook("")
+STRATEGIES: tuple[Strategy, ...] = (
+    Strategy("search for schedules", _PROGRAM, latency.against, latency.outlook, latency.search),
+    Strategy("dynamic programming", _DP, dynamic_programming.against, dynamic_programming.outlook,
+             dynamic_programming.by_dynamic_programming),
+    Strategy("a start by slicing", _PROGRAM, dynamic_programming.against_slicing, lambda _p, _r: _SILENT, _slice),
+    Strategy("plug-ins", _AUTO, _against_plugins, lambda _p, _r: _SILENT, _plugins),
+    Strategy("program", _PROGRAM, _nothing, program.outlook, program.by_program),
+)  # fmt: skip
+
+
+def _named(method: str, looked_at: Sequence[Candidate]) -> Strategy:
+    """The algorithm that the user has named; its run refuses what it does not fit, if nobody has looked before."""
+
+    def against(_problem: Problem, _request: Request) -> Sequence[str]:
+        return [reason for one in looked_at for reason in one.against]
+
+    def run(run: Run) -> End | None:
+        return _ended(run, run_named(method, run.problem, run.request, run.best, run.left))
+
+    return Strategy(method, frozenset((method,)), against, lambda _p, _r: Outlook(method, settles=True), run)
+
+
+def decision(problem: Problem, request: Request, plugins: Sequence[Candidate] | None = None) -> Decision:
+    """What the planner does for a request that is filled in; nothing is run.
+
+    ``plugins``: the algorithms of plug-ins that were looked at.  Without them they are neither imported nor named
+    here; the step that tries them does that when its turn comes.
+    """
+    method = str(request.method)
+    if method not in METHODS:
+        return decide(problem, request, (_named(method, plugins or ()),))
+    rows = list(STRATEGIES)
+    if plugins is not None:
+        fitting = " and ".join(one.name for one in plugins if not one.against)
+        text = Outlook(f"{fitting} of a plug-in" if fitting else "")
+        at = next(i for i, row in enumerate(rows) if row.name == "plug-ins")
+        rows[at] = Strategy("plug-ins", _AUTO, _against_plugins, lambda _p, _r: text, _plugins)
+    return decide(problem, request, rows, _beside(problem))
+
+
+def _beside(problem: Problem) -> Sequence[str]:
+    """What searches and bounds in processes of its own."""
+    if problem.execution.one_sample:
+        return () if against_searches(problem) else ("searches for schedules", "lower bounds of the latency")
+    return beside_throughput(problem)

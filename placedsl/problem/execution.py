@@ -1,0 +1,133 @@
+"""How a placement is run: what one run is, microbatch order, communication, slots, and devices per stage.
+
+The evaluator, the formulations and the algorithms ask this model what it implies; none compares keywords of the
+language.  Those keywords are names of models (:data:`SHORTHANDS`, :data:`STANDARD`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from placedsl.diagnostics import Span
+from placedsl.graph.graph import Floats
+
+#: A stream of samples through a pipeline; one sample by uninterrupted subgraph calls; one sample operator by operator.
+Run = Literal["pipeline", "subgraph_calls", "operators"]
+#: When a stage turns from forward to backward work: as soon as it can, or after all microbatches.
+Order = Literal["1f1b", "gpipe"]
+#: Transfers after computation, beside it in one direction at a time, or beside it in both directions at once.
+Communication = Literal["sequential", "overlapped", "full_duplex"]
+
+RUNS: tuple[Run, ...] = get_args(Run)
+ORDERS: tuple[Order, ...] = get_args(Order)
+COMMUNICATIONS: tuple[Communication, ...] = get_args(Communication)
+
+#: Times of a node, and of a tensor on its way to a device, within the run of one sample.
+NODE_TIMES = ("start", "finish")
+TENSOR_TIMES = ("sent", "arrived")
+#: All quantities that are points in time of the run of one sample.
+TIMES = frozenset(("latency", *NODE_TIMES, *TENSOR_TIMES))
+
+
+@dataclass(frozen=True, eq=False)
+class DataParallelism:
+    """Several devices may share the samples of one stage.
+
+    ``degrees``          how many devices may hold a stage, ascending, 1 among them
+    ``weights``          n bytes of weights that devices exchange that share a stage
+    ``synchronisation``  n x D: how long the weights of a node take over the link of a device, in seconds
+    ``span``             the statement that allows it
+    """
+
+    degrees: tuple[int, ...]
+    weights: Floats
+    synchronisation: Floats
+    span: Span
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What the evaluator, the programs and the algorithms assume about a run.
+
+    ``run``            a pipeline of samples (throughput), or one sample (latency) by calls or by operators
+    ``order``          microbatch order of a pipeline
+    ``communication``  how transfers of a pipeline relate to computation
+    ``slots``          calls per accelerator under ``subgraph_calls`` (Tarnawski et al. 2020, Figure 4)
+    ``data_parallelism``  several devices per stage of a pipeline (Tarnawski et al. 2020, Appendix C.2); None: one each
+    """
+
+    run: Run = "pipeline"
+    order: Order = "1f1b"
+    communication: Communication = "sequential"
+    slots: int = 1
+    data_parallelism: DataParallelism | None = None
+
+    def __post_init__(self) -> None:
+        if self.data_parallelism is not None and not self.shareable:
+            raise ValueError(f"data parallelism is not defined under schedule {self.name}")
+
+    @property
+    def name(self) -> str:
+        """The keyword of ``schedule`` for this model; where there is none, its standard form with a block."""
+        for name, known in SHORTHANDS.items():
+            if self.like(known):
+                return name
+        return f"{self.order} {{ communication = {self.communication} }}"
+
+    def like(self, other: Execution) -> bool:
+        """Whether the two agree in everything but the numbers of slots and of devices per stage."""
+        return (self.run, self.order, self.communication) == (other.run, other.order, other.communication)
+
+    @property
+    def one_sample(self) -> bool:
+        """Whether one run is one sample, so that latency and not time per sample is what it has."""
+        return self.run != "pipeline"
+
+    @property
+    def decisions(self) -> tuple[str, ...]:
+        """The quantities that an answer has to give beside the placement."""
+        return {"pipeline": (), "subgraph_calls": ("piece",), "operators": ("start", "sent")}[self.run]
+
+    @property
+    def times(self) -> tuple[str, ...]:
+        """The quantities that are points in time of the run; none where samples follow one another."""
+        tensors = TENSOR_TIMES if self.run == "operators" else ()
+        return ("latency", *NODE_TIMES, *tensors) if self.one_sample else ()
+
+    @property
+    def passes(self) -> int:
+        """Phases that all devices of a pipeline finish before the next begins: one, or forward and backward."""
+        return 2 if self.order == "gpipe" else 1
+
+    @property
+    def shareable(self) -> bool:
+        """Whether it is known what a load is when several devices share the samples of a stage."""
+        return not self.one_sample
+
+    @property
+    def parallelism(self) -> tuple[str, ...]:
+        """The kinds of parallelism within a stage that a formulation must be for."""
+        return () if self.data_parallelism is None else ("data",)
+
+    def alone(self) -> Execution:
+        """The same with one device per stage."""
+        return replace(self, data_parallelism=None)
+
+
+#: Keywords of ``schedule`` that stand for a combination.
+SHORTHANDS: Mapping[str, Execution] = {
+    "pipedream": Execution(),
+    "gpipe": Execution(order="gpipe"),
+    "overlapped": Execution(communication="overlapped"),
+    "duplex": Execution(communication="full_duplex"),
+    "calls": Execution(run="subgraph_calls"),
+    "dataflow": Execution(run="operators"),
+}
+#: Standard names: microbatch orders of a pipeline, and the runs of one sample.
+STANDARD: Mapping[str, Execution] = {order: Execution(order=order) for order in ORDERS} | {
+    run: Execution(run=run) for run in RUNS if run != "pipeline"
+}
+#: Every keyword of ``schedule``.
+SCHEDULES: Mapping[str, Execution] = {**SHORTHANDS, **STANDARD}

@@ -1,0 +1,344 @@
+"""A plan: what a placement means for a runtime.  Ordered stages, their devices and nodes, and what they exchange.
+
+A *stage* is what a device, or a group of devices, runs without a break; :attr:`Plan.kind` says in which sense:
+
+``pipeline``        schedules of many samples, and every device holds one stage: the stages follow one another as the
+                    forward part runs through them; the backward part runs in the reverse order (or in the same, where
+                    the graph's edges say so)
+``virtual_stages``  schedules of many samples where some device holds several stages: the maximal pieces of
+                    :mod:`placedsl.problem.virtual_stages`, in a topological order
+``calls``           ``schedule calls``: an uninterrupted call of an accelerator, or nodes of a host; topological
+``devices``         ``schedule dataflow``: all that one device runs, by start times; stages stand by their first
+                    start, and two may send to each other
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite
+from typing import Literal, Protocol
+
+from placedsl.graph.graph import Graph
+from placedsl.graph.order import topological
+from placedsl.machine.link_names import along_route, through_memory
+from placedsl.problem.execution import Communication, Order, Run
+from placedsl.problem.problem import Problem
+from placedsl.problem.virtual_stages import cut
+
+Kind = Literal["pipeline", "virtual_stages", "calls", "devices"]
+#: Attributes of the graph's nodes that runtimes ask for: the layer and module that a node is part of, its type.
+ATTRIBUTES = ("layer", "module", "type")
+
+
+class SampleTimes(Protocol):
+    """When one sample's nodes and calls run."""
+
+    @property
+    def start(self) -> Sequence[float]:
+        """Of each node."""
+
+    @property
+    def finish(self) -> Sequence[float]:
+        """Of each node."""
+
+    @property
+    def calls(self) -> Mapping[tuple[int, int], tuple[float, float]]:
+        """Start and finish by device and number of the call."""
+
+
+class Placed(Protocol):
+    """What a plan is built of: an evaluated placement."""
+
+    @property
+    def nodes(self) -> tuple[tuple[int, ...], ...]:
+        """The nodes of each device."""
+
+    @property
+    def values(self) -> Mapping[str, Mapping[tuple[int, ...], float]]:
+        """Values of the spec's variables and of the schedule's decisions, by name and positions."""
+
+    @property
+    def times(self) -> SampleTimes | None:
+        """When everything happens, under a schedule of one sample."""
+
+
+@dataclass(frozen=True)
+class PlannedDevice:
+    """A device of the machine, used or not.
+
+    ``family``, ``number``  its declared name, and its place in it from 1 (``gpu[2]``: ``gpu``, 2)
+    ``cluster``             the innermost cluster that it is in; empty: none
+    """
+
+    name: str
+    kind: Literal["accelerator", "host"]
+    family: str
+    number: int
+    cluster: str = ""
+
+
+@dataclass(frozen=True)
+class PlannedNode:
+    """A node of the graph as written.
+
+    ``operator``       the id of the fused operator that it is a member of; None: it runs by itself
+    ``memory``         bytes that it occupies on an accelerator
+    ``attributes``     those of :data:`ATTRIBUTES` that the graph gives it
+    ``start``, ``finish``  of its operator, under a schedule of one sample; else None
+    """
+
+    id: int | str
+    name: str
+    backward: bool = False
+    operator: int | str | None = None
+    memory: float = 0.0
+    attributes: Mapping[str, float | str] | None = None
+    start: float | None = None
+    finish: float | None = None
+
+    def attribute(self, name: str) -> float | str | None:
+        """The value of an attribute; None where the graph does not give it."""
+        return (self.attributes or {}).get(name)
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A tensor that one stage makes and another reads, for one sample.
+
+    ``tensor``  its name: the id of the node that makes it, with its readers where that makes several
+    ``source``, ``target``  numbers of stages
+    ``size``    bytes; None where the graph does not say
+    ``links``   the links on its way, by name; empty within a device, and where the spec declares none
+    """
+
+    tensor: str
+    source: int
+    target: int
+    size: float | None
+    links: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What a device, or several that share its samples, runs without a break.
+
+    ``number``       from 1, in the order of the plan
+    ``devices``      names, all that hold a copy, the leader first
+    ``nodes``        nodes of the graph as written, in a topological order; by start times where there are any
+    ``parallelism``  the degree of each kind of parallelism; ``data``: how many devices share the samples
+    ``slot``         under schedule ``calls``, the number of an accelerator's call; else None
+    ``start``, ``finish``  under schedules of one sample: when its first node starts and its last ends, with transfers
+                     in and out of a call; else None
+    """
+
+    number: int
+    devices: tuple[str, ...]
+    nodes: tuple[PlannedNode, ...]
+    parallelism: Mapping[str, int]
+    slot: int | None = None
+    start: float | None = None
+    finish: float | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Stages in order, what they exchange, and how they are run.  Readable from the JSON of an answer alone.
+
+    ``spec``           the name of the spec
+    ``kind``           what a stage is, see the module
+    ``run``, ``order``, ``communication``  the execution model, see :class:`placedsl.problem.execution.Execution`
+    ``devices``        all devices of the machine, in the order of declaration
+    ``transfers``      between stages, by source, target and tensor
+    """
+
+    spec: str
+    kind: Kind
+    run: Run
+    order: Order
+    communication: Communication
+    devices: tuple[PlannedDevice, ...]
+    stages: tuple[Stage, ...]
+    transfers: tuple[Transfer, ...]
+
+    def device(self, name: str) -> PlannedDevice:
+        """The device of that name; KeyError when there is none."""
+        return self._devices[name]
+
+    @cached_property
+    def _devices(self) -> Mapping[str, PlannedDevice]:
+        return {device.name: device for device in self.devices}
+
+    def receives(self, stage: int) -> tuple[Transfer, ...]:
+        """The transfers into a stage, by number."""
+        return self._by_stage[1].get(stage, ())
+
+    def sends(self, stage: int) -> tuple[Transfer, ...]:
+        """The transfers out of a stage, by number."""
+        return self._by_stage[0].get(stage, ())
+
+    @cached_property
+    def _by_stage(self) -> tuple[Mapping[int, tuple[Transfer, ...]], Mapping[int, tuple[Transfer, ...]]]:
+        """The transfers by source, and by target."""
+        sent: dict[int, list[Transfer]] = {}
+        received: dict[int, list[Transfer]] = {}
+        for transfer in self.transfers:
+            sent.setdefault(transfer.source, []).append(transfer)
+            received.setdefault(transfer.target, []).append(transfer)
+        source, target = ({stage: tuple(own) for stage, own in side.items()} for side in (sent, received))
+        return source, target
+
+    @classmethod
+    def of(cls, problem: Problem, placed: Placed) -> Plan:
+        """The plan of an evaluated placement; nodes that are on no device are in no stage."""
+        placement = [-1] * problem.graph.nodes
+        for device, nodes in enumerate(placed.nodes):
+            for v in nodes:
+                placement[v] = device
+        sets = _sets(problem, placement, placed)
+        devices = [placement[nodes[0]] for nodes in sets]
+        kind: Kind = {"subgraph_calls": "calls", "operators": "devices"}.get(problem.execution.run, "pipeline")  # type: ignore[assignment]
+        if kind == "pipeline" and len(set(devices)) < len(devices):
+            kind = "virtual_stages"
+        execution = problem.execution
+        return cls(
+            problem.name.strip("<>"), kind, execution.run, execution.order, execution.communication,
+            _devices_of(problem), tuple(_stages(problem, placed, sets, devices)),
+            tuple(_transfers(problem, sets, devices)),
+        )  # fmt: skip
+
+
+def sharing(problem: Problem, placed: Placed) -> dict[int, int]:
+    """The first device of its group for each device that holds a copy of another's nodes, by positions.
+
+    The evaluation says how many devices share a stage; devices of a class are alike, so the next free ones do.
+    """
+    if problem.execution.data_parallelism is None:
+        return {}
+    kinds = problem.interchangeable().tolist()
+    free: dict[int, list[int]] = {}
+    for device, kind in enumerate(kinds):
+        if not placed.nodes[device]:
+            free.setdefault(kind, []).append(device)
+    out: dict[int, int] = {}
+    for (leader,), given in placed.values.get("copies", {}).items():
+        number = given
+        while number >= 2 and free.get(kinds[leader]):
+            out[free[kinds[leader]].pop(0)] = leader
+            number -= 1
+    return out
+
+
+def _sets(problem: Problem, placement: Sequence[int], placed: Placed) -> list[list[int]]:
+    """The nodes of each stage, stages in order."""
+    graph, run = problem.graph, problem.execution.run
+    if run == "operators":
+        times = placed.times
+        start = times.start if times is not None and len(times.start) == graph.nodes else [0.0] * graph.nodes
+        own = [sorted(nodes, key=lambda v: (start[v], v)) for nodes in placed.nodes if nodes]
+        return sorted(own, key=lambda nodes: start[nodes[0]])
+    if run == "subgraph_calls":
+        piece, accelerator = placed.values.get("piece", {}), problem.accelerators.tolist()
+        owners: list[Hashable] = [(d, round(piece.get((v,), 1.0)) if d >= 0 and accelerator[d] else 0)
+                                  for v, d in enumerate(placement)]  # fmt: skip
+        pairs = zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True)
+    else:
+        owners = list(placement)
+        pairs = zip(problem.precedence_source.tolist(), problem.precedence_target.tolist(), strict=True)
+    return [nodes for nodes in cut(list(pairs), owners) if placement[nodes[0]] >= 0]
+
+
+def _stages(problem: Problem, placed: Placed, sets: Sequence[Sequence[int]], devices: Sequence[int]) -> list[Stage]:
+    machine, graph = problem.machine, problem.graph
+    group: dict[int, list[str]] = {}
+    for follower, leader in sharing(problem, placed).items():
+        group.setdefault(leader, []).append(machine.devices[follower].name)
+    describe, rank = _Nodes(problem, placed), _ranks(graph.written)
+    calls = problem.execution.run == "subgraph_calls"
+    piece = placed.values.get("piece", {}) if calls else {}
+    out = []
+    for number, (nodes, device) in enumerate(zip(sets, devices, strict=True), 1):
+        held = (machine.devices[device].name, *group.get(device, ()))
+        members = [describe.node(v) for v in sorted(graph.members(nodes), key=lambda v: (describe.start(v), rank[v]))]
+        slot = round(piece.get((nodes[0],), 1.0)) if calls and machine.devices[device].kind == "accelerator" else None
+        begins = [node.start for node in members if node.start is not None]
+        ends = [node.finish for node in members if node.finish is not None]
+        start, finish = (min(begins), max(ends)) if begins and ends else (None, None)
+        if slot is not None and placed.times is not None:
+            start, finish = placed.times.calls.get((device, slot), (start, finish))
+        out.append(Stage(number, held, tuple(members), {"data": len(held)}, slot, start, finish))
+    return out
+
+
+class _Nodes:
+    """Nodes of the graph as written, as a plan describes them."""
+
+    def __init__(self, problem: Problem, placed: Placed) -> None:
+        self.graph = problem.graph
+        written, fusion = self.graph.written, self.graph.fusion
+        self.node_of = list(range(written.nodes)) if fusion is None else fusion.node_of.tolist()
+        self.fused = self.graph.fused()
+        times = placed.times
+        self.times = times if times is not None and len(times.start) == self.graph.nodes else None
+        self.columns = {name: written.attributes[name].tolist() for name in ATTRIBUTES if name in written.attributes}
+
+    def start(self, v: int) -> float:
+        """When the operator of a node starts; 0 without times."""
+        return 0.0 if self.times is None else self.times.start[self.node_of[v]]
+
+    def node(self, v: int) -> PlannedNode:
+        """One of them, by its position in the graph as written."""
+        written, operator = self.graph.written, self.graph.ids[self.node_of[v]]
+        known = {name: column[v] for name, column in self.columns.items()}
+        given = {name: x for name, x in known.items() if isinstance(x, str) or (x is not None and isfinite(x))}
+        return PlannedNode(
+            written.ids[v], str(written.names[v]), bool(written.backward[v]),
+            operator if str(operator) in self.fused else None, float(written.memory[v]),
+            given,
+            None if self.times is None else float(self.times.start[self.node_of[v]]),
+            None if self.times is None else float(self.times.finish[self.node_of[v]]),
+        )  # fmt: skip
+
+
+def _ranks(graph: Graph) -> list[int]:
+    """Where each node stands in a topological order."""
+    order = topological(graph.nodes, graph.edge_source, graph.edge_target)
+    assert order is not None, "graphs are acyclic"
+    rank = [0] * graph.nodes
+    for place, v in enumerate(order.tolist()):
+        rank[v] = place
+    return rank
+
+
+def _transfers(problem: Problem, sets: Sequence[Sequence[int]], devices: Sequence[int]) -> list[Transfer]:
+    """Each tensor once for every stage that reads it and does not make it."""
+    graph, machine, between = problem.graph, problem.machine, problem.device_to_device
+    stage_of = {v: number for number, nodes in enumerate(sets) for v in nodes}
+    reading: dict[tuple[int, int, int], None] = {}
+    for tensor, reader in zip(graph.edge_tensor.tolist(), graph.edge_target.tolist(), strict=True):
+        source, target = stage_of.get(int(graph.tensor_producer[tensor])), stage_of.get(reader)
+        if source is not None and target is not None and source != target:
+            reading[source, target, tensor] = None
+    sizes, ways = graph.tensor_bytes.tolist(), dict[tuple[int, int], tuple[str, ...]]()
+    out = []
+    for source, target, tensor in sorted(reading):
+        ends = devices[source], devices[target]
+        if ends not in ways:
+            apart = ends[0] != ends[1]
+            routed = along_route(machine, between, *ends) if between is not None else through_memory(machine, *ends)
+            ways[ends] = routed if apart else ()
+        size = sizes[tensor] if isfinite(sizes[tensor]) else None
+        out.append(Transfer(graph.tensor_ids[tensor], source + 1, target + 1, size, ways[ends]))
+    return out
+
+
+def _devices_of(problem: Problem) -> tuple[PlannedDevice, ...]:
+    machine, seen = problem.machine, dict[str, int]()
+    out = []
+    for position, device in enumerate(machine.devices):
+        seen[device.family] = seen.get(device.family, 0) + 1
+        inside = machine.innermost(position)
+        cluster = machine.clusters[inside].name if inside >= 0 else ""
+        out.append(PlannedDevice(device.name, device.kind, device.family, seen[device.family], cluster))
+    return tuple(out)

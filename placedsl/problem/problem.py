@@ -1,0 +1,234 @@
+"""The problem: graph, machine, execution model, objectives and constraints, with all data in arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placedsl.diagnostics import Span
+from placedsl.graph.graph import Floats, Graph, Integers
+from placedsl.machine.machine import Machine
+from placedsl.machine.routes import TransferTimes
+from placedsl.problem.execution import Execution
+from placedsl.problem.expressions import Binder, Expression, SetExpression, Sort
+from placedsl.units import NUMBER, Dimension
+
+#: Constraints known by name: their meaning is a formula in ``models/constraints.place``.
+BUILT_IN = ("memory", "contiguous", "convex", "colocated", "sequential", "congestion")
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A constraint of the spec.
+
+    ``built_in`` is the name of a built-in constraint, or empty for one that the user wrote; ``by``
+    is the node attribute of ``colocated by``.  ``body`` is the formula in either case, ``label`` the
+    number of its equation.
+    """
+
+    name: str
+    built_in: str
+    by: str
+    body: Expression
+    span: Span
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """``var name[binders]``: one decision for each combination that passes the binders' conditions.
+
+    ``low`` and ``high`` are in SI units of ``dimension``.
+    """
+
+    name: str
+    binders: tuple[Binder, ...]
+    integer: bool
+    low: float
+    high: float
+    span: Span
+    dimension: Dimension = NUMBER
+
+    @property
+    def sorts(self) -> tuple[Sort, ...]:
+        """The sorts of its indices."""
+        return tuple(sort for binder in self.binders for sort in binder.sorts)
+
+
+@dataclass(frozen=True)
+class Soft:
+    """A constraint that may be broken at a price: ``cost`` is what its breaking adds to the first objective."""
+
+    name: str
+    cost: Expression
+    span: Span
+
+
+@dataclass(frozen=True)
+class Table:
+    """The values of an indexed parameter (SI) by the positions of its indices."""
+
+    sorts: tuple[Sort, ...]
+    values: Mapping[tuple[int, ...], float | bool | str]
+
+
+@dataclass(frozen=True)
+class Objective:
+    """Something to minimise; ``name`` is how answers call it, ``dimension`` that of its value."""
+
+    name: str
+    body: Expression
+    dimension: Dimension
+    span: Span
+
+
+class Labels:
+    """How messages and files call the elements of a problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._known: dict[Sort, dict[str, int]] = {}
+
+    def of(self, sort: Sort, position: int) -> str:
+        """The word for one element: a node's id (of a tensor its maker's, and its readers' where it makes several), a
+        device's name, a number."""
+        graph = self.problem.graph
+        if sort == "node":
+            return str(graph.ids[position])
+        if sort == "device":
+            return self.problem.machine.devices[position].name
+        if sort == "tensor":
+            return graph.tensor_ids[position]
+        if sort == "cluster":
+            return self.problem.machine.clusters[position].name
+        if sort == "part":
+            return ("forward", "backward")[position]
+        return str(position)
+
+    def position(self, sort: Sort, word: str) -> int | None:
+        """The element that a word calls; None where there is none."""
+        if sort not in self._known:
+            sizes = {"node": self.problem.graph.nodes, "device": len(self.problem.machine.devices),
+                     "tensor": self.problem.graph.tensors, "part": 2,
+                     "cluster": len(self.problem.machine.clusters)}  # fmt: skip
+            group = self.problem.groups.get(sort.partition(":")[2])
+            count = sizes.get(sort, 0 if group is None else int(group.max(initial=-1)) + 1)
+            self._known[sort] = {self.of(sort, position): position for position in range(count)}
+        if sort == "integer":
+            return int(word) if word.removeprefix("-").isdecimal() else None
+        return self._known[sort].get(word)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the ``solve`` block pins; None is "not said".  ``places``: where its names stand."""
+
+    time_limit: float | None = None
+    gap: float | None = None
+    solver: str | None = None
+    method: str | None = None
+    workers: int | None = None
+    seed: int | None = None
+    places: Mapping[str, Span] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Everything a path to a placement needs.  n nodes, t tensors, D devices.
+
+    ``time``      n x D running times; inf = not supported
+    ``transfer``  t x D times to move a tensor between RAM and the device (0 on hosts)
+    ``size``      t sizes: bytes where the graph gives them, else its transfer times
+    ``precedence_source``, ``precedence_target``   node pairs along which a contiguous placement may only go forward
+    ``orientation`` ``"against"``: the backward pass runs through the devices in the reverse order,
+                  ``"along"``: in the same order, ``""``: there is no backward part
+    ``sets``      the user's sets by name
+    ``variables`` the spec's own decisions, beside the placement
+    ``tables``    indexed parameters
+    ``soft``      constraints with a price; their costs are in the first objective
+    ``notes``     what is worth knowing about the data, in sentences
+    ``has_user_formulations``  the spec writes or extends formulations, whose rows may rule out placements
+    ``cluster_surcharge``  C x t: what a device pays on top of ``transfer`` for a tensor that it exchanges with the
+                  outside of its cluster, for each of its clusters
+    ``measured``  n x D: the time is given, by the graph or a profile, and not estimated; empty: all are
+    ``groups``    per attribute that is partitioned by: n labels from 0
+    ``device_to_device``  where operators are scheduled one by one: how long tensors take between devices
+    """
+
+    name: str
+    graph: Graph
+    machine: Machine
+    execution: Execution
+    objectives: tuple[Objective, ...]
+    constraints: tuple[Constraint, ...]
+    sets: Mapping[str, SetExpression]
+    settings: Settings
+    time: Floats
+    transfer: Floats
+    size: Floats
+    precedence_source: Integers
+    precedence_target: Integers
+    orientation: str
+    groups: Mapping[str, Integers] = field(default_factory=dict)
+    time_unit: str = ""
+    variables: Mapping[str, Variable] = field(default_factory=dict)
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    soft: tuple[Soft, ...] = ()
+    notes: tuple[str, ...] = ()
+    has_user_formulations: bool = False
+    cluster_surcharge: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    device_to_device: TransferTimes | None = None
+    measured: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
+
+    def __post_init__(self) -> None:
+        if not self.measured.size:
+            object.__setattr__(self, "measured", np.isfinite(self.time))
+
+    @property
+    def accelerators(self) -> NDArray[np.bool_]:
+        """Which devices are accelerators."""
+        return np.array([d.kind == "accelerator" for d in self.machine.devices], dtype=bool)
+
+    @property
+    def device_memory(self) -> Floats:
+        """Memory of each device in bytes (inf: unlimited)."""
+        return np.array([d.memory for d in self.machine.devices])
+
+    @property
+    def memory_limits(self) -> Floats:
+        """Bytes that the nodes of each device may occupy (inf where the spec asks for no memory limit)."""
+        limited = self.constraint("memory") is not None
+        return self.device_memory if limited else np.full(len(self.machine.devices), np.inf)
+
+    def constraint(self, built_in: str) -> Constraint | None:
+        """The built-in constraint by that name, if the spec asks for it."""
+        return next((r for r in self.constraints if r.built_in == built_in), None)
+
+    def colocation_groups(self) -> list[Integers]:
+        """One label array a ``colocated by`` of the spec."""
+        return [self.groups[r.by] for r in self.constraints if r.built_in == "colocated"]
+
+    def interchangeable(self, clustered: bool = True) -> Integers:
+        """A class number a device: devices of one class have the same kind, memory, times, transfers and clusters.
+
+        ``clustered`` is false for whoever does not look at clusters.
+
+        Custom constraints may still tell them apart; whoever breaks symmetry must look at those.
+        """
+        keys: dict[tuple[object, ...], int] = {}
+        key: tuple[object, ...]
+        sharing = self.execution.data_parallelism
+        out = np.empty(len(self.machine.devices), dtype=np.int64)
+        for i, device in enumerate(self.machine.devices):
+            key = (device.kind, device.memory, self.time[:, i].tobytes(), self.transfer[:, i].tobytes())
+            if clustered and self.machine.clusters:
+                inside = self.machine.innermost(i)
+                key = (*key, inside if inside >= 0 else device.name)
+            if sharing is not None:
+                # What is said of a family, its price say, must hold for all that share a stage.
+                key = (*key, device.family, sharing.synchronisation[:, i].tobytes())
+            out[i] = keys.setdefault(key, len(keys))
+        return out

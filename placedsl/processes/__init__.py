@@ -1,0 +1,1 @@
+"""Child processes: starting one, exchanging messages with it, ending it together with what it has started."""

@@ -1,1 +1,0 @@
-"""The constraint IR, and grounding of formulations over a problem."""

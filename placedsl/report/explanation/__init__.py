@@ -1,0 +1,1 @@
+"""Output of `placedsl explain`."""

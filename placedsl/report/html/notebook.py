@@ -1,0 +1,101 @@
+"""Specs, answers and evaluations as HTML, for notebooks.  Well-formed, escaped, without scripts and style sheets."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections import Counter
+
+from placedsl.evaluation.evaluation import Evaluation
+from placedsl.planner.answer import Answer, gap
+from placedsl.problem.problem import Objective, Problem
+from placedsl.report.html.render import html, render
+from placedsl.report.text.summary import WORDS, amount
+from placedsl.units import DATA, NUMBER, TIME, show
+
+#: So many devices are listed, and so many nodes are drawn; a page that holds more is of no use.
+_MOST_DEVICES, _MOST_DRAWN = 64, 2_000
+
+
+def told(answer: Answer) -> list[str]:
+    """The objectives with their values, bounds and gaps, in words."""
+    out = []
+    for k, goal in enumerate(answer.problem.objectives):
+        value = answer.evaluation.objectives[k] if answer.evaluation else math.inf
+        if math.isfinite(value):
+            out.append(f"{goal.name} = {amount(value, goal.dimension)} ({_proof(goal, value, answer.bounds[k])})")
+        elif math.isfinite(answer.bounds[k]) and answer.termination != "infeasible":
+            out.append(f"{goal.name} is at least {amount(answer.bounds[k], goal.dimension)}")
+    return out
+
+
+def answer_html(answer: Answer) -> str:
+    """Status, objectives with bounds and gaps, devices, and a picture where matplotlib is installed."""
+    by = ", ".join(filter(None, (answer.method, answer.solver, f"{answer.seconds.get('total', 0.0):.2f} s")))
+    placed = answer.evaluation is not None
+    return render(
+        "answer.html", ended=WORDS[answer.termination], by=by, message=answer.message, objectives=told(answer),
+        table=_devices(answer.problem, answer.evaluation) if answer.evaluation is not None else None,
+        picture=html(_picture(answer)) if placed else "", notes=answer.notes,
+    )  # fmt: skip
+
+
+def evaluation_html(problem: Problem, evaluation: Evaluation) -> str:
+    """Objectives, what is violated, devices."""
+    goals = zip(problem.objectives, evaluation.objectives, strict=True)
+    return render(
+        "evaluation.html", objectives=[(goal.name, amount(value, goal.dimension)) for goal, value in goals],
+        violations=evaluation.violations, table=_devices(problem, evaluation),
+    )  # fmt: skip
+
+
+def spec_html(problem: Problem) -> str:
+    """What a spec holds: graph, devices, objectives, constraints."""
+    graph = problem.graph
+    families = Counter((d.family, d.kind, d.memory) for d in problem.machine.devices)
+    devices = (
+        f"{number} x {family} ({kind}" + (")" if math.isinf(memory) else f", {show(memory, DATA)})")
+        for (family, kind, memory), number in families.items()
+    )
+    rows = (
+        ("graph", f"{graph.nodes} nodes, {len(graph.edge_source)} edges, {graph.tensors} tensors"),
+        ("devices", ", ".join(devices)),
+        ("schedule", problem.execution.name),
+        ("minimize", " then ".join(o.name for o in problem.objectives)),
+        ("subject to", ", ".join(r.name for r in problem.constraints) or "nothing"),
+    )
+    return render("spec.html", name=problem.name, rows=rows)
+
+
+def _proof(goal: Objective, value: float, bound: float) -> str:
+    distance = gap(value, bound)
+    if distance <= 1e-6:
+        return "proven optimal"
+    return "no bound" if math.isinf(distance) else f"bound {amount(bound, goal.dimension)}, gap {distance:.2%}"
+
+
+def _devices(problem: Problem, evaluation: Evaluation) -> dict[str, object]:
+    """Load with a bar, memory and number of nodes of each device."""
+    time = TIME if problem.graph.time_in_seconds else NUMBER
+    most = max((load for load in evaluation.loads if math.isfinite(load)), default=0.0) or 1.0
+    devices, rows = problem.machine.devices, list[dict[str, object]]()
+    for i, device in enumerate(devices[:_MOST_DEVICES]):
+        load = evaluation.loads[i]
+        limit = "" if math.isinf(device.memory) else f" of {show(device.memory, DATA)}"
+        rows.append({
+            "name": device.name, "load": amount(load, time), "memory": show(evaluation.memory[i], DATA) + limit,
+            "width": 12 * min(1.0, load / most) if math.isfinite(load) else 12,
+            "nodes": len(problem.graph.members(evaluation.nodes[i])),
+        })  # fmt: skip
+    headings = ("device", "load", "", "memory", "nodes")
+    return {"headings": headings, "rows": rows, "more": max(0, len(devices) - _MOST_DEVICES)}
+
+
+def _picture(answer: Answer) -> str:
+    """The picture as inline SVG; nothing without matplotlib, and nothing for what is too large to be looked at."""
+    small = answer.problem.graph.nodes <= _MOST_DRAWN and len(answer.problem.machine.devices) <= _MOST_DEVICES
+    if not small or importlib.util.find_spec("matplotlib") is None:
+        return ""
+    from placedsl.report.pictures.placement_picture import svg
+
+    return svg(answer)

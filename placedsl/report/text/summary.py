@@ -1,0 +1,130 @@
+"""What a terminal shows of an answer or an evaluation."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from placedsl.evaluation.evaluate import Evaluation
+from placedsl.planner.answer import Answer
+from placedsl.problem.plan import sharing
+from placedsl.problem.problem import Labels, Problem
+from placedsl.units import DATA, NUMBER, TIME, Dimension, show
+
+#: So many values of one variable are shown.
+_MOST_SHOWN = 12
+#: Of graphs this small the nodes of each device are named.
+_MOST_NAMED = 12
+#: Terminations in words.
+WORDS = {
+    "optimal": "optimal", "gap_reached": "within the gap", "time_limit": "time limit", "interrupted": "interrupted",
+    "ended": "ended without a proof",
+    "infeasible": "infeasible", "unbounded": "unbounded", "error": "error",
+}  # fmt: skip
+
+
+def amount(value: float, dimension: Dimension) -> str:
+    """A value with its unit, or a dash where there is none."""
+    if not math.isfinite(value):
+        return "-"
+    return f"{value:.6g}" if dimension == NUMBER else show(value, dimension)
+
+
+def print_answer(answer: Answer, console: Console) -> None:
+    """Termination, objectives with bounds, a table of devices."""
+    problem = answer.problem
+    path = f"{answer.method}" + (f", {answer.solver}" if answer.solver else "")
+    by = f" ({path}, {answer.seconds['total']:.2f} s)" if answer.method != "none" else ""
+    ended = "ended without a placement" if answer.termination == "ended" and not answer.evaluation else ""
+    said = f": {escape(answer.message)}" if answer.message else ""
+    console.print(f"[bold]{ended or WORDS[answer.termination]}[/bold]{by}{said}", highlight=False)
+    if answer.evaluation is None:
+        if math.isfinite(answer.bound) and answer.termination != "infeasible":
+            goal = problem.objectives[0]
+            console.print(f"  {escape(goal.name)} is at least {amount(answer.bound, goal.dimension)}")
+        return
+    for k, goal in enumerate(problem.objectives):
+        value, bound = answer.evaluation.objectives[k], answer.bounds[k]
+        distance = (value - bound) / max(abs(value), 1e-12) if math.isfinite(bound) else math.inf
+        proven = "proven optimal" if distance <= 1e-6 else f"bound {amount(bound, goal.dimension)}, gap {distance:.2%}"
+        shown = f"[bold]{amount(value, goal.dimension)}[/bold]"
+        console.print(f"  {escape(goal.name)} = {shown}  ({proven})", highlight=False)
+    print_own(problem, answer.evaluation, console)
+    print_devices(problem, answer.evaluation, console)
+    for note in answer.notes:
+        console.print(f"  note: {escape(note)}", highlight=False)
+
+
+def print_own(problem: Problem, evaluation: Evaluation, console: Console) -> None:
+    """What soft constraints cost, and the values of the spec's own variables (those that are not zero)."""
+    goal = problem.objectives[0]
+    for one, cost in zip(problem.soft, evaluation.soft, strict=False):
+        said = "holds" if cost == 0.0 else f"costs {amount(cost, goal.dimension)}"
+        console.print(f"  soft {escape(one.name)} {said}", highlight=False)
+    for name, text in own_values(problem, evaluation):
+        console.print(f"  {escape(name)} = {escape(text)}", highlight=False)
+
+
+def own_values(problem: Problem, evaluation: Evaluation) -> list[tuple[str, str]]:
+    """Names with their indices and values, zeros left out."""
+    out = []
+    labels = Labels(problem)
+    for name, variable in problem.variables.items():
+        shown = [(k, v) for k, v in evaluation.values.get(name, {}).items() if v != 0.0 or not k]
+        for key, value in shown[:_MOST_SHOWN]:
+            index = ", ".join(labels.of(sort, position) for sort, position in zip(variable.sorts, key, strict=True))
+            out.append((f"{name}[{index}]" if index else name, amount(value, variable.dimension)))
+        if len(shown) > _MOST_SHOWN:
+            out.append((name, f"… {len(shown) - _MOST_SHOWN} more that are not zero"))
+    return out
+
+
+def print_devices(problem: Problem, evaluation: Evaluation, console: Console) -> None:
+    """Load, memory and number of nodes of each device."""
+    time = TIME if problem.graph.time_in_seconds else NUMBER
+    table = Table(box=None, padding=(0, 2, 0, 2))
+    named = problem.graph.written.nodes <= _MOST_NAMED
+    for heading in ("device", "load", "memory", "nodes", "", ""):
+        table.add_column(heading, justify="left" if heading in ("device", "") else "right")
+    most = max(evaluation.loads, default=0.0) or 1.0
+    leader = sharing(problem, evaluation)
+    for i, device in enumerate(problem.machine.devices):
+        first = leader.get(i, i)  # a copy does as much, and holds the same
+        load, memory = evaluation.loads[first], evaluation.memory[first]
+        limit = "" if math.isinf(device.memory) else f" of {show(device.memory, DATA)}"
+        bar = "█" * round(24 * load / most)
+        held = problem.graph.members(evaluation.nodes[first])
+        count = str(len(held))
+        names = ", ".join(str(problem.graph.written.ids[v]) for v in held) if named else ""
+        if first != i:
+            names = f"with {problem.machine.devices[first].name}"
+        table.add_row(device.name, amount(load, time), show(memory, DATA) + limit, count, bar, escape(names))
+    console.print(table, highlight=False)
+
+
+def print_evaluation(problem: Problem, evaluation: Evaluation, console: Console) -> None:
+    """Objectives, devices and what is violated."""
+    for goal, value in zip(problem.objectives, evaluation.objectives, strict=True):
+        console.print(f"  {escape(goal.name)} = [bold]{amount(value, goal.dimension)}[/bold]", highlight=False)
+    print_own(problem, evaluation, console)
+    print_devices(problem, evaluation, console)
+    if not evaluation.violations:
+        console.print("  every constraint holds", highlight=False)
+    for violation in evaluation.violations:
+        place = f" ({violation.span})" if violation.span else ""
+        console.print(
+            f"  [bold]violated[/bold] {escape(f'{violation.rule}: {violation.message}{place}')}", highlight=False
+        )
+
+
+def printed(show_on: Callable[[Console], None]) -> Text:
+    """What the command prints, for ``rich`` to print anywhere."""
+    paper = io.StringIO()
+    show_on(Console(file=paper, width=120, force_terminal=True, color_system="standard"))
+    return Text.from_ansi(paper.getvalue().rstrip("\n"))

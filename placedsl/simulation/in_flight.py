@@ -1,0 +1,45 @@
+"""What is in flight: samples that have entered and not left, tensors that were made and are still to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from placedsl.graph.graph import Floats, Integers
+from placedsl.problem.virtual_stages import VirtualStage
+from placedsl.simulation.stage_times import ActivationStash
+
+
+def peak(since: Sequence[Floats], until: Sequence[Floats], amounts: Sequence[float]) -> float:
+    """The largest sum of amounts at any time; an amount counts from its since to before its until, sample by sample."""
+    if not since:
+        return 0.0
+    times = np.concatenate([*until, *since])
+    each = np.repeat(np.asarray(amounts, dtype=float), [len(times_of_one) for times_of_one in since])
+    changes = np.concatenate([-each, each])
+    # What ends at a time is gone before what begins at it: the ends stand first, and the sort is stable.
+    return float(np.cumsum(changes[np.argsort(times, kind="stable")]).max(initial=0.0))
+
+
+def samples_in_flight(stages: Sequence[VirtualStage], start: Floats, end: Floats, devices: int) -> tuple[int, Integers]:
+    """The most samples at once between their first stage and their last: in all, and on each device."""
+    everywhere = round(peak([start.min(axis=0)], [end.max(axis=0)], [1.0]))
+    out = np.zeros(devices, dtype=np.int64)
+    for device in {stage.device for stage in stages}:
+        own = [p for p, stage in enumerate(stages) if stage.device == device]
+        out[device] = round(peak([start[own].min(axis=0)], [end[own].max(axis=0)], [1.0]))
+    return everywhere, out
+
+
+def tensors_in_flight(stashes: Sequence[ActivationStash], end: Floats, devices: int) -> tuple[Integers, Floats]:
+    """The most tensors, and the most bytes of them, that lie on each device at once, over all samples."""
+    counts, sizes = np.zeros(devices, dtype=np.int64), np.zeros(devices)
+    for device in {stash.device for stash in stashes}:
+        own = [stash for stash in stashes if stash.device == device]
+        since = [end[stash.since] for stash in own]
+        until = [end[list(stash.until)].max(axis=0) for stash in own]
+        counts[device] = round(peak(since, until, [stash.tensors for stash in own]))
+        known = all(np.isfinite(stash.size) for stash in own)
+        sizes[device] = peak(since, until, [stash.size for stash in own]) if known else np.nan
+    return counts, sizes

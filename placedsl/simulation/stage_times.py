@@ -1,0 +1,106 @@
+"""What each stage takes for one sample, and what lies on its device between stages: an account of its own.
+
+An accelerator moves a tensor in when its first stage reads it and out when it was made and others read it; it keeps
+what later stages read.  A device in clusters also pays for each of them that the tensor leaves or enters.  Under
+GPipe's schedule nothing is kept from one pass for the other: each reads for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum, isfinite
+
+from placedsl.problem.problem import Problem
+from placedsl.problem.virtual_stages import VirtualStage
+
+
+@dataclass(frozen=True)
+class ActivationStash:
+    """Tensors that lie on a device, for one sample, from the end of stage ``since`` to the last end of ``until``.
+
+    ``size`` is their sum in bytes, or nan where the graph does not say.
+    """
+
+    device: int
+    since: int
+    until: tuple[int, ...]
+    tensors: int
+    size: float
+
+
+@dataclass(frozen=True)
+class StageTimes:
+    """Per stage the times to receive, compute and send one sample; and what is held."""
+
+    receive: tuple[float, ...]
+    compute: tuple[float, ...]
+    send: tuple[float, ...]
+    stashes: tuple[ActivationStash, ...]
+
+    def duration(self, stage: int) -> float:
+        """How long the stage works on one sample."""
+        return fsum((self.receive[stage], self.compute[stage], self.send[stage]))
+
+
+def times_of(
+    problem: Problem, stages: Sequence[VirtualStage], rank: Mapping[int, tuple[int, int]], *, passes_read: bool
+) -> StageTimes:
+    """Times and stashes of the stages; ``rank`` is their order for one sample, the first that reads pays.
+
+    ``passes_read``: each pass of a device reads for itself what comes from elsewhere (GPipe).
+    """
+    graph, time, transfer = problem.graph, problem.time.tolist(), problem.transfer.tolist()
+    accelerator, beyond = problem.accelerators.tolist(), _beyond_clusters(problem)
+    sizes = graph.tensor_bytes.tolist()
+    stage_of = {v: p for p, stage in enumerate(stages) for v in stage.nodes}
+    readers: list[set[int]] = [set() for _ in range(graph.tensors)]
+    for tensor, reader in zip(graph.edge_tensor.tolist(), graph.edge_target.tolist(), strict=True):
+        readers[tensor].add(stage_of[reader])
+    receive: list[list[float]] = [[] for _ in stages]
+    send: list[list[float]] = [[] for _ in stages]
+    held: dict[tuple[int, int, tuple[int, ...]], list[float]] = {}
+    for tensor, producer in enumerate(graph.tensor_producer.tolist()):
+        home = stage_of[producer]
+        device = stages[home].device
+        until = {p for p in readers[tensor] if stages[p].device == device and p != home}
+        elsewhere: dict[tuple[int, bool], list[int]] = {}
+        for p in readers[tensor]:
+            if stages[p].device != device:
+                elsewhere.setdefault((stages[p].device, passes_read and stages[p].backward), []).append(p)
+        for (other, _), group in elsewhere.items():
+            first = min(group, key=rank.__getitem__)
+            until.add(first)
+            if accelerator[other]:
+                receive[first] += [transfer[tensor][other], *beyond(tensor, other, {device})]
+            if len(group) > 1:
+                later = tuple(sorted(p for p in group if p != first))
+                held.setdefault((other, first, later), []).append(sizes[tensor])
+        if elsewhere and accelerator[device]:
+            readers_at = {other for other, _ in elsewhere}
+            send[home] += [transfer[tensor][device], *beyond(tensor, device, readers_at)]
+        if until:
+            held.setdefault((device, home, tuple(sorted(until))), []).append(sizes[tensor])
+    stashes = tuple(
+        ActivationStash(device, since, until, len(every), fsum(every) if all(map(isfinite, every)) else float("nan"))
+        for (device, since, until), every in held.items()
+    )
+    compute = (fsum(time[v][stage.device] for v in stage.nodes) for stage in stages)
+    return StageTimes(tuple(map(fsum, receive)), tuple(compute), tuple(map(fsum, send)), stashes)
+
+
+def _beyond_clusters(problem: Problem) -> Callable[[int, int, set[int]], list[float]]:
+    """By tensor, device and the devices that it exchanges the tensor with: what leaving each of its clusters adds.
+
+    A cluster is left once, however many of the others are outside of it.
+    """
+    leaving = problem.cluster_surcharge.tolist()
+    inside: dict[int, list[tuple[int, frozenset[int]]]] = {}
+    for device, cluster in problem.machine.memberships():
+        members = frozenset(problem.machine.clusters[cluster].devices)
+        inside.setdefault(device, []).append((cluster, members))
+
+    def beyond(tensor: int, device: int, others: set[int]) -> list[float]:
+        return [leaving[cluster][tensor] for cluster, members in inside.get(device, ()) if not others <= members]
+
+    return beyond

@@ -1,0 +1,108 @@
+"""The most valuable set on one device: the layered graph, its envelopes and its labels, against enumeration."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from placedsl.algorithms.partitions.bounds.pricing import Pricing
+from placedsl.algorithms.partitions.bounds.relaxation import DeviceClass
+from placedsl.algorithms.partitions.bounds.state_graph import state_graph
+from placedsl.algorithms.units import Hyperedges
+
+CASES = range(150)
+
+
+def random_device(seed: int) -> DeviceClass:
+    """Up to nine units: chains, stars and clutter, units without work, units that are not supported, ties."""
+    rng = np.random.default_rng(seed)
+    units = int(rng.integers(1, 10))
+    work = rng.choice([0.0, 0.5, 1.0, 1.0, 2.5, 1e-7, 1 / 3], units)
+    work[rng.random(units) < 0.1] = np.inf
+    pins: dict[tuple[int, ...], float] = {}
+    for _ in range(int(rng.integers(0, 2 * units))):
+        size = int(rng.integers(2, 5))
+        if size <= units:
+            chosen = tuple(sorted(rng.choice(units, size, replace=False).tolist()))
+            pins[chosen] = float(rng.choice([0.001, 0.1, 1.0, 1 / 7, 30.0]))
+    return DeviceClass(1, work, np.zeros(units), Hyperedges(tuple(pins), np.array(list(pins.values()))))
+
+
+def load(device: DeviceClass, taken: tuple[bool, ...]) -> float:
+    """Work of the units taken, and every hyperedge that is cut."""
+    own = sum(w for w, t in zip(device.work, taken, strict=True) if t)
+    cut = sum(
+        cost
+        for pins, cost in zip(device.edges.pins, device.edges.cost, strict=True)
+        if 0 < sum(taken[p] for p in pins) < len(pins)
+    )
+    return float(own + cut)
+
+
+def best_value(device: DeviceClass, price: np.ndarray, largest: float) -> float:
+    """By enumeration, loads within rounding of the limit included."""
+    return max(
+        float(price @ np.array(taken))
+        for taken in itertools.product((False, True), repeat=len(price))
+        if load(device, taken) <= largest * (1 + 1e-12)
+    )
+
+
+@pytest.mark.parametrize("seed", CASES)
+def test_pricing_agrees_with_enumeration(seed: int) -> None:
+    device = random_device(seed)
+    rng = np.random.default_rng(1000 + seed)
+    # Often exactly the load of some set.
+    every = [load(device, t) for t in itertools.product((False, True), repeat=len(device.work))]
+    finite = sorted(v for v in every if np.isfinite(v))
+    largest = float(rng.choice(finite)) if rng.random() < 0.5 else float(rng.uniform(0.1, 1.2)) * finite[-1]
+    graph = state_graph(device, largest)
+    assert graph is not None
+    search = Pricing(graph)
+    for _ in range(4):
+        price = rng.choice([-1.0, 0.0, 0.5, 1.0, 2.0, 1 / 3], len(device.work)) * rng.choice([1, 1e-6, 1e6])
+        best = best_value(device, price, largest)
+        rounding = 1e-12 * float(np.abs(price).sum())
+        bound, mixed = search.relaxed(price, largest)
+        assert bound >= best - rounding
+        assert ((mixed >= -1e-9) & (mixed <= 1 + 1e-9)).all()
+        assert float(mixed @ price) == pytest.approx(bound, abs=1e-6 * float(np.abs(price).sum()))
+        value, sets, final = search.best_priced_set(price, largest, -1.0, 10**6, 3)
+        assert final
+        assert value == pytest.approx(best, rel=1e-6, abs=1e-7 * float(np.abs(price).sum()))
+        few, _, _ = search.best_priced_set(price, largest, -1.0, 1, 3)
+        assert few >= best - rounding
+        for taken, said in sets:
+            assert load(device, tuple(taken.tolist())) == pytest.approx(said, rel=1e-9, abs=1e-12)
+            assert said <= largest * (1 + 1e-8)
+        # Only what exceeds a threshold is sought, and nothing better is missed.
+        above, found, _ = search.best_priced_set(price, largest, best / 2, 10**6, 3)
+        assert above >= best - rounding
+        assert found or best <= best / 2 + rounding
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_leaving_cheap_transfers_out_lowers_loads_only(seed: int) -> None:
+    device = random_device(seed)
+    largest = 4.0
+    full, reduced = state_graph(device, largest), state_graph(device, largest, 0.2)
+    assert full is not None
+    assert reduced is not None
+    price = np.random.default_rng(seed).uniform(0, 1, len(device.work))
+    exact = Pricing(full).best_priced_set(price, largest, -1.0, 10**6, 1)[0]
+    assert Pricing(reduced).best_priced_set(price, largest, -1.0, 10**6, 1)[0] >= exact - 1e-12
+
+
+def test_a_chain_needs_three_states_a_layer() -> None:
+    units = 200
+    pins = tuple((i, i + 1) for i in range(units - 1))
+    device = DeviceClass(1, np.ones(units), np.zeros(units), Hyperedges(pins, np.ones(units - 1)))
+    graph = state_graph(device, 50.0)
+    assert graph is not None
+    assert np.diff(graph.state_start).max() <= 3
+    # One unbroken piece: 48 units and two transfers, or 49 and one at an end.
+    value, sets, _ = Pricing(graph).best_priced_set(np.ones(units), 50.0, 0.0, 10**6, 1)
+    assert value == 49.0
+    assert sets[0][1] == 50.0

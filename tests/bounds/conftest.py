@@ -1,8 +1,0 @@
-"""The reference and the generator stand beside the planner's tests."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "planner"))

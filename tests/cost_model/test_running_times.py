@@ -1,0 +1,255 @@
+"""Times that are estimated from operations and bytes, and profiles that go before them."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from placedsl import InputError, loads
+from placedsl.api.spec import Spec
+
+INLINE = """graph {
+    node a { flops = 3 GFLOP, bytes = 20 MB, output = 1 MB }
+    node b { flops = 1 GFLOP, bytes = 200 MB, output = 1 MB }
+    node c { time = {accelerator: 4 ms}, flops = 9 GFLOP }
+    node d { bytes = 50 MB }
+    node e { flops = 2 GFLOP }
+    node f { flops = 0 FLOP, bytes = 0 B }
+    a -> b -> c -> d -> e -> f
+}
+"""
+MACHINE = """device gpu: accelerator { compute = 1 TFLOP/s, memory_bandwidth = 100 GB/s, launch_overhead = 10 us }
+device cpu: host { compute = 100 GFLOP/s, memory_bandwidth = 20 GB/s }
+interconnect { bandwidth = 16 GB/s }
+minimize time_per_sample
+"""
+
+
+def test_roofline_by_hand() -> None:
+    problem = loads(INLINE + MACHINE).problem
+    gpu = [3e-3, 2e-3, 4e-3, 0.5e-3, 2e-3, 0]
+    overhead = [1e-5, 1e-5, 0, 1e-5, 1e-5, 0]  # neither what is given nor what does nothing is launched
+    assert problem.time[:, 0].tolist() == pytest.approx(np.add(gpu, overhead))
+    assert problem.time[:, 1].tolist() == pytest.approx([30e-3, 10e-3, np.inf, 2.5e-3, 20e-3, 0])
+    assert problem.measured[:, 0].tolist() == [False, False, True, False, False, False]
+    assert "1 of 11 times are given, the rest are estimated from operations and bytes" in problem.notes
+
+
+def test_expressions_may_ask_for_all_of_it() -> None:
+    text = (
+        INLINE
+        + MACHINE
+        + """subject to
+    work:  forall d in devices: sum(v in nodes where v.flops >= 1 GFLOP: v.flops * (v on d)) <= 16 GFLOP
+    moved: sum(v in {b}, d in devices: v.bytes * (v on d)) <= 300 MB
+    sure:  forall v in nodes where v == c: v.measured[gpu] => v on gpu
+    rest:  count(v in nodes: v.measured[gpu] and v on gpu) <= 1
+""".replace("where v.flops >= 1 GFLOP", "where v in {a, b, e}").replace("where v == c", "where v in {c}")
+    )
+    answer = loads(text).solve()
+    assert answer.evaluation is not None
+    assert not answer.evaluation.violations
+
+
+@pytest.mark.parametrize(
+    ("cpu", "message"),
+    [
+        ("host", "'cpu' has no 'compute' and 'memory_bandwidth'"),
+        ("host { compute = 1 TFLOP/s }", "'cpu' has no 'memory_bandwidth'"),
+        ("host { compute = 0 TFLOP/s, memory_bandwidth = 1 GB/s }", "'cpu' has no 'compute'"),
+    ],
+)
+def test_a_device_without_rates(cpu: str, message: str) -> None:
+    text = INLINE + MACHINE.replace("host { compute = 100 GFLOP/s, memory_bandwidth = 20 GB/s }", cpu)
+    with pytest.raises(InputError) as caught:
+        loads(text)
+    (only,) = caught.value.diagnostics
+    assert only.message.startswith(message + ":")
+    assert only.span is not None
+    assert (only.span.line, only.span.column) == (11, 8)
+
+
+def test_a_graph_of_operations_alone_needs_no_memory_bandwidth() -> None:
+    machine = "device gpu: accelerator { compute = 1 TFLOP/s }\nminimize time_per_sample\n"
+    text = "graph {\n    node a { flops = 3 GFLOP }\n}\n" + machine
+    assert loads(text).problem.time.tolist() == [[3e-3]]
+
+
+def test_what_is_fused_is_estimated_as_one_where_nothing_is_measured(tmp_path: Path) -> None:
+    """A chain loses what writing and reading its inner tensors takes; groups by attribute run one after the other."""
+    nodes = """graph {
+    node a { flops = 3 GFLOP, bytes = 20 MB, output = 4 MB, type = "conv", layer = 1 }
+    node b { flops = 1 GFLOP, bytes = 200 MB, output = 4 MB, type = "relu", layer = 1 }
+    node c { time = {gpu: 5 ms}, flops = 1 GFLOP, output = 4 MB, type = "conv", layer = 2 }
+    node d { flops = 1 GFLOP, bytes = 10 MB, type = "relu", layer = 2 }
+    a -> b -> c -> d
+}
+"""
+    gpu = "device gpu: accelerator { compute = 1 TFLOP/s, memory_bandwidth = 100 GB/s, launch_overhead = 10 us }\n"
+    rest = gpu + "interconnect { bandwidth = 16 GB/s }\nminimize time_per_sample\n"
+    apart = [3.01e-3, 2.01e-3, 5e-3, 1.01e-3]
+    assert loads(nodes + rest).problem.time[:, 0].tolist() == pytest.approx(apart)
+    kernels = loads(nodes + "fuse conv + relu\n" + rest).problem
+    assert kernels.time[:, 0].tolist() == pytest.approx([max(4e-3, 212e-5) + 1e-5, apart[2] + apart[3]])
+    layers = loads(nodes + "fuse by layer\n" + rest).problem
+    assert layers.time[:, 0].tolist() == pytest.approx([apart[0] + apart[1], apart[2] + apart[3]])
+    assert not kernels.measured.any()
+    assert "1 of 4 times are given, the rest are estimated from operations and bytes" in kernels.notes
+
+
+def document(nodes: object, **more: object) -> str:
+    return json.dumps({"format": "placedsl-graph", "nodes": nodes, "edges": [], **more})
+
+
+def test_the_projects_own_files(tmp_path: Path) -> None:
+    (tmp_path / "g.json").write_text(document([{"id": 1, "flops": 3e9, "bytes": 1e6}]), encoding="utf-8")
+    assert loads('graph from "g.json"\n' + MACHINE, tmp_path).problem.time[0].tolist() == pytest.approx(
+        [3.01e-3, 30e-3]
+    )
+    mixed = [{"id": 1, "flops": 3e9, "bytes": 1e6}, {"id": 2, "time": 3}]
+    (tmp_path / "g.json").write_text(document(mixed), encoding="utf-8")
+    with pytest.raises(InputError, match="times without a unit, and others are estimated in seconds"):
+        loads('graph from "g.json"\n' + MACHINE, tmp_path)
+    loaded = loads('graph from "g.json" { time_unit = 1 ms }\n' + MACHINE, tmp_path)
+    assert loaded.problem.time[:, 0].tolist() == pytest.approx([3.01e-3, 3e-3])
+
+
+@pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        ({"id": 1, "flops": -1}, "'flops' is negative"),
+        ({"id": 1, "bytes": "many"}, "'bytes' is a number"),
+        ({"id": 1, "time": 1, "attributes": {"flops": 3}}, "'flops' stands beside 'time'"),
+        ({"id": 1}, "this node has no 'time'"),
+    ],
+)
+def test_malformed_work(node: object, message: str, tmp_path: Path) -> None:
+    (tmp_path / "g.json").write_text(document([node]), encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        loads('graph from "g.json"\n' + MACHINE, tmp_path)
+
+
+NODES = [
+    {"id": "conv 1", "flops": 1e9, "bytes": 1e6, "attributes": {"type": "Conv"}},
+    {"id": "conv 2", "flops": 2e9, "bytes": 1e6, "attributes": {"type": "Conv"}},
+    {"id": "head[1]", "flops": 4e9, "bytes": 1e6, "attributes": {"type": "Gemm"}},
+]
+
+
+def profiled(tmp_path: Path, text: str, name: str = "p.json", machine: str = MACHINE, graph: str = "") -> Spec:
+    """The spec of three nodes with a profile."""
+    (tmp_path / "g.json").write_text(graph or document(NODES), encoding="utf-8")
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    return loads(f'graph from "g.json" {{ profile = "{name}" }}\n{machine}', tmp_path)
+
+
+def profile(*times: object, **more: object) -> str:
+    return json.dumps({"format": "placedsl-profile", "time_unit": "ms", "times": times, **more})
+
+
+def test_a_profile_goes_before_estimates_where_it_says_something(tmp_path: Path) -> None:
+    text = profile({"node": "conv 1", "time": {"gpu": 5}}, {"type": "Conv", "time": {"accelerator": 7, "cpu": 70}})
+    problem = profiled(tmp_path, text).problem
+    assert problem.time[:, 0].tolist() == pytest.approx([5e-3, 7e-3, 4.01e-3])
+    assert problem.time[:, 1].tolist() == pytest.approx([70e-3, 70e-3, 40e-3])
+    assert "4 of 6 times are measured, the rest are estimated from operations and bytes" in problem.notes
+
+
+def test_the_more_particular_goes_first(tmp_path: Path) -> None:
+    """A name before a pattern of names before a type; a device before its family before its kind."""
+    machine = MACHINE.replace("device gpu:", "device gpu[2]:")
+    rows = [
+        {"node": "conv 1", "time": {"accelerator": 1}}, {"node": "conv *", "time": {"accelerator": 2}},
+        {"type": "Con?", "time": {"accelerator": 3}}, {"type": "Gemm", "time": {"gpu[2]": 4}},
+        {"node": "head[1]", "time": {"gpu": 5}}, {"node": "head*", "time": {"accelerator": 6}},
+    ]  # fmt: skip
+    for _ in range(5):
+        random.shuffle(rows)
+        problem = profiled(tmp_path, profile(*rows), machine=machine).problem
+        assert problem.time[:, :2].tolist() == pytest.approx(np.array([[1, 1], [2, 2], [5, 4]]) / 1e3)
+
+
+def test_a_whole_profile_needs_no_rates(tmp_path: Path) -> None:
+    rows = [{"node": "*", "time": {"accelerator": 2, "host": 3}}]
+    problem = profiled(
+        tmp_path, profile(*rows), machine="device gpu: accelerator\ndevice cpu: host\nminimize time_per_sample\n"
+    )
+    assert problem.problem.time.tolist() == [[2e-3, 3e-3]] * 3
+    assert problem.problem.measured.all()
+
+
+def test_tables(tmp_path: Path) -> None:
+    text = "type,node,device,time\nConv,,gpu,7 ms\n\n,conv 1,gpu,5 ms\nGemm,,cpu, 2 s\n"
+    problem = profiled(tmp_path, text, "p.csv").problem
+    assert problem.time[:, 0].tolist() == pytest.approx([5e-3, 7e-3, 4.01e-3])
+    assert problem.time[2, 1] == 2
+
+
+def test_a_profile_in_the_graphs_own_unit(tmp_path: Path) -> None:
+    graph = document([{"id": 1, "time": 3}, {"id": 2, "time": 4}])
+    rows = [{"node": 2, "time": {"gpu": 9}}]
+    text = profile(*rows).replace('"time_unit": "ms", ', "")
+    assert profiled(tmp_path, text, graph=graph).problem.time[:, 0].tolist() == [3, 9]
+    with pytest.raises(InputError, match="the graph's times have no unit, these do"):
+        profiled(tmp_path, profile(*rows), graph=graph)
+    with pytest.raises(InputError, match="the graph's times have no unit, this is time"):
+        profiled(tmp_path, "node,device,time\n2,gpu,9 ms\n", "p.csv", graph=graph)
+
+
+GPU = {"gpu": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message", "hint"),
+    [
+        (profile({"node": "conv 3", "time": GPU}), '"conv 3"', "no node is called 'conv 3'", "'conv 1'"),
+        (profile({"type": "conv", "time": GPU}), '"conv"', "no node is of the type 'conv'", "'Conv'"),
+        (profile({"node": "relu*", "time": GPU}), '"relu*"', "no node is called 'relu*'", "conv 1"),
+        (profile({"node": "conv 1", "time": {"gup": 1}}), "1", "there is no device or kind 'gup'", "'gpu'"),
+        (profile({"node": "conv 1", "time": {"gpu": -1}}), "-1", "'gpu' is negative", ""),
+        (profile({"node": "conv 1", "time": 3}), "3", "'time' is a number: times by device are expected", "gpu"),
+        (profile({"time": GPU}), "{", "a node or a type is expected", "conv1"),
+        (profile({"node": "conv 1", "time": GPU}, {"node": "conv 1", "time": GPU}), '"conv 1"', "given twice", ""),
+        (profile(time_unit="GiB"), '"GiB"', "'time_unit' is a unit of time", "ms"),
+        (profile(time_unit="msec"), '"msec"', "'msec' is not a unit", "ms"),
+        (profile(format="other"), '"other"', "'format' is", ""),
+        ('{"format": "placedsl-profile", "times": []}', "{", "'time_unit' is missing", "ms"),
+        ("node,device,time\nconv 3,gpu,1 ms\n", "conv 3", "no node is called 'conv 3'", "'conv 1'"),
+        ("node,device,time\nconv 1,gup,1 ms\n", "gup", "there is no device or kind 'gup'", "'gpu'"),
+        ("node,device,time\nconv 1,gpu,1 GiB\n", "1 GiB", "a time is expected, this is data", "ms"),
+        ("node,device,time\nconv 1,gpu,soon\n", "soon", "is not a quantity", "ms"),
+        ("node,device,time\nconv 1,gpu\n", "conv 1", "this line has 2 cells, the headings are 3", ""),
+        ("node,type,device,time\nconv 1,Conv,gpu,1 ms\n", "conv 1", "one of the two", ""),
+        ("node,device,tiem\nconv 1,gpu,1 ms\n", "tiem", "a profile has no column 'tiem'", "'time'"),
+        ("conv 1,gpu,1 ms\n", "conv 1", "a line of headings is expected", "node,device"),
+        ("", "", "the file is empty", "node,device,time"),
+    ],
+)  # fmt: skip
+def test_malformed_profiles(text: str, place: str, message: str, hint: str, tmp_path: Path) -> None:
+    name = "p.json" if text.startswith("{") else "p.csv"
+    with pytest.raises(InputError) as caught:
+        profiled(tmp_path, text, name)
+    first = caught.value.diagnostics[0]
+    assert message in first.message
+    assert hint in first.hint
+    assert first.span is not None
+    assert first.span.source.name == str(tmp_path / name)
+    assert first.span.source.line(first.span.line)[first.span.column - 1 :].startswith(place)
+
+
+def test_a_profile_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "g.json").write_text(document(NODES), encoding="utf-8")
+    (tmp_path / "measured.csv").write_text("node,device,time\n", encoding="utf-8")
+    for block, column, message in (
+        ('"mesured.csv"', 33, "no such file"),
+        ("3", 33, "a file name in quotes is expected"),
+    ):
+        with pytest.raises(InputError, match=message) as caught:
+            loads(f'graph from "g.json" {{ profile = {block} }}\n{MACHINE}', tmp_path)
+        span = caught.value.diagnostics[0].span
+        assert span is not None
+        assert span.column == column

@@ -1,0 +1,94 @@
+"""One more device per cluster is the machine that the spec with one more in its text declares."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import placedsl
+from placedsl.diagnosis.sensitivity.what_if import changes, with_device
+from placedsl.evaluation.evaluate import evaluate
+
+GRAPH = """graph {
+    node a { time = {accelerator: 4 ms, host: 30 ms}, memory = 2 GiB, output = 8 MiB }
+    node b { time = {accelerator: 6 ms, host: 40 ms}, memory = 3 GiB, output = 80 MiB }
+    node c { time = {accelerator: 5 ms}, memory = 3 GiB, output = 20 MiB }
+    node e { time = {accelerator: 5 ms}, memory = 1 GiB, output = 1 MiB }
+    a -> b -> c -> e
+    a -> c
+}
+"""
+GOAL = """minimize time_per_sample
+subject to
+    memory
+"""
+ONE_LEVEL = """cluster pod[2] {
+    device gpu[2]: accelerator { memory = 6 GiB }
+    interconnect { bandwidth = 100 GiB/s }
+}
+device cpu: host
+interconnect { bandwidth = 16 GiB/s }
+"""
+TWO_LEVELS = """cluster rack[2] {
+    cluster server[2] {
+        device gpu[1]: accelerator { memory = 6 GiB }
+        interconnect { bandwidth = 100 GiB/s }
+    }
+    device tpu[1]: accelerator { memory = 4 GiB }
+    interconnect { bandwidth = 40 GiB/s }
+}
+device cpu[2]: host
+interconnect { bandwidth = 16 GiB/s }
+"""
+MACHINES = {"one level": ONE_LEVEL, "two levels": TWO_LEVELS}
+SHARED = "parallelism { data = 1..2, weights = memory }\n"
+CASES = [
+    (machine, family, extra)
+    for machine, families in (("one level", ("gpu", "cpu")), ("two levels", ("gpu", "tpu", "cpu")))
+    for family in families
+    for extra in ("", "schedule overlapped\n", SHARED)
+]
+
+
+@pytest.mark.parametrize(("machine", "family", "extra"), CASES)
+def test_the_changed_machine_is_that_of_the_changed_text(machine: str, family: str, extra: str) -> None:
+    text = GRAPH + MACHINES[machine] + extra + GOAL
+    larger = with_device(placedsl.loads(text).problem, family)
+    assert larger is not None
+    more = re.sub(rf"device {family}\[(\d)\]", lambda m: f"device {family}[{int(m[1]) + 1}]", text)
+    if more == text:  # declared without a count; alone it is called as it was
+        more = text.replace(f"device {family}:", f"device {family}[2]:")
+    written = placedsl.loads(more).problem
+    ours = [d.name for d in larger.machine.devices]
+    unnumbered = f"device {family}:" in text
+    theirs = [d.name.replace(f"{family}[1]", family) if unnumbered else d.name for d in written.machine.devices]
+    assert sorted(ours) == sorted(theirs)
+    rng = np.random.default_rng(0)
+    position = [theirs.index(name) for name in ours]
+    assert np.array_equal(larger.time, written.time[:, position])
+    values = {"copies": {(d,): 1.0 for d in range(len(ours))}} if larger.execution.data_parallelism is not None else {}
+    compared = 0
+    for _ in range(200):
+        placement = [int(rng.choice(np.flatnonzero(np.isfinite(times)))) for times in larger.time]
+        mine, other = evaluate(larger, placement, values), evaluate(written, [position[d] for d in placement], values)
+        assert mine.objectives == pytest.approx(other.objectives, rel=1e-12)
+        assert [v.amount for v in mine.violations] == [v.amount for v in other.violations]
+        compared += 1
+    assert compared == 200
+
+
+def test_every_family_in_a_cluster_has_its_row() -> None:
+    problem = placedsl.loads(GRAPH + TWO_LEVELS + GOAL).problem
+    told = [change.text for change in changes(problem)]
+    assert told[:3] == ["one more gpu in each server", "one more tpu in each rack", "one more cpu"]
+
+
+def test_the_effect_is_the_optimum_of_the_changed_text() -> None:
+    spec = placedsl.loads(GRAPH + ONE_LEVEL.replace("gpu[2]", "gpu[1]") + GOAL)
+    effects = {effect.change: effect for effect in spec.why(spec.solve(workers=1)).effects}
+    written = placedsl.loads(GRAPH + ONE_LEVEL + GOAL).solve(workers=1)
+    assert effects["one more gpu in each pod"].value == pytest.approx(written.value, rel=1e-9)
+    assert effects["one more gpu in each pod"].proven
+    assert effects["one more gpu in each pod"].helps

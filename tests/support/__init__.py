@@ -1,0 +1,1 @@
+"""What several tests share: references by enumeration, random problems, readers of what we write."""

@@ -1,0 +1,35 @@
+"""What holds of every timeline, checked on its arrays and the problem alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from placedsl.simulation.pipeline import PipelineTimeline
+
+
+def check(timeline: PipelineTimeline, placement: Sequence[int]) -> None:
+    """Each node in one stage of its device, each stage once a sample, one thing at a time, inputs there before."""
+    problem = timeline.problem
+    stage_of = {v: p for p, stage in enumerate(timeline.stages) for v in stage.nodes}
+    assert sorted(v for stage in timeline.stages for v in stage.nodes) == list(range(problem.graph.nodes))
+    assert all(timeline.stages[stage_of[v]].device == d for v, d in enumerate(placement))
+    start, end = timeline.start, timeline.end
+    slack = 1e-12 * timeline.total
+    assert start.shape == end.shape == (len(timeline.stages), timeline.samples)
+    assert np.isfinite(start).all()
+    assert np.isfinite(end).all()
+    assert (start >= 0).all()
+    for p in range(len(timeline.stages)):
+        assert np.allclose(end[p] - start[p], timeline.costs.duration(p), rtol=0, atol=1e-11 * timeline.total)
+    for device in {stage.device for stage in timeline.stages}:
+        own = [p for p, stage in enumerate(timeline.stages) if stage.device == device]
+        begins, ends = start[own].ravel(), end[own].ravel()
+        order = np.lexsort((ends, begins))
+        assert (begins[order][1:] >= ends[order][:-1] - slack).all(), "a device does two things at once"
+    for u, v in zip(problem.graph.edge_source.tolist(), problem.graph.edge_target.tolist()):
+        if stage_of[u] != stage_of[v]:
+            assert (start[stage_of[v]] >= end[stage_of[u]] - slack).all(), "an input had not arrived"
+    for p in range(len(timeline.stages)):
+        assert (np.diff(start[p]) >= -slack).all(), "samples overtake one another"
