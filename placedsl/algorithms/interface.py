@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from placedsl.budget import Budget
 from placedsl.diagnostics import LimitError
 from placedsl.problem.problem import Problem
-
-#: What an answer says beside the placement, by name and positions (``problem.execution.decisions``).
-Values = Mapping[str, Mapping[tuple[int, ...], float]]
+from placedsl.problem.values import Values
 
 
 class Progress(Protocol):

@@ -131,10 +131,10 @@ class Answer(answers.Answer):
         return shown_timeline(self.problem, self.placement, samples, schedule, microbatches)
 
     def __repr__(self) -> str:
-        from placedsl.report.html.notebook import told
+        from placedsl.report.html.notebook import objective_lines
 
         by = ", ".join(filter(None, (self.method, self.solver)))
-        return f"<Answer {self.termination} ({by}): {'; '.join(told(self)) or self.message}>"
+        return f"<Answer {self.termination} ({by}): {'; '.join(objective_lines(self)) or self.message}>"
 
     def __rich__(self) -> Text:
         from placedsl.report.text.summary import print_answer, printed

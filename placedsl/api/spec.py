@@ -117,10 +117,10 @@ class Spec:
         """
         from placedsl.api.answers import shown_evaluation
         from placedsl.evaluation.evaluate import evaluate
-        from placedsl.problem.placement_files import positions, told, values
+        from placedsl.problem.placement_files import positions, schedule_decisions, values
 
         places = positions(self.problem, placement) if isinstance(placement, Mapping) else list(placement)
-        own = values(self.problem, variables or {}) | told(self.problem, times or {})
+        own = {**values(self.problem, variables or {}), **schedule_decisions(self.problem, times or {})}
         return shown_evaluation(self.problem, evaluate(self.problem, places, own))
 
     def timeline(
@@ -139,12 +139,13 @@ class Spec:
         """
         from placedsl.api.timelines import refuse_for_samples, shown_sample, shown_timeline
         from placedsl.evaluation.evaluate import evaluate
-        from placedsl.problem.placement_files import positions, told
+        from placedsl.problem.placement_files import positions, schedule_decisions
 
         places = positions(self.problem, placement) if isinstance(placement, Mapping) else list(placement)
         if self.problem.execution.one_sample:
             refuse_for_samples(self.problem, samples=samples, schedule=schedule, microbatches=microbatches)
-            return shown_sample(self.problem, places, evaluate(self.problem, places, told(self.problem, times or {})))
+            values = schedule_decisions(self.problem, times or {})
+            return shown_sample(self.problem, places, evaluate(self.problem, places, values))
         return shown_timeline(self.problem, places, samples, schedule, microbatches)
 
     def check(self) -> None:

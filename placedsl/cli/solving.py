@@ -151,7 +151,7 @@ def check(spec: Path, parameters: dict[str, str], data: Path | None) -> int:
     loaded.check()
     problem = loaded.problem
     devices = len(problem.machine.devices)
-    stated = len(problem.constraints) + len(problem.soft)
+    stated = len(problem.constraints) + len(problem.soft_constraints)
     constraints = f"{stated} constraint" + ("" if stated == 1 else "s")
     click.echo(f"{spec}: {problem.graph.nodes} nodes, {devices} devices, {constraints}; no errors")
     for note in problem.notes:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from math import isfinite
 
 from placedsl.evaluation.evaluation import Violation
 from placedsl.evaluation.graph_paths import coming_back, cycle_of_sets, successors
-from placedsl.evaluation.problem_data import Facts
+from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.quantities import Quantities
 from placedsl.evaluation.sample_times import Task
 from placedsl.evaluation.set_properties import cycle, path
 from placedsl.evaluation.tolerance import LOOSE, at_most
 from placedsl.problem.problem import Constraint, Problem, Variable
+from placedsl.problem.values import Values
 from placedsl.units import DATA, show
 
 SHOWN = 5
@@ -29,23 +30,23 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}" + ("" if number == 1 else "s")
 
 
-def missing(facts: Facts, given: list[int]) -> Iterator[Violation]:
+def missing(data: ProblemData, given: list[int]) -> Iterator[Violation]:
     """Nodes on no device, or on one that does not exist."""
-    nowhere = [facts.node_names[v] for v, d in enumerate(given) if d == -1]
+    nowhere = [data.node_names[v] for v, d in enumerate(given) if d == -1]
     if nowhere:
         message = f"{_count(len(nowhere), 'node')} not placed: {some(nowhere)}"
         yield Violation("assigned", message, None, float(len(nowhere)))
-    wrong = [f"{facts.node_names[v]} on {d}" for v, d in enumerate(given) if d < -1 or d >= facts.devices]
+    wrong = [f"{data.node_names[v]} on {d}" for v, d in enumerate(given) if d < -1 or d >= data.devices]
     if wrong:
         message = f"{_count(len(wrong), 'node')} on a device that does not exist: {some(wrong)}"
         yield Violation("assigned", message, None, float(len(wrong)))
 
 
-def unsupported(facts: Facts, quantities: Quantities) -> Iterator[Violation]:
+def unsupported(data: ProblemData, quantities: Quantities) -> Iterator[Violation]:
     """Nodes on a device that does not support them."""
-    supported = facts.attributes["node", "supported"]
+    supported = data.attributes["node", "supported"]
     wrong = [
-        f"{facts.node_names[v]} on {facts.device_names[d]}"
+        f"{data.node_names[v]} on {data.device_names[d]}"
         for v, d in enumerate(quantities.placement)
         if d >= 0 and not supported[v][d]
     ]
@@ -60,15 +61,15 @@ def unvalued(variable: Variable) -> Violation:
     return Violation(variable.name, message, variable.span, 0.0)
 
 
-def copies(facts: Facts, quantities: Quantities) -> Iterator[Violation]:
+def copies(data: ProblemData, quantities: Quantities) -> Iterator[Violation]:
     """Devices that share the samples of a stage: an allowed number, none for nothing, and no more than there are."""
-    sharing = facts.problem.execution.data_parallelism
+    sharing = data.problem.execution.data_parallelism
     if sharing is None:
         return
     held: dict[float, list[int]] = {}
-    for device, kind in enumerate(facts.attributes["device", "class"]):
+    for device, kind in enumerate(data.attributes["device", "class"]):
         held.setdefault(kind, []).append(device)
-        number, name = quantities.copies[device], facts.device_names[device]
+        number, name = quantities.copies[device], data.device_names[device]
         if not quantities.nodes[device] and number:
             message = f"copies[{name}] is {number:g}, and nothing is on {name}"
             yield Violation("copies", message, sharing.span, number)
@@ -78,64 +79,64 @@ def copies(facts: Facts, quantities: Quantities) -> Iterator[Violation]:
     for devices in held.values():
         taken = sum(quantities.copies[d] for d in devices)
         if taken > len(devices):
-            names = some([facts.device_names[d] for d in devices])
+            names = some([data.device_names[d] for d in devices])
             message = f"{taken:g} copies on {_count(len(devices), 'device')} ({names})"
             yield Violation("copies", message, sharing.span, taken - len(devices))
 
 
-def times(facts: Facts, quantities: Quantities) -> Iterator[Violation]:
+def times(data: ProblemData, quantities: Quantities) -> Iterator[Violation]:
     """Calls have an allowed number and wait in no circle; every transfer has a way."""
-    problem = facts.problem
+    problem = data.problem
     if problem.execution.run == "subgraph_calls":
         wrong = [
-            f"{facts.node_names[v]} in call {piece}"
+            f"{data.node_names[v]} in call {piece}"
             for v, (d, piece) in enumerate(zip(quantities.placement, quantities.piece, strict=True))
-            if facts.accelerator[d] and not 1 <= piece <= problem.execution.slots
+            if data.accelerator[d] and not 1 <= piece <= problem.execution.slots
         ]
         if wrong:
             message = f"a device has calls 1 to {problem.execution.slots}: {some(wrong)}"
             yield Violation("pieces", message, None, float(len(wrong)))
     if quantities.times.circle:
-        names = [_task(facts, task) for task in quantities.times.circle]
+        names = [_task(data, task) for task in quantities.times.circle]
         message = "these wait for one another: " + " -> ".join([*names, names[0]])
         yield Violation("calls", message, None, 0.0)
     for (tensor, device), at in quantities.times.arrived.items():
         if not isfinite(at):
-            home = facts.device_names[quantities.placement[facts.producer[tensor]]]
-            message = f"{facts.label('tensor', tensor)} cannot go from {home} to {facts.device_names[device]}"
+            home = data.device_names[quantities.placement[data.producer[tensor]]]
+            message = f"{data.label('tensor', tensor)} cannot go from {home} to {data.device_names[device]}"
             yield Violation("routes", message, None, 0.0)
             break
 
 
-def _task(facts: Facts, task: Task) -> str:
+def _task(data: ProblemData, task: Task) -> str:
     """How messages call what takes time."""
     kind, first, second = task
     if kind == "node":
-        return facts.node_names[first]
-    return facts.device_names[first] + (f" (call {second})" if facts.problem.execution.slots > 1 else "")
+        return data.node_names[first]
+    return data.device_names[first] + (f" (call {second})" if data.problem.execution.slots > 1 else "")
 
 
-def sequential(rule: Constraint, facts: Facts, quantities: Quantities) -> Iterator[Violation]:
+def sequential(rule: Constraint, data: ProblemData, quantities: Quantities) -> Iterator[Violation]:
     """The nodes of a device run one after the other."""
     times = quantities.times
     for device, nodes in enumerate(quantities.nodes):
-        runs = [(times.start[v], times.finish[v], facts.node_names[v]) for v in nodes]
-        yield from _meeting(rule, runs, f"on {facts.device_names[device]}")
+        runs = [(times.start[v], times.finish[v], data.node_names[v]) for v in nodes]
+        yield from _meeting(rule, runs, f"on {data.device_names[device]}")
 
 
-def congestion(rule: Constraint, facts: Facts, quantities: Quantities) -> Iterator[Violation]:
+def congestion(rule: Constraint, data: ProblemData, quantities: Quantities) -> Iterator[Violation]:
     """Transfers do not meet on a port, or on a link."""
-    times, moves = quantities.times, facts.problem.device_to_device
+    times, moves = quantities.times, data.problem.device_to_device
     assert moves is not None
     shared: dict[str, list[tuple[float, float, str]]] = {}
     for (tensor, device), sent in times.sent.items():
-        home = quantities.placement[facts.producer[tensor]]
-        run = (sent, times.arrived[tensor, device], facts.label("tensor", tensor))
+        home = quantities.placement[data.producer[tensor]]
+        run = (sent, times.arrived[tensor, device], data.label("tensor", tensor))
         if rule.by == "port":
-            ways = [f"out of {facts.device_names[home]}", f"into {facts.device_names[device]}"]
+            ways = [f"out of {data.device_names[home]}", f"into {data.device_names[device]}"]
         else:
             ends = [moves.hop_ends[link].tolist() for link in moves.hops(home, device)]
-            ways = [f"from {facts.device_names[a]} to {facts.device_names[b]}" for a, b in ends]
+            ways = [f"from {data.device_names[a]} to {data.device_names[b]}" for a, b in ends]
         for way in ways:
             shared.setdefault(way, []).append(run)
     for way, runs in shared.items():
@@ -152,9 +153,7 @@ def _meeting(rule: Constraint, runs: list[tuple[float, float, str]], where: str)
             return
 
 
-def out_of_bounds(
-    problem: Problem, facts: Facts, values: Mapping[str, Mapping[tuple[int, ...], float]]
-) -> Iterator[Violation]:
+def out_of_bounds(problem: Problem, data: ProblemData, values: Values) -> Iterator[Violation]:
     """Values of the spec's own variables outside of what they may be."""
     for name, variable in problem.variables.items():
         wrong = []
@@ -162,7 +161,7 @@ def out_of_bounds(
             slack = 0.0 if variable.integer else LOOSE * max(1e-3, abs(value))
             whole = not variable.integer or (isfinite(value) and value == round(value))
             if not (variable.low - slack <= value <= variable.high + slack and whole):
-                index = ", ".join(facts.label(sort, k) for sort, k in zip(variable.sorts, key, strict=True))
+                index = ", ".join(data.label(sort, k) for sort, k in zip(variable.sorts, key, strict=True))
                 wrong.append(f"{name}[{index}] = {value:g}" if index else f"{name} = {value:g}")
         if wrong:
             kind = " and whole" if variable.integer else ""
@@ -170,61 +169,61 @@ def out_of_bounds(
             yield Violation(name, message, variable.span, float(len(wrong)))
 
 
-def memory(rule: Constraint, facts: Facts, quantities: Quantities) -> Iterator[Violation]:
+def memory(rule: Constraint, data: ProblemData, quantities: Quantities) -> Iterator[Violation]:
     """What the nodes of a device occupy fits into it."""
-    for device, (held, limit) in enumerate(zip(quantities.memory, facts.device_memory, strict=True)):
+    for device, (held, limit) in enumerate(zip(quantities.memory, data.device_memory, strict=True)):
         if not at_most(held, limit):
             over = held - limit
             message = (
-                f"{facts.device_names[device]} holds {show(held, DATA)}, "
+                f"{data.device_names[device]} holds {show(held, DATA)}, "
                 f"{show(over, DATA)} more than its {show(limit, DATA)}"
             )
             yield Violation(rule.name, message, rule.span, over)
 
 
-def contiguous(rule: Constraint, facts: Facts, quantities: Quantities) -> Iterator[Violation]:
+def contiguous(rule: Constraint, data: ProblemData, quantities: Quantities) -> Iterator[Violation]:
     """The devices, with a step wherever a precedence pair leads from one to another, have no cycle."""
     set_of = {v: d for v, d in enumerate(quantities.placement) if d >= 0}
-    found = cycle_of_sets(set_of, facts.pairs)
+    found = cycle_of_sets(set_of, data.pairs)
     if found is not None:
-        names = [facts.device_names[number] for _, number in found.vertices]
-        message = "the devices form no pipeline, there is a cycle: " + cycle(facts, names, found.steps)
+        names = [data.device_names[number] for _, number in found.vertices]
+        message = "the devices form no pipeline, there is a cycle: " + cycle(data, names, found.steps)
         yield Violation(rule.name, message, rule.span, 0.0)
-    for level in facts.sets["cluster_levels"]:
-        clusters = [(i, c) for i, c in enumerate(facts.problem.machine.clusters) if c.level == level]
+    for level in data.sets["cluster_levels"]:
+        clusters = [(i, c) for i, c in enumerate(data.problem.machine.clusters) if c.level == level]
         cluster_of = {d: i for i, cluster in clusters for d in cluster.devices}
-        found = cycle_of_sets({v: cluster_of[d] for v, d in set_of.items()}, facts.pairs)
+        found = cycle_of_sets({v: cluster_of[d] for v, d in set_of.items()}, data.pairs)
         if found is not None:
-            names = [facts.problem.machine.clusters[number].name for _, number in found.vertices]
-            message = "the clusters form no pipeline, there is a cycle: " + cycle(facts, names, found.steps)
+            names = [data.problem.machine.clusters[number].name for _, number in found.vertices]
+            message = "the clusters form no pipeline, there is a cycle: " + cycle(data, names, found.steps)
             yield Violation(rule.name, message, rule.span, 0.0)
 
 
-def convex(rule: Constraint, facts: Facts, quantities: Quantities) -> Iterator[Violation]:
+def convex(rule: Constraint, data: ProblemData, quantities: Quantities) -> Iterator[Violation]:
     """No path within the forward or the backward part leaves a device and comes back."""
-    for part, among in zip(("forward", "backward"), facts.members["part"], strict=True):
+    for part, among in zip(("forward", "backward"), data.members["part"], strict=True):
         nodes = set(among)
-        after = successors(facts.edges, nodes)
+        after = successors(data.edges, nodes)
         for device, held in enumerate(quantities.nodes):
             found = coming_back(nodes.intersection(held), after)
             if found is not None:
-                where = facts.device_names[quantities.placement[found.outside]]
+                where = data.device_names[quantities.placement[found.outside]]
                 message = (
-                    f"a path of the {part} part leaves {facts.device_names[device]} and comes back: "
-                    f"{path(facts, found)} ({facts.node_names[found.outside]} is on {where})"
+                    f"a path of the {part} part leaves {data.device_names[device]} and comes back: "
+                    f"{path(data, found)} ({data.node_names[found.outside]} is on {where})"
                 )
                 yield Violation(rule.name, message, rule.span, 0.0)
 
 
-def colocated(rule: Constraint, facts: Facts, quantities: Quantities) -> Iterator[Violation]:
+def colocated(rule: Constraint, data: ProblemData, quantities: Quantities) -> Iterator[Violation]:
     """Nodes of one group share a device."""
-    for group, nodes in enumerate(facts.group_members[rule.by]):
+    for group, nodes in enumerate(data.group_members[rule.by]):
         places: dict[int, list[str]] = {}
         for v in nodes:
-            places.setdefault(quantities.placement[v], []).append(facts.node_names[v])
+            places.setdefault(quantities.placement[v], []).append(data.node_names[v])
         if len(places) > 1:
-            split = "; ".join(f"{facts.device_names[d]}: {some(places[d])}" for d in sorted(places))
-            label = facts.label(f"group:{rule.by}", group)
+            split = "; ".join(f"{data.device_names[d]}: {some(places[d])}" for d in sorted(places))
+            label = data.label(f"group:{rule.by}", group)
             message = f"the nodes that share the {label} are split over {len(places)} devices ({split})"
             yield Violation(rule.name, message, rule.span, float(len(places) - 1))
 

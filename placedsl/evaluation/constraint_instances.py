@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from placedsl.evaluation.expressions import Compiler
-from placedsl.evaluation.problem_data import Facts
+from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.quantities import Quantities
 from placedsl.problem import expressions as core
 from placedsl.problem.problem import Constraint, Problem
@@ -40,8 +40,8 @@ class Instance:
 
 def instances(problem: Problem, rule: Constraint, most: int = MOST) -> tuple[Instance, ...]:
     """Every instance that says anything; a group of nodes is one of ``colocated``, and contiguity is a whole."""
-    facts = Facts(problem)
-    split = _Split(facts, rule)
+    data = ProblemData(problem)
+    split = _Split(data, rule)
     deepest = 1 if rule.built_in == "colocated" else 9
     for depth in range(deepest, -1, -1):
         found = tuple(islice(split.under(rule.body, (), depth), most + 1))
@@ -52,7 +52,7 @@ def instances(problem: Problem, rule: Constraint, most: int = MOST) -> tuple[Ins
 
 @dataclass(frozen=True, eq=False)
 class _Split:
-    facts: Facts
+    data: ProblemData
     rule: Constraint
 
     def under(
@@ -87,16 +87,16 @@ class _Split:
             return [tuple(environment[r] for r in registers) for _ in loop(environment)]
 
     def _compiler(self) -> Compiler:
-        return Compiler(self.facts, Quantities(self.facts, [-1] * self.facts.nodes))
+        return Compiler(self.data, Quantities(self.data, [-1] * self.data.nodes))
 
     def _says_nothing(self, bound: tuple[tuple[str, core.Sort, int], ...]) -> bool:
         """A group of one node, or the memory of a device that has no limit."""
         if self.rule.built_in == "colocated" and bound:
-            return len(self.facts.group_members[self.rule.by][bound[0][2]]) < 2
-        return self.rule.built_in == "memory" and bool(bound) and self.facts.device_memory[bound[0][2]] == float("inf")
+            return len(self.data.group_members[self.rule.by][bound[0][2]]) < 2
+        return self.rule.built_in == "memory" and bool(bound) and self.data.device_memory[bound[0][2]] == float("inf")
 
     def _label(self, node: core.Expression, bound: tuple[tuple[str, core.Sort, int], ...]) -> str:
-        shown = ((name.partition("'")[0], self.facts.label(sort, position)) for name, sort, position in bound)
+        shown = ((name.partition("'")[0], self.data.label(sort, position)) for name, sort, position in bound)
         label = ", ".join(f"{name}={element}" for name, element in shown)
         if label or node is self.rule.body:
             return label

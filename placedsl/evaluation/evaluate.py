@@ -6,52 +6,55 @@ from collections.abc import Sequence
 
 from placedsl.diagnostics import Diagnostic, InputError
 from placedsl.evaluation import built_in_constraints as constraints
-from placedsl.evaluation import user_constraints as custom
+from placedsl.evaluation import user_constraints
 from placedsl.evaluation.evaluation import Evaluation, Violation
-from placedsl.evaluation.expressions import Compiler, OwnValues
-from placedsl.evaluation.problem_data import Facts
+from placedsl.evaluation.expressions import Compiler
+from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.quantities import Quantities
 from placedsl.evaluation.tolerance import loosely
 from placedsl.problem import expressions as core
 from placedsl.problem.execution import TIMES
 from placedsl.problem.problem import Problem
+from placedsl.problem.values import Values
 
 __all__ = ["Evaluation", "Violation", "evaluate", "quantities_of"]
 
 
 def quantities_of(
-    facts: Facts, placement: Sequence[int], values: OwnValues | None = None, *, not_before: bool = False
+    data: ProblemData, placement: Sequence[int], values: Values | None = None, *, not_before: bool = False
 ) -> Quantities:
     """The quantities of a placement; where ``values`` say nothing of copies, there is one of everything."""
     values = values or {}
-    told = {name: values[name] for name in facts.problem.execution.decisions if name in values}
-    plain = Quantities(facts, placement, told=told, not_before=not_before)
-    copies = values.get("copies") if facts.problem.execution.data_parallelism is not None else None
+    decisions = {name: values[name] for name in data.problem.execution.schedule_decisions if name in values}
+    plain = Quantities(data, placement, schedule_decisions=decisions, not_before=not_before)
+    copies = values.get("copies") if data.problem.execution.data_parallelism is not None else None
     if not copies:
         return plain
-    return Quantities(facts, placement, [copies.get((d,), number) for d, number in enumerate(plain.copies)])
+    return Quantities(data, placement, [copies.get((d,), number) for d, number in enumerate(plain.copies)])
 
 
-def evaluate(problem: Problem, placement: Sequence[int], values: OwnValues | None = None) -> Evaluation:
+def evaluate(problem: Problem, placement: Sequence[int], values: Values | None = None) -> Evaluation:
     """Cost and violations of a placement: a device position per node, -1 for a node not placed.
 
     ``values`` are those of the spec's own variables, by name and the positions of their indices, and the further
-    decisions of the execution model (``Execution.decisions``).  Given start times fix only the *order*: tasks run as
-    early as that order allows.  If that schedule violates a constraint, or if keeping the given times lowers a soft
-    cost or an objective (a span can end earlier by beginning late), the given times are used instead.  While a node is
-    on no device, the objectives are nan and the constraints are not evaluated; the same holds for one sample that
-    cannot run: a device does not support its node, calls wait for one another, a transfer has no route.  Raises
-    InputError for a placement of the wrong length and for an expression without a value.
+    decisions of the execution model (``Execution.schedule_decisions``).
+
+    Given start times fix only the *order*: tasks run as early as that order allows.  If that schedule violates a
+    constraint, or if keeping the given times lowers a soft cost or an objective (a span can end earlier by beginning
+    late), the given times are used instead.  While a node is on no device, the objectives are nan and the constraints
+    are not evaluated; the same holds for one sample that cannot run: a device does not support its node, calls wait
+    for one another, a transfer has no route.  Raises InputError for a placement of the wrong length and for an
+    expression without a value.
     """
-    facts = Facts(problem)
+    data = ProblemData(problem)
     given = [int(device) for device in placement]
-    if len(given) != facts.nodes:
-        message = f"the placement has {len(given)} entries, the graph has {facts.nodes} nodes"
+    if len(given) != data.nodes:
+        message = f"the placement has {len(given)} entries, the graph has {data.nodes} nodes"
         raise InputError([Diagnostic(message)])
-    found = _evaluated(facts, given, values or {}, not_before=False)
-    doubted = bool(found.violations) or any(cost > 0.0 for cost in found.soft) or _of_times(problem)
-    if doubted and "start" in problem.execution.decisions and "start" in (values or {}):
-        kept = _evaluated(facts, given, values or {}, not_before=True)
+    found = _evaluated(data, given, values or {}, not_before=False)
+    doubted = bool(found.violations) or any(cost > 0.0 for cost in found.soft_costs) or _of_times(problem)
+    if doubted and "start" in problem.execution.schedule_decisions and "start" in (values or {}):
+        kept = _evaluated(data, given, values or {}, not_before=True)
         if not kept.violations and (found.violations or _less(kept.objectives, found.objectives)):
             return kept
     return found
@@ -72,36 +75,36 @@ def _less(kept: Sequence[float], found: Sequence[float]) -> bool:
     return False
 
 
-def _evaluated(facts: Facts, given: Sequence[int], values: OwnValues, *, not_before: bool) -> Evaluation:
-    problem = facts.problem
-    known = [d if 0 <= d < facts.devices else -1 for d in given]
-    quantities = quantities_of(facts, known, values, not_before=not_before)
+def _evaluated(data: ProblemData, given: Sequence[int], values: Values, *, not_before: bool) -> Evaluation:
+    problem = data.problem
+    known = [d if 0 <= d < data.devices else -1 for d in given]
+    quantities = quantities_of(data, known, values, not_before=not_before)
     if problem.execution.data_parallelism is not None:
         values = {**values, "copies": {(d,): number for d, number in enumerate(quantities.copies)}}
-    violations = list(constraints.missing(facts, list(given)))
+    violations = list(constraints.missing(data, list(given)))
     complete = not violations
-    violations += constraints.unsupported(facts, quantities)
+    violations += constraints.unsupported(data, quantities)
     if problem.execution.one_sample:
-        violations += constraints.times(facts, quantities) if not violations else []
+        violations += constraints.times(data, quantities) if not violations else []
         complete = not violations
-        values = {**values, **_told(problem, quantities)} if complete else values
+        values = {**values, **_schedule_decisions(problem, quantities)} if complete else values
     objectives = [float("nan")] * len(problem.objectives)
-    soft: list[float] = []
+    soft_costs: list[float] = []
     unknown = [name for name in problem.variables if name not in values]
     violations += [constraints.unvalued(problem.variables[name]) for name in unknown]
     if complete and not unknown:
-        compiler = Compiler(facts, quantities, values)
-        violations += constraints.out_of_bounds(problem, facts, values)
-        violations += constraints.copies(facts, quantities)
-        soft = [float(compiler.number(one.cost)(compiler.environment())) for one in problem.soft]
+        compiler = Compiler(data, quantities, values)
+        violations += constraints.out_of_bounds(problem, data, values)
+        violations += constraints.copies(data, quantities)
+        soft_costs = [float(compiler.number(one.cost)(compiler.environment())) for one in problem.soft_constraints]
         for i, objective in enumerate(problem.objectives):
             value = compiler.number(objective.body)
             objectives[i] = float(value(compiler.environment()))
         for rule in problem.constraints:
             if rule.built_in:
-                violations += constraints.CHECKS[rule.built_in](rule, facts, quantities)
+                violations += constraints.CHECKS[rule.built_in](rule, data, quantities)
             else:
-                found = custom.check(rule, compiler)
+                found = user_constraints.check(rule, compiler)
                 violations += [] if found is None else [found]
     return Evaluation(
         objectives=tuple(objectives),
@@ -109,14 +112,14 @@ def _evaluated(facts: Facts, given: Sequence[int], values: OwnValues, *, not_bef
         loads=tuple(quantities.loads),
         memory=tuple(quantities.memory),
         nodes=tuple(tuple(nodes) for nodes in quantities.nodes),
-        soft=tuple(soft),
+        soft_costs=tuple(soft_costs),
         values={name: dict(known) for name, known in values.items()},
         times=quantities.times if problem.execution.one_sample and complete else None,
     )
 
 
-def _told(problem: Problem, quantities: Quantities) -> dict[str, dict[tuple[int, ...], float]]:
-    """What the answer says of the run, as it came out."""
+def _schedule_decisions(problem: Problem, quantities: Quantities) -> Values:
+    """The decisions of the schedule as the run carries them out."""
     if problem.execution.run == "subgraph_calls":
         return {"piece": {(v,): quantities.of_element("piece", (v,)) for v in range(problem.graph.nodes)}}
     times = quantities.times

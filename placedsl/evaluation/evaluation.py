@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from placedsl.diagnostics import Span
-from placedsl.evaluation.sample_times import Times
+from placedsl.evaluation.sample_times import SampleTimes
+from placedsl.problem.values import Values
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Violation:
 class Evaluation:
     """Objective values in order, what is violated, and load, memory and nodes of each device.
 
-    ``soft``: what each soft constraint costs; ``values``: the spec's own variables, and what else an answer says;
+    ``soft_costs``: what each soft constraint costs; ``values``: the spec's own variables, and what else an answer says;
     ``times``: when everything happens, under a schedule of one sample.
     """
 
@@ -32,9 +32,9 @@ class Evaluation:
     loads: tuple[float, ...]
     memory: tuple[float, ...]
     nodes: tuple[tuple[int, ...], ...]
-    soft: tuple[float, ...] = ()
-    values: Mapping[str, Mapping[tuple[int, ...], float]] = field(default_factory=dict)
-    times: Times | None = None
+    soft_costs: tuple[float, ...] = ()
+    values: Values = field(default_factory=dict)
+    times: SampleTimes | None = None
 
     @property
     def feasible(self) -> bool:

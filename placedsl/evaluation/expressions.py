@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any
@@ -12,16 +12,15 @@ from typing import Any
 from placedsl.diagnostics import Diagnostic, InputError, Span
 from placedsl.evaluation.binder_loops import Elements, Env, Loop, Truth, loop_over, nested
 from placedsl.evaluation.overlap import overlaps
-from placedsl.evaluation.problem_data import Facts
+from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.quantities import DEVICE_QUANTITIES, RUN_QUANTITIES, Quantities
 from placedsl.evaluation.set_properties import property_witness
 from placedsl.evaluation.tolerance import EXACT, TOLERANT, extreme, loosely, product, total
 from placedsl.problem import expressions as core
+from placedsl.problem.values import Values
 
 Number = Callable[[Env], float]
 Position = Callable[[Env], int]
-#: The values of the spec's own variables by the positions of their indices.
-OwnValues = Mapping[str, Mapping[tuple[int, ...], float]]
 
 COMBINE: dict[str, Callable[[Sequence[Any], Sequence[Any]], list[Any]]] = {
     "union": lambda a, b: list(dict.fromkeys([*a, *b])),
@@ -59,13 +58,13 @@ class Compiler:
 
     def __init__(
         self,
-        facts: Facts,
+        data: ProblemData,
         quantities: Quantities,
-        values: OwnValues | None = None,
+        values: Values | None = None,
         own_sets: dict[str, Sequence[Any]] | None = None,
     ) -> None:
-        self.facts, self.quantities = facts, quantities
-        self.values: OwnValues = values or {}
+        self.data, self.quantities = data, quantities
+        self.values: Values = values or {}
         self.own_sets: dict[str, Sequence[Any]] = {} if own_sets is None else own_sets
         self.registers: dict[str, int] = {}
         self.count = 0
@@ -78,13 +77,13 @@ class Compiler:
 
     def named(self, name: str) -> Sequence[Any]:
         """The elements of a named set; pairs are tuples."""
-        if name in self.facts.sets:
-            return self.facts.sets[name]
+        if name in self.data.sets:
+            return self.data.sets[name]
         if name not in self.own_sets:
-            of = self.facts.problem.sets.get(name)
+            of = self.data.problem.sets.get(name)
             if of is None:
                 return ()  # a device family of none
-            inner = Compiler(self.facts, self.quantities, self.values, self.own_sets)
+            inner = Compiler(self.data, self.quantities, self.values, self.own_sets)
             elements = inner.elements(of)
             self.own_sets[name] = elements(inner.environment())
         return self.own_sets[name]
@@ -109,7 +108,7 @@ class Compiler:
                     take = itemgetter(*(self.registers[slot] for binder in binders for slot in binder.slots))
                 return lambda env: [take(env) for _ in loop(env)]
             case core.Members(owner=owner, owner_sort=sort):
-                members, position = self.facts.members[sort], self.position(owner)
+                members, position = self.data.members[sort], self.position(owner)
                 return lambda env: members[position(env)]
         raise TypeError(f"{type(of).__name__} is no set")
 
@@ -162,7 +161,7 @@ class Compiler:
 
     def attribute(self, node: core.Attribute) -> Callable[[Env], Any]:
         """The value of an attribute, whatever it is."""
-        column, owner = self.facts.attributes[node.sort, node.name], self.position(node.owner)
+        column, owner = self.data.attributes[node.sort, node.name], self.position(node.owner)
         if node.device is None:
             return lambda env: column[owner(env)]
         device = self.position(node.device)
@@ -217,12 +216,12 @@ class Compiler:
 
     def table(self, node: core.Table) -> Callable[[Env], Any]:
         """A value of an indexed parameter."""
-        values = self.facts.problem.tables[node.name].values
+        values = self.data.problem.tables[node.name].values
         return self.looked_up(node, lambda key: values.get(key, values.get(())))
 
     def decision(self, node: core.Decision) -> Callable[[Env], Any]:
         """The value of one of the spec's own variables."""
-        if node.variable not in self.facts.problem.variables:
+        if node.variable not in self.data.problem.variables:
             message = f"'{node.variable}' is a variable of a formulation: it has no value on a placement"
             raise fail(message, node.span)
         return self.looked_up(node, self.values.get(node.variable, {}).get)
@@ -230,7 +229,7 @@ class Compiler:
     def looked_up(self, node: core.Table | core.Decision, find: Callable[[Any], Any]) -> Callable[[Env], Any]:
         """What is found under the positions of the indices."""
         arguments = [self.position(a) for a in node.arguments]
-        problem = self.facts.problem
+        problem = self.data.problem
         name, sorts = (
             (node.name, problem.tables[node.name].sorts)
             if isinstance(node, core.Table)
@@ -241,7 +240,7 @@ class Compiler:
             key = tuple(argument(env) for argument in arguments)
             found = find(key)
             if found is None:
-                shown = ", ".join(self.facts.label(sort, k) for sort, k in zip(sorts, key, strict=True))
+                shown = ", ".join(self.data.label(sort, k) for sort, k in zip(sorts, key, strict=True))
                 raise fail(f"'{name}' has no value" + (f" for {shown}" if shown else ""), node.span)
             return found
 
@@ -328,7 +327,7 @@ class Compiler:
                 return lambda env: of("moved", tuple(index(env) for index in indices)) > 0.5
             case core.Provided(name="inside", arguments=(v, c)):
                 placement, at, cluster = self.quantities.placement, self.position(v), self.position(c)
-                members = self.facts.members["cluster"]
+                members = self.data.members["cluster"]
                 return lambda env: placement[at(env)] in members[cluster(env)]
             case core.Table():
                 return self.table(node)
@@ -389,7 +388,7 @@ class Compiler:
 
     def approximate(self, node: core.Expression) -> bool:
         """Whether a real variable of the spec, or a given time, occurs: solvers give those within a tolerance only."""
-        own, given = self.facts.problem.variables, self.quantities.not_before
+        own, given = self.data.problem.variables, self.quantities.not_before
         if given and any(isinstance(p, core.Provided) and p.name in RUN_QUANTITIES for p in core.every(node)):
             return True
         return any(isinstance(p, core.Decision) and p.variable in own and not own[p.variable].integer
@@ -409,7 +408,7 @@ class Compiler:
     def within(self, parts: list[Position], of: core.SetExpression) -> Truth:
         """``element in set``."""
         if isinstance(of, core.Members):
-            each = [frozenset(members) for members in self.facts.members[of.owner_sort]]
+            each = [frozenset(members) for members in self.data.members[of.owner_sort]]
             owner, (element,) = self.position(of.owner), parts
             return lambda env: element(env) in each[owner(env)]
         elements = self.elements(of)
@@ -431,4 +430,4 @@ class Compiler:
             slots = [(self.registers[s], sort) for b in node.outer for s, sort in zip(b.slots, b.sorts, strict=True)]
             with self.bound((node.inner,)) as loop:
                 register, member = self.registers[node.inner.slots[0]], self.truth(node.membership)
-        return property_witness(self.facts, node.property, outer, slots, loop, register, member)
+        return property_witness(self.data, node.property, outer, slots, loop, register, member)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from placedsl.evaluation.problem_data import Facts
+from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.tolerance import total
 from placedsl.problem.execution import Communication
 
@@ -47,62 +47,62 @@ def shared(communication: Communication, alone: float, copies: float, synchronis
     return share + weights if communication == "sequential" else max(share, weights)
 
 
-def computing(facts: Facts, placement: Sequence[int]) -> list[Components]:
+def computing(data: ProblemData, placement: Sequence[int]) -> list[Components]:
     """Per device the running times of its nodes, and no transfers."""
-    out = [Components() for _ in range(facts.devices)]
+    out = [Components() for _ in range(data.devices)]
     for node, device in enumerate(placement):
         if device >= 0:
-            out[device].computation.append(facts.time[node][device])
+            out[device].computation.append(data.time[node][device])
     return out
 
 
 def of_pipeline(
-    facts: Facts, placement: Sequence[int], phases: int, phase: Callable[[int], int]
+    data: ProblemData, placement: Sequence[int], phases: int, phase: Callable[[int], int]
 ) -> list[list[Components]]:
     """Per phase and device; ``phase`` of a node is from 0.
 
     A tensor read into a device counts in every phase that reads it there; one written out of it counts once, in the
     phase of its producer.  A device pays besides for what crosses the boundaries of its clusters.
     """
-    out = [[Components() for _ in range(facts.devices)] for _ in range(phases)]
+    out = [[Components() for _ in range(data.devices)] for _ in range(phases)]
     for node, device in enumerate(placement):
         if device >= 0:
-            out[phase(node)][device].computation.append(facts.time[node][device])
-    for tensor, producer in enumerate(facts.producer):
+            out[phase(node)][device].computation.append(data.time[node][device])
+    for tensor, producer in enumerate(data.producer):
         home = placement[producer]
-        reading = {(phase(r), placement[r]) for r in facts.readers[tensor] if placement[r] != home}
+        reading = {(phase(r), placement[r]) for r in data.readers[tensor] if placement[r] != home}
         touched = {home, *(device for _, device in reading)}
         for when, device in reading:
-            if device >= 0 and facts.accelerator[device]:
-                out[when][device].received.extend(transfer_durations(facts, tensor, device, {home}))
-        if reading and home >= 0 and facts.accelerator[home]:
-            out[phase(producer)][home].sent.extend(transfer_durations(facts, tensor, home, touched))
+            if device >= 0 and data.accelerator[device]:
+                out[when][device].received.extend(transfer_durations(data, tensor, device, {home}))
+        if reading and home >= 0 and data.accelerator[home]:
+            out[phase(producer)][home].sent.extend(transfer_durations(data, tensor, home, touched))
     return out
 
 
-def transfer_durations(facts: Facts, tensor: int, device: int, others: set[int]) -> list[float]:
+def transfer_durations(data: ProblemData, tensor: int, device: int, others: set[int]) -> list[float]:
     """The transfer of a tensor over a device's link, and what its clusters charge where ``others`` lie outside them."""
-    members = facts.members["cluster"]
+    members = data.members["cluster"]
     surcharges = [
-        facts.cluster_surcharge[tensor][c] for c in facts.clusters_of[device] if not others.issubset(members[c])
+        data.cluster_surcharge[tensor][c] for c in data.clusters_of[device] if not others.issubset(members[c])
     ]
-    return [facts.transfer[tensor][device], *surcharges]
+    return [data.transfer[tensor][device], *surcharges]
 
 
-def of_calls(facts: Facts, placement: Sequence[int], piece: Sequence[int]) -> list[Components]:
+def of_calls(data: ProblemData, placement: Sequence[int], piece: Sequence[int]) -> list[Components]:
     """Per device, with what every subgraph call transfers in and out; a call is a device and its number."""
-    out = computing(facts, placement)
+    out = computing(data, placement)
     unit = [
-        (d, p if d >= 0 and facts.accelerator[d] else -v)
+        (d, p if d >= 0 and data.accelerator[d] else -v)
         for v, (d, p) in enumerate(zip(placement, piece, strict=True))
     ]  # fmt: skip
-    for tensor, producer in enumerate(facts.producer):
-        reading = {unit[reader] for reader in facts.readers[tensor]} - {unit[producer]}
+    for tensor, producer in enumerate(data.producer):
+        reading = {unit[reader] for reader in data.readers[tensor]} - {unit[producer]}
         home, _ = unit[producer]
         for device, _ in reading:
-            if device >= 0 and facts.accelerator[device]:
-                out[device].received.extend(transfer_durations(facts, tensor, device, {home}))
-        if reading and home >= 0 and facts.accelerator[home]:
+            if device >= 0 and data.accelerator[device]:
+                out[device].received.extend(transfer_durations(data, tensor, device, {home}))
+        if reading and home >= 0 and data.accelerator[home]:
             touched = {home, *(device for device, _ in reading)}
-            out[home].sent.extend(transfer_durations(facts, tensor, home, touched))
+            out[home].sent.extend(transfer_durations(data, tensor, home, touched))
     return out

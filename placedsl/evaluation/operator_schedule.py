@@ -11,58 +11,60 @@ import heapq
 import itertools
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
-from placedsl.evaluation.problem_data import Facts
-from placedsl.evaluation.sample_times import Task, Times
+from placedsl.evaluation.problem_data import ProblemData
+from placedsl.evaluation.sample_times import SampleTimes, Task
 
 #: What is known of start times: those of nodes, and of transfers of a tensor to a device.
 Starts = tuple[Mapping[tuple[int, ...], float], Mapping[tuple[int, ...], float]]
 
 
-def run(facts: Facts, placement: Sequence[int], given: Starts | None = None, *, not_before: bool = False) -> Times:
+def run(
+    data: ProblemData, placement: Sequence[int], given: Starts | None = None, *, not_before: bool = False
+) -> SampleTimes:
     """Let everything run as early as it can, in the order of the ``given`` starts where there are any.
 
     ``not_before``: nothing starts before its given time.  A start that comes before that of a task that it waits for
     counts as one right after it.
     """
-    world = _World(facts, placement)
+    world = _World(data, placement)
     if given is None:
         began = world.dispatched()
     else:
         wanted = world.wanted(given)
         began = world.in_order(wanted, wanted if not_before else None)
     ended = [b + d for b, d in zip(began, world.duration, strict=True)]
-    nodes = facts.nodes
+    nodes = data.nodes
     sent = {(t, d): began[task] for (t, d), task in world.transfer.items()}
     arrived = {(t, d): ended[task] for (t, d), task in world.transfer.items()}
-    return Times(began[:nodes], ended[:nodes], sent, arrived)
+    return SampleTimes(began[:nodes], ended[:nodes], sent, arrived)
 
 
 class _World:
     """Tasks (nodes, then transfers), what each waits for, how long it takes, and what it occupies."""
 
-    def __init__(self, facts: Facts, placement: Sequence[int]) -> None:
-        moves = facts.problem.device_to_device
+    def __init__(self, data: ProblemData, placement: Sequence[int]) -> None:
+        moves = data.problem.device_to_device
         assert moves is not None
-        nodes = facts.nodes
+        nodes = data.nodes
         self.names: list[Task] = [("node", v, d) for v, d in enumerate(placement)]
-        self.duration = [facts.time[v][d] for v, d in enumerate(placement)]
+        self.duration = [data.time[v][d] for v, d in enumerate(placement)]
         self.transfer: dict[tuple[int, int], int] = {}
         self.before: list[list[int]] = [[] for _ in range(nodes)]
-        self.occupies: list[list[Hashable]] = [[("device", d)] if facts.sequential else [] for d in placement]
+        self.occupies: list[list[Hashable]] = [[("device", d)] if data.sequential else [] for d in placement]
         # By tensor and device, so that ties go by number whatever order the edges stand in.
-        for tensor, reader in sorted(facts.reads, key=lambda read: (read[0], placement[read[1]])):
-            home, device = placement[facts.producer[tensor]], placement[reader]
+        for tensor, reader in sorted(data.reads, key=lambda read: (read[0], placement[read[1]])):
+            home, device = placement[data.producer[tensor]], placement[reader]
             if home == device:
-                self.before[reader].append(facts.producer[tensor])
+                self.before[reader].append(data.producer[tensor])
                 continue
             task = self.transfer.get((tensor, device))
             if task is None:
                 task = self.transfer[tensor, device] = len(self.names)
                 self.names.append(("transfer", tensor, device))
                 self.duration.append(float(moves.time(tensor, home, device)))
-                self.before.append([facts.producer[tensor]])
-                ways: list[Hashable] = [("out", home), ("in", device)] if "port" in facts.congestion else []
-                if "link" in facts.congestion:
+                self.before.append([data.producer[tensor]])
+                ways: list[Hashable] = [("out", home), ("in", device)] if "port" in data.congestion else []
+                if "link" in data.congestion:
                     ways += [("link", int(link)) for link in moves.hops(home, device)]
                 self.occupies.append(ways)
             self.before[reader].append(task)

@@ -21,7 +21,7 @@ class Overlap(NamedTuple):
     second: str
     amount: float
 
-    def told(self, dimension: Dimension) -> str:
+    def text(self, dimension: Dimension) -> str:
         """In words, with the unit of the times."""
         by = f"{self.amount:.10g}" if dimension == NUMBER else show(self.amount, dimension)
         return f"{self.first} and {self.second} overlap by {by}"
@@ -49,7 +49,7 @@ def overlapping_pairs(intervals: Sequence[tuple[float, float, str]], *, loosely:
 
 def overlaps(node: core.NoOverlap, compiler: Compiler) -> Callable[[Env], Iterator[Overlap]]:
     """What gives the intervals of ``no_overlap`` that overlap."""
-    loosely, label = compiler.approximate(node), compiler.facts.label
+    loosely, label = compiler.approximate(node), compiler.data.label
     with compiler.bound(node.binders) as loop:
         slots = [(compiler.registers[s], sort) for b in node.binders for s, sort in zip(b.slots, b.sorts, strict=True)]
         there = None if node.presence is None else compiler.truth(node.presence)

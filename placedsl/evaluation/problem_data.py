@@ -11,7 +11,7 @@ from placedsl.machine.routes import TransferTimes
 from placedsl.problem.problem import Problem
 
 
-class Facts:
+class ProblemData:
     """Everything an expression may ask of a problem, apart from the placement.
 
     ``sets``       by name: positions, or tuples of positions for sets of pairs

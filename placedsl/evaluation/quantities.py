@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 from placedsl.evaluation import operator_schedule as dataflow
 from placedsl.evaluation import subgraph_call_schedule as calls
 from placedsl.evaluation.load_components import Components, computing, of_calls, of_pipeline, shared
-from placedsl.evaluation.problem_data import Facts
-from placedsl.evaluation.sample_times import Times
+from placedsl.evaluation.problem_data import ProblemData
+from placedsl.evaluation.sample_times import SampleTimes
 from placedsl.evaluation.tolerance import total
 from placedsl.problem.execution import NODE_TIMES, TENSOR_TIMES
-
-#: What an answer says beside the placement, by name and positions.
-Told = Mapping[str, Mapping[tuple[int, ...], float]]
+from placedsl.problem.values import Values
 
 PASSES = 2
 FORWARD, BACKWARD = range(PASSES)
@@ -24,29 +22,29 @@ class Quantities:
     """Loads, memory and traffic; ``placement`` has a device per node, -1 for none.
 
     ``copies`` says how many devices share the samples of what is on each device (one, where nothing is said).
-    ``told`` is what an answer says of one sample's run: ``piece``, or ``start`` and ``sent``, by positions;
+    ``schedule_decisions`` are those that an answer gives for one sample's run: ``piece``, or ``start`` and ``sent``;
     ``not_before``: these starts are kept, not only their order.
     """
 
     def __init__(
         self,
-        facts: Facts,
+        data: ProblemData,
         placement: Sequence[int],
         copies: Sequence[float] | None = None,
-        told: Told | None = None,
+        schedule_decisions: Values | None = None,
         *,
         not_before: bool = False,
     ) -> None:
-        self.facts = facts
+        self.data = data
         self.placement = list(placement)
-        self.told = told or {}
+        self.schedule_decisions = schedule_decisions or {}
         self.not_before = not_before
         self.copies = list(copies) if copies is not None else [float(bool(nodes)) for nodes in self.nodes]
 
     @cached_property
     def nodes(self) -> list[list[int]]:
         """The nodes of each device."""
-        out: list[list[int]] = [[] for _ in range(self.facts.devices)]
+        out: list[list[int]] = [[] for _ in range(self.data.devices)]
         for node, device in enumerate(self.placement):
             if device >= 0:
                 out[device].append(node)
@@ -55,16 +53,16 @@ class Quantities:
     @cached_property
     def components(self) -> list[list[Components]]:
         """What keeps each device busy, by phase of the run: forward and backward pass under GPipe, else all in one."""
-        run = self.facts.problem.execution.run
+        run = self.data.problem.execution.run
         if run == "pipeline":
-            return self._phases(self.facts.problem.execution.passes)
+            return self._phases(self.data.problem.execution.passes)
         if run == "subgraph_calls":
-            return [of_calls(self.facts, self.placement, self.piece)]
-        return [computing(self.facts, self.placement)]
+            return [of_calls(self.data, self.placement, self.piece)]
+        return [computing(self.data, self.placement)]
 
     def _phases(self, passes: int) -> list[list[Components]]:
-        backward = self.facts.backward
-        return of_pipeline(self.facts, self.placement, passes, lambda v: int(backward[v]) if passes > 1 else 0)
+        backward = self.data.backward
+        return of_pipeline(self.data, self.placement, passes, lambda v: int(backward[v]) if passes > 1 else 0)
 
     def pass_loads(self) -> list[list[float]]:
         """Busy time of each device in the forward and in the backward pass, transfers counted in each."""
@@ -77,11 +75,11 @@ class Quantities:
 
     def _busy(self, phases: list[list[Components]]) -> list[list[float]]:
         """Busy time by phase and device; devices that share a stage exchange its weights in the last phase."""
-        execution = self.facts.problem.execution
+        execution = self.data.problem.execution
         alone = [[part.busy(execution.communication) for part in phase] for phase in phases]
         if execution.data_parallelism is None:
             return alone
-        synchronisation = self.facts.attributes["node", "synchronisation"]
+        synchronisation = self.data.attributes["node", "synchronisation"]
         weights = [total(synchronisation[v][device] for v in nodes) for device, nodes in enumerate(self.nodes)]
         exchanged = [[0.0] * len(weights)] * (len(alone) - 1) + [weights]
         return [
@@ -97,9 +95,9 @@ class Quantities:
     @cached_property
     def synchronisation_times(self) -> list[float]:
         """How long each device takes part in the exchange of gradients; nothing where no stage is shared."""
-        if self.facts.problem.execution.data_parallelism is None:
-            return [0.0] * self.facts.devices
-        weights = self.facts.attributes["node", "synchronisation"]
+        if self.data.problem.execution.data_parallelism is None:
+            return [0.0] * self.data.devices
+        weights = self.data.attributes["node", "synchronisation"]
         return [
             total(weights[v][device] for v in nodes) * (copies - 1) / copies if copies >= 1 else 0.0
             for device, (nodes, copies) in enumerate(zip(self.nodes, self.copies, strict=True))
@@ -108,41 +106,42 @@ class Quantities:
     @cached_property
     def piece(self) -> list[int]:
         """Which call of its device each node is in (schedule ``calls``; 1 where nothing is said)."""
-        told = self.told.get("piece", {})
-        return [round(told.get((v,), 1)) for v in range(self.facts.nodes)]
+        number = self.schedule_decisions.get("piece", {})
+        return [round(number.get((v,), 1)) for v in range(self.data.nodes)]
 
     @cached_property
-    def times(self) -> Times:
+    def times(self) -> SampleTimes:
         """When everything happens for one sample."""
-        if self.facts.problem.execution.run == "subgraph_calls":
-            return calls.run(self.facts, self.placement, self.piece)
-        given = (self.told["start"], self.told.get("sent", {})) if "start" in self.told else None
-        return dataflow.run(self.facts, self.placement, given, not_before=self.not_before)
+        if self.data.problem.execution.run == "subgraph_calls":
+            return calls.run(self.data, self.placement, self.piece)
+        decisions = self.schedule_decisions
+        given = (decisions["start"], decisions.get("sent", {})) if "start" in decisions else None
+        return dataflow.run(self.data, self.placement, given, not_before=self.not_before)
 
     @cached_property
     def memory(self) -> list[float]:
         """Memory that the nodes of each device occupy."""
-        return [total(self.facts.memory[v] for v in nodes) for nodes in self.nodes]
+        return [total(self.data.memory[v] for v in nodes) for nodes in self.nodes]
 
     @cached_property
     def traffic(self) -> dict[tuple[int, int], float]:
         """Sizes of the tensors made on one device and read on another; absent pairs exchange none."""
         terms: dict[tuple[int, int], list[float]] = {}
-        for tensor, producer in enumerate(self.facts.producer):
+        for tensor, producer in enumerate(self.data.producer):
             home = self.placement[producer]
-            for device in {self.placement[r] for r in self.facts.readers[tensor]} - {home}:
-                terms.setdefault((home, device), []).append(self.facts.size[tensor])
+            for device in {self.placement[r] for r in self.data.readers[tensor]} - {home}:
+                terms.setdefault((home, device), []).append(self.data.size[tensor])
         return {pair: total(sizes) for pair, sizes in terms.items()}
 
     def _transfers(self) -> Iterator[float]:
         """How long each transfer takes, by what the execution model counts as one; a pipeline counts each tensor once
         per device, in whatever passes it is read."""
-        facts, moves = self.facts, self.facts.problem.device_to_device
+        data, moves = self.data, self.data.problem.device_to_device
         if moves is not None:
             for tensor, device in self.times.sent:
-                yield float(moves.time(tensor, self.placement[facts.producer[tensor]], device))
+                yield float(moves.time(tensor, self.placement[data.producer[tensor]], device))
             return
-        devices = self._phases(1)[0] if facts.problem.execution.run == "pipeline" else self.components[0]
+        devices = self._phases(1)[0] if data.problem.execution.run == "pipeline" else self.components[0]
         yield from (time for part in devices for time in part.transfers)
 
     def of_element(self, name: str, at: tuple[int, ...]) -> float:
@@ -152,33 +151,33 @@ class Quantities:
         """
         if name == "piece":
             (v,) = at
-            return float(self.piece[v]) if self.facts.accelerator[self.placement[v]] else 1.0
+            return float(self.piece[v]) if self.data.accelerator[self.placement[v]] else 1.0
         if name in NODE_TIMES:
             column = self.times.start if name == "start" else self.times.finish
             return column[at[0]]
         if name in TENSOR_TIMES:
             known = self.times.sent if name == "sent" else self.times.arrived
             found = known.get((at[0], at[1]))
-            return self.times.finish[self.facts.producer[at[0]]] if found is None else found
+            return self.times.finish[self.data.producer[at[0]]] if found is None else found
         if name == "moved":
             tensor, source, target = at
-            home = self.placement[self.facts.producer[tensor]]
+            home = self.placement[self.data.producer[tensor]]
             return float(home == source != target and (tensor, target) in self.times.sent)
         raise KeyError(name)
 
     def scalar(self, name: str) -> float:
         """A quantity without arguments; KeyError when there is none of that name."""
-        facts = self.facts
+        data = self.data
         if name == "time_per_sample":
             return total(max(phase, default=0.0) for phase in self.phase_loads)
         if name == "devices_used":
             return float(sum(self.copies))
         if name == "communication":
             return total(self._transfers())
-        if name == "latency" and facts.problem.execution.one_sample:
+        if name == "latency" and data.problem.execution.one_sample:
             return self.times.latency
         if name == "peak_memory":
-            return max((self.memory[d] for d in facts.sets["accelerators"]), default=0.0)
+            return max((self.memory[d] for d in data.sets["accelerators"]), default=0.0)
         raise KeyError(name)
 
 

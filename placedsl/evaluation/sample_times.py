@@ -10,7 +10,7 @@ Task = tuple[str, int, int]
 
 
 @dataclass(frozen=True)
-class Times:
+class SampleTimes:
     """Start and finish of each node, of the transfers of tensors to devices, and of calls.
 
     ``circle``: tasks that wait for one another, where there are any; then nothing has a time.

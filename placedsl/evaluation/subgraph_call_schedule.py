@@ -12,33 +12,33 @@ import itertools
 from collections.abc import Sequence
 
 from placedsl.evaluation.load_components import transfer_durations
-from placedsl.evaluation.problem_data import Facts
-from placedsl.evaluation.sample_times import Task, Times
+from placedsl.evaluation.problem_data import ProblemData
+from placedsl.evaluation.sample_times import SampleTimes, Task
 from placedsl.evaluation.tolerance import total
 
 
-def run(facts: Facts, placement: Sequence[int], piece: Sequence[int]) -> Times:
+def run(data: ProblemData, placement: Sequence[int], piece: Sequence[int]) -> SampleTimes:
     """Let all calls and host nodes run as early as they can; ``piece``: the call of its device that a node is in."""
     tasks: dict[Task, int] = {}
     task_of: list[int] = []
     for v, d in enumerate(placement):
-        one: Task = ("call", d, piece[v]) if facts.accelerator[d] else ("node", v, d)
+        one: Task = ("call", d, piece[v]) if data.accelerator[d] else ("node", v, d)
         task_of.append(tasks.setdefault(one, len(tasks)))
     names = list(tasks)
     after: list[set[int]] = [set() for _ in names]
     terms: list[list[float]] = [[] for _ in names]
     for v, d in enumerate(placement):
-        terms[task_of[v]].append(facts.time[v][d])
-    for tensor, producer in enumerate(facts.producer):
+        terms[task_of[v]].append(data.time[v][d])
+    for tensor, producer in enumerate(data.producer):
         home = task_of[producer]
-        reading = {task_of[reader] for reader in facts.readers[tensor]} - {home}
+        reading = {task_of[reader] for reader in data.readers[tensor]} - {home}
         after[home] |= reading
-        made, readers = placement[producer], {placement[reader] for reader in facts.readers[tensor]}
+        made, readers = placement[producer], {placement[reader] for reader in data.readers[tensor]}
         for task in (*reading, *([home] if reading else ())):
             kind, device, _ = names[task]
             if kind == "call":
                 others = {made, *readers} if task == home else {made}
-                terms[task].extend(transfer_durations(facts, tensor, device, others))
+                terms[task].extend(transfer_durations(data, tensor, device, others))
     for earlier, later in _turns(names):
         after[earlier].add(later)
     waits = [0] * len(names)
@@ -57,9 +57,9 @@ def run(facts: Facts, placement: Sequence[int], piece: Sequence[int]) -> Times:
                 began[other] = now
                 heapq.heappush(events, (now + total(terms[other]), other))
     if min(ended, default=0.0) < 0.0:
-        return Times(circle=tuple(names[task] for task in _circle(after, ended)))
+        return SampleTimes(circle=tuple(names[task] for task in _circle(after, ended)))
     calls = {(d, p): (began[task], ended[task]) for task, (kind, d, p) in enumerate(names) if kind == "call"}
-    return Times([began[task] for task in task_of], [ended[task] for task in task_of], calls=calls)
+    return SampleTimes([began[task] for task in task_of], [ended[task] for task in task_of], calls=calls)
 
 
 def _turns(names: Sequence[Task]) -> list[tuple[int, int]]:

@@ -92,14 +92,14 @@ def _overlaps(node: core.NoOverlap, scope: Scope, compiler: Compiler) -> Failure
 
     def run(env: Env) -> Iterator[Failure]:
         for overlap in found(env):
-            yield Failure(overlap.amount, partial(_within, scope, compiler, env, overlap.told(node.dimension)))
+            yield Failure(overlap.amount, partial(_within, scope, compiler, env, overlap.text(node.dimension)))
 
     return run
 
 
 def _within(scope: Scope, compiler: Compiler, env: Env, reason: str) -> str:
     """What is said of an instance, after the values of the bound variables."""
-    label = compiler.facts.label
+    label = compiler.data.label
     bound = ", ".join(f"{name.partition(chr(39))[0]}={label(sort, env[register])}" for name, sort, register in scope)
     return ": ".join(text for text in (bound, reason) if text)
 
@@ -135,12 +135,12 @@ def _detail(node: core.Expression, compiler: Compiler) -> Callable[[Env], str]:
     operator = node.operator
     if node.of == "number":
         first, second = compiler.number(node.left), compiler.number(node.right)
-        return lambda env: " ".join((*_told_apart(first(env), operator, second(env), node.dimension), "does not hold"))
+        return lambda env: " ".join((*_shown_apart(first(env), operator, second(env), node.dimension), "does not hold"))
     left, right = _shown(node.left, node.of, compiler), _shown(node.right, node.of, compiler)
     return lambda env: f"{left(env)} {operator} {right(env)} does not hold"
 
 
-def _told_apart(left: float, operator: str, right: float, dimension: Dimension) -> tuple[str, str, str]:
+def _shown_apart(left: float, operator: str, right: float, dimension: Dimension) -> tuple[str, str, str]:
     """Both numbers with their unit, and with more digits where they would look the same."""
     texts = amount(left, dimension), amount(right, dimension)
     if texts[0] == texts[1] and left != right:
@@ -161,7 +161,7 @@ def _shown(node: core.Expression, of: str, compiler: Compiler) -> Callable[[Env]
         return lambda env: "nothing" if text(env) is None else f'"{text(env)}"'
     if of == "element":
         position, sort = compiler.position(node), _sort(node)
-        return lambda env: compiler.facts.label(sort, position(env))
+        return lambda env: compiler.data.label(sort, position(env))
     truth = compiler.truth(node)
     return lambda env: "true" if truth(env) else "false"
 

@@ -21,6 +21,7 @@ from placedsl.ir.program import Implication, Maximum, Objective, Origin, Product
 from placedsl.problem import expressions as core
 from placedsl.problem.formulation import Formulation, NamedRule
 from placedsl.problem.problem import Problem, Variable
+from placedsl.problem.values import Values
 
 #: The largest table from indices to columns.
 _MOST_LOOKED_UP = 200_000_000
@@ -33,8 +34,8 @@ class Grounded:
     ``on`` is units x devices: the column that puts a unit on a device (-1: not supported).
     ``own`` holds the spec's own variables, each with the index positions of its columns; ``never`` the rows of
     the spec (origin and position) that are false whatever the placement.  ``units`` names the units, ``parts`` tells
-    what each constraint, objective, variable and row family has brought forth.  ``told`` are the quantities that an
-    answer says beside the placement.
+    what each constraint, objective, variable and row family has brought forth.  ``schedule_decisions`` are
+    the quantities that an answer gives beside the placement.
     """
 
     program: Program
@@ -44,7 +45,7 @@ class Grounded:
     never: tuple[tuple[Origin, int], ...]
     units: tuple[str, ...]
     parts: tuple[Part, ...]
-    told: Mapping[str, Told] = field(default_factory=dict)
+    schedule_decisions: Mapping[str, ScheduleDecision] = field(default_factory=dict)
 
     def placement(self, point: Floats) -> Integers:
         """The device of each node of the problem."""
@@ -52,7 +53,7 @@ class Grounded:
         chosen: Integers = np.argmax(values, axis=1)[self.quotient.unit_of_node]
         return chosen
 
-    def values(self, point: Floats) -> dict[str, dict[tuple[int, ...], float]]:
+    def values(self, point: Floats) -> Values:
         """The values of the spec's own variables, and of what else an answer says, by the positions of indices."""
         out: dict[str, dict[tuple[int, ...], float]] = {}
         for name, (block, slots) in self.own.items():
@@ -63,15 +64,13 @@ class Grounded:
             given = np.clip(given, self.program.lower[columns], self.program.upper[columns])
             keys = zip(*(s.tolist() for s in slots), strict=True) if slots else [()]
             out[name] = dict(zip(keys, given.tolist(), strict=True))
-        for name, told in self.told.items():
-            keys = zip(*(p.tolist() for p in told.positions), strict=True)
-            out[name] = dict(zip(keys, told.at(point).tolist(), strict=True))
+        for name, decision in self.schedule_decisions.items():
+            keys = zip(*(p.tolist() for p in decision.positions), strict=True)
+            out[name] = dict(zip(keys, decision.at(point).tolist(), strict=True))
         return out
 
-    def hint(
-        self, device_of_node: Integers, values: Mapping[str, Mapping[tuple[int, ...], float]] | None = None
-    ) -> Floats:
-        """A starting point: the placement's columns, and with ``values`` of all that is told everything they imply.
+    def hint(self, device_of_node: Integers, values: Values | None = None) -> Floats:
+        """A starting point: the placement's columns; with ``values`` of all schedule decisions, all that they imply.
 
         What stays unknown is nan.
         """
@@ -82,14 +81,14 @@ class Grounded:
         chosen = self.on[np.arange(self.quotient.units), device_of_unit]
         point[chosen[chosen >= 0]] = 1.0
         given = values or {}
-        if not self.told or not self.told.keys() <= given.keys():
+        if not self.schedule_decisions or not self.schedule_decisions.keys() <= given.keys():
             return point
-        rows = tuple(told.settled(point, given[name]) for name, told in self.told.items())
+        rows = tuple(decision.rows_at(point, given[name]) for name, decision in self.schedule_decisions.items())
         return completed(self.program, point, rows)
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class ScheduleDecision:
     """A quantity for each of its elements: ``positions`` (an array an index), and its value over the columns."""
 
     positions: tuple[Integers, ...]
@@ -100,7 +99,7 @@ class Told:
         terms = self.value.coefficient * point[self.value.column]
         return self.value.constant + np.bincount(self.value.row, terms, minlength=self.value.size)
 
-    def settled(self, point: Floats, given: Mapping[tuple[int, ...], float]) -> RowBlock:
+    def rows_at(self, point: Floats, given: Mapping[tuple[int, ...], float]) -> RowBlock:
         """Rows that say that it has these values; of columns that count several numbers those of another are zero."""
         keys = zip(*(p.tolist() for p in self.positions), strict=True)
         wanted = np.array([given.get(key, np.nan) for key in keys]) - self.value.constant
@@ -109,7 +108,7 @@ class Told:
         other = several & ~np.isnan(wanted[row]) & (self.value.coefficient != wanted[row])
         point[column[other]] = 0.0
         low, high = np.where(np.isnan(wanted), -np.inf, wanted), np.where(np.isnan(wanted), np.inf, wanted)
-        return RowBlock(Origin("told"), row, column, self.value.coefficient, low, high)
+        return RowBlock(Origin("schedule decision"), row, column, self.value.coefficient, low, high)
 
 
 def build(problem: Problem, formulation: Formulation, *, contracted: bool = True) -> Grounded:
@@ -159,7 +158,7 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
                 inner.require(named.body, ROOT, _title(named), named.span)
     columns = _tightened(inner, columns, spoken, objectives, recorder)
 
-    # Told by whoever looks for it; a unit that no device supports is for the solver to refute.
+    # Reported by whoever looks for it; a unit that no device supports is for the solver to refute.
     refuted = len(columns.rows)
     columns.rows += [_false(origin, row) for origin, row in columns.impossible]
     every = np.indices((quotient.units, len(problem.machine.devices))).reshape(2, -1)
@@ -174,13 +173,15 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
     )  # fmt: skip
     unit_names = inner.universe.labels["node"]
     placed = lookup.reshape(quotient.units, -1)
-    told = {
-        name: _told(outer, formulation, name) for name in problem.execution.decisions if name in formulation.provides
+    decisions = {
+        name: _schedule_decision(outer, formulation, name)
+        for name in problem.execution.schedule_decisions
+        if name in formulation.provides
     }
-    return Grounded(program, quotient, placed, own, never, unit_names, recorder.parts(refuted), told)
+    return Grounded(program, quotient, placed, own, never, unit_names, recorder.parts(refuted), decisions)
 
 
-def _told(grounder: Grounder, formulation: Formulation, name: str) -> Told:
+def _schedule_decision(grounder: Grounder, formulation: Formulation, name: str) -> ScheduleDecision:
     """A quantity for all elements of the problem that it is about."""
     sorts = formulation.provides[name].sorts
     sizes = [grounder.universe.sizes[sort] for sort in sorts]
@@ -189,7 +190,7 @@ def _told(grounder: Grounder, formulation: Formulation, name: str) -> Told:
     frame = Frame(len(positions[0]), dict(zip(slots, positions, strict=True)), dict(zip(slots, sorts, strict=True)))
     span = formulation.provides[name].span
     arguments = tuple(core.Slot(slot, sort, span) for slot, sort in zip(slots, sorts, strict=True))
-    return Told(positions, grounder.value(core.Provided(name, arguments, span), frame).merged())
+    return ScheduleDecision(positions, grounder.value(core.Provided(name, arguments, span), frame).merged())
 
 
 def _title(rule: NamedRule) -> str:
@@ -303,7 +304,7 @@ def _needed(problem: Problem, formulation: Formulation) -> set[str]:
                 waiting += core.provided_names(body)
 
     # The decisions that the spec's bodies mention themselves are its own.
-    rest({"on", *problem.execution.decisions}.union(shared, *map(core.provided_names, asked)))
+    rest({"on", *problem.execution.schedule_decisions}.union(shared, *map(core.provided_names, asked)))
     before = -1
     while before < len(found):
         before = len(found)

@@ -85,14 +85,14 @@ class Relations(ABC):
             rows = np.flatnonzero(self.condition(part, frame))
             frame, kept = frame.take(rows), kept[rows]
         parts = [p for p in parts if p not in outer]
-        sorts = dict(frame.sorts) | dict(zip(binder.slots, self._told(binder), strict=True))
+        sorts = dict(frame.sorts) | dict(zip(binder.slots, self._labelled_sorts(binder), strict=True))
         if core.free_slots(binder.set) & old:
             rows, values = self._elements(frame, binder.set)
             slots = {k: v[rows] for k, v in frame.slots.items()} | dict(zip(binder.slots, values, strict=True))
             wide = Frame(len(rows), slots, sorts)
             passed = self._passing(wide, parts)
             return (wide, kept[rows]) if passed is None else (wide.take(passed), kept[rows[passed]])
-        own = dict(zip(binder.slots, self._told(binder), strict=True))
+        own = dict(zip(binder.slots, self._labelled_sorts(binder), strict=True))
         _, values = self._elements(ROOT, binder.set)
         inner = Frame(len(values[0]), dict(zip(binder.slots, values, strict=True)), own)
         inside = [p for p in parts if core.free_slots(p) <= new]
@@ -108,8 +108,8 @@ class Relations(ABC):
         slots = {k: v[rows] for k, v in frame.slots.items()} | {k: v[elements] for k, v in inner.slots.items()}
         return Frame(len(rows), slots, sorts), kept[rows]
 
-    def _told(self, binder: core.Binder) -> tuple[core.Sort, ...]:
-        """The sorts of a binder's slots; an index that the execution model leaves one value is not told of."""
+    def _labelled_sorts(self, binder: core.Binder) -> tuple[core.Sort, ...]:
+        """The sorts of a binder's slots; an index that the execution model leaves one value is not labelled."""
         match binder.set:
             case core.NamedSet(name="passes" | "replicas" as name) if len(self.universe.sets[name][0]) == 1:
                 return ("",)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from placedsl.evaluation.evaluate import Evaluation, evaluate
-from placedsl.evaluation.expressions import OwnValues
 from placedsl.graph.graph import Integers
 from placedsl.problem.problem import Problem
+from placedsl.problem.values import Values
 
 #: Two values closer than this, relatively, are the same: what solvers' tolerances leave open.
 SAME = 1e-6
@@ -38,7 +38,7 @@ class Incumbent:
         """The first objective's value; inf without a placement."""
         return self.evaluation.objectives[0] if self.evaluation else np.inf
 
-    def offer(self, placement: Integers, values: OwnValues | None = None) -> bool:
+    def offer(self, placement: Integers, values: Values | None = None) -> bool:
         """Take a placement if it is feasible and better; whether it is feasible."""
         start = time.monotonic()
         evaluation = evaluate(self.problem, [int(d) for d in placement], values)

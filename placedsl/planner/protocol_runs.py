@@ -17,11 +17,11 @@ from placedsl.algorithms import registry
 from placedsl.algorithms.interface import Algorithm, NothingFoundError
 from placedsl.budget import Budget
 from placedsl.diagnostics import UsageError
-from placedsl.evaluation.expressions import OwnValues
 from placedsl.planner.answer import gap
 from placedsl.planner.incumbent import SAME, Incumbent
 from placedsl.planner.request import METHODS, Request, tried
 from placedsl.problem.problem import Problem
+from placedsl.problem.values import Values
 from placedsl.units import show
 
 #: The longest, in seconds, that an algorithm may take that nobody has named.
@@ -132,7 +132,7 @@ class _Run:
         if self.best.refuted():
             raise plugins.PluginError(f"{self.plugin} failed: a verified placement refutes the bound that it claims")
 
-    def take(self, placement: Sequence[int] | None, bound: float, values: OwnValues | None = None) -> bool:
+    def take(self, placement: Sequence[int] | None, bound: float, values: Values | None = None) -> bool:
         """Verify a placement (with what else the answer says), note a bound; whether to stop."""
         problem = self.best.problem
         if placement is not None:

@@ -86,7 +86,7 @@ class Execution:
         return self.run != "pipeline"
 
     @property
-    def decisions(self) -> tuple[str, ...]:
+    def schedule_decisions(self) -> tuple[str, ...]:
         """The quantities that an answer has to give beside the placement."""
         return {"pipeline": (), "subgraph_calls": ("piece",), "operators": ("start", "sent")}[self.run]
 

@@ -8,6 +8,7 @@ from math import isfinite
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
 from placedsl.problem.problem import Labels, Problem
+from placedsl.problem.values import Values
 
 _MOST = 20
 
@@ -45,16 +46,14 @@ def positions(problem: Problem, placement: Mapping[str, str], source: Source | N
     return out
 
 
-#: The indices of what is told of one sample's run.
-_TOLD = {"piece": ("node",), "start": ("node",), "sent": ("integer", "device")}
+#: The indices of the decisions of a schedule of one sample.
+_DECISION_SORTS = {"piece": ("node",), "start": ("node",), "sent": ("integer", "device")}
 
 
-def values(
-    problem: Problem, raw: Mapping[str, object], source: Source | None = None
-) -> dict[str, dict[tuple[int, ...], float]]:
+def values(problem: Problem, raw: Mapping[str, object], source: Source | None = None) -> Values:
     """Values of the spec's own variables by the positions of their indices, from their names.
 
-    What is told of one sample's run may stand among them, as scripts write it: tensors by their numbers.
+    Decisions of a schedule of one sample may stand among them, as scripts write them: tensors by their numbers.
     ``raw`` holds a number a variable, or an object of index names (within one another for several indices);
     InputError for what does not exist.
     """
@@ -78,7 +77,7 @@ def values(
             else:
                 walk(name, inner, sorts[1:], (*key, position))
 
-    sorts_of = {name: _TOLD[name] for name in problem.execution.decisions} | {
+    sorts_of = {name: _DECISION_SORTS[name] for name in problem.execution.schedule_decisions} | {
         n: v.sorts for n, v in problem.variables.items()
     }
     for name, given in raw.items():
@@ -93,7 +92,7 @@ def values(
     return out
 
 
-def read_values(problem: Problem, source: Source) -> dict[str, dict[tuple[int, ...], float]]:
+def read_values(problem: Problem, source: Source) -> Values:
     """What stands under ``variables`` and ``schedule`` in the JSON text of an answer, which has been read as a
     placement before."""
     root = json.loads(source.text)
@@ -104,12 +103,10 @@ def read_values(problem: Problem, source: Source) -> dict[str, dict[tuple[int, .
     if problem.execution.one_sample and times is not None and not isinstance(times, Mapping):
         hint = 'as in {"nodes": {"embed": {"start": 0.002}, …}}, in the file that solve --json writes'
         raise InputError([Diagnostic("a schedule is an object", _span(source, "schedule"), hint)])
-    return own | (told(problem, times, source) if isinstance(times, Mapping) else {})
+    return {**own, **(schedule_decisions(problem, times, source) if isinstance(times, Mapping) else {})}
 
 
-def told(
-    problem: Problem, times: Mapping[str, object], source: Source | None = None
-) -> dict[str, dict[tuple[int, ...], float]]:
+def schedule_decisions(problem: Problem, times: Mapping[str, object], source: Source | None = None) -> Values:
     """What the ``schedule`` of an answer says: the call of each node, or when nodes and transfers start.
 
     Nothing under a schedule of many samples.  InputError for what does not exist.

@@ -25,6 +25,7 @@ from placedsl.graph.order import topological
 from placedsl.machine.link_names import along_route, through_memory
 from placedsl.problem.execution import Communication, Order, Run
 from placedsl.problem.problem import Problem
+from placedsl.problem.values import Values
 from placedsl.problem.virtual_stages import cut
 
 Kind = Literal["pipeline", "virtual_stages", "calls", "devices"]
@@ -56,7 +57,7 @@ class Placed(Protocol):
         """The nodes of each device."""
 
     @property
-    def values(self) -> Mapping[str, Mapping[tuple[int, ...], float]]:
+    def values(self) -> Values:
         """Values of the spec's variables and of the schedule's decisions, by name and positions."""
 
     @property

@@ -59,7 +59,7 @@ class Variable:
 
 
 @dataclass(frozen=True)
-class Soft:
+class SoftConstraint:
     """A constraint that may be broken at a price: ``cost`` is what its breaking adds to the first objective."""
 
     name: str
@@ -148,7 +148,7 @@ class Problem:
     ``sets``      the user's sets by name
     ``variables`` the spec's own decisions, beside the placement
     ``tables``    indexed parameters
-    ``soft``      constraints with a price; their costs are in the first objective
+    ``soft_constraints``  constraints with a price; their costs are in the first objective
     ``notes``     what is worth knowing about the data, in sentences
     ``has_user_formulations``  the spec writes or extends formulations, whose rows may rule out placements
     ``cluster_surcharge``  C x t: what a device pays on top of ``transfer`` for a tensor that it exchanges with the
@@ -176,7 +176,7 @@ class Problem:
     time_unit: str = ""
     variables: Mapping[str, Variable] = field(default_factory=dict)
     tables: Mapping[str, Table] = field(default_factory=dict)
-    soft: tuple[Soft, ...] = ()
+    soft_constraints: tuple[SoftConstraint, ...] = ()
     notes: tuple[str, ...] = ()
     has_user_formulations: bool = False
     cluster_surcharge: Floats = field(default_factory=lambda: np.zeros((0, 0)))

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from placedsl.evaluation.expressions import Compiler
-from placedsl.evaluation.problem_data import Facts
+from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.quantities import Quantities
 from placedsl.language.elaboration.elaborate import Elaborated
 from placedsl.server.known_names import KnownNames, words
@@ -24,14 +24,14 @@ class Meaning:
     elaborated: Elaborated
 
     @cached_property
-    def facts(self) -> Facts:
+    def data(self) -> ProblemData:
         """The data as plain lists."""
-        return Facts(self.elaborated.problem)
+        return ProblemData(self.elaborated.problem)
 
     @cached_property
     def _compiler(self) -> Compiler:
-        nowhere = [-1] * self.facts.nodes
-        return Compiler(self.facts, Quantities(self.facts, nowhere))
+        nowhere = [-1] * self.data.nodes
+        return Compiler(self.data, Quantities(self.data, nowhere))
 
     def elements(self, name: str) -> Sequence[Any]:
         """The elements of a set by its name, as positions; sets do not depend on where nodes are."""

@@ -133,8 +133,8 @@ def _set(state: DocumentState, name: Occurrence) -> str:
 
 def _element(meaning: Meaning, sorts: tuple[str, ...], element: int | tuple[int, ...]) -> str:
     if isinstance(element, tuple):
-        return f"({', '.join(meaning.facts.label(s, e) for s, e in zip(sorts, element, strict=True))})"
-    return meaning.facts.label(sorts[0], element)
+        return f"({', '.join(meaning.data.label(s, e) for s, e in zip(sorts, element, strict=True))})"
+    return meaning.data.label(sorts[0], element)
 
 
 def _counted(number: int, what: str) -> str:

@@ -20,7 +20,7 @@ _PORTS = (("port", "out of"), ("port", "into"))
 _SAME = 1e-9
 
 
-class Times(Protocol):
+class SampleTimes(Protocol):
     """When everything happens, as the evaluator gives it."""
 
     @property
@@ -120,7 +120,7 @@ class SampleTimeline(Timeline):
 
 
 def timeline_of(
-    problem: Problem, placement: Sequence[int], times: Times, piece: Mapping[tuple[int, ...], float]
+    problem: Problem, placement: Sequence[int], times: SampleTimes, piece: Mapping[tuple[int, ...], float]
 ) -> SampleTimeline:
     """The timeline of a placement's run; ``piece``: which call of its device each node is in (schedule ``calls``)."""
     in_calls = problem.execution.run == "subgraph_calls"
@@ -129,7 +129,7 @@ def timeline_of(
 
 
 def _calls(
-    problem: Problem, placement: Sequence[int], times: Times, piece: Mapping[tuple[int, ...], float]
+    problem: Problem, placement: Sequence[int], times: SampleTimes, piece: Mapping[tuple[int, ...], float]
 ) -> list[Task]:
     """Calls of accelerators, and nodes of hosts."""
     graph, accelerator = problem.graph, problem.accelerators
@@ -165,7 +165,7 @@ def _moving(problem: Problem, task: Task, tensors: Mapping[int, int] | set[int])
     return fsum(float(problem.transfer[t, task.device]) for t in tensors) if task.kind == "call" else 0.0
 
 
-def _flow(problem: Problem, placement: Sequence[int], times: Times) -> list[Task]:
+def _flow(problem: Problem, placement: Sequence[int], times: SampleTimes) -> list[Task]:
     """Nodes, and transfers of tensors to devices."""
     graph = problem.graph
     keys = sorted(times.sent)

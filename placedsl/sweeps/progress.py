@@ -18,7 +18,7 @@ class ProgressBar:
         self.quiet, self.product = quiet, product
         self.done = self.failed = self.total = self.size = 0
         self.best: dict[str, Row] = {}
-        self.told = -1.0
+        self.last_shown = -1.0
         self.bar: Any = None
         self.task: Any = None
 
@@ -61,9 +61,9 @@ class ProgressBar:
         if self.bar is not None:
             self.bar.update(self.task, completed=self.done, description=self._state(row))
         now = time.monotonic()
-        if self.quiet or self.bar is not None or (now - self.told < 1.0 and self.done < self.total):
+        if self.quiet or self.bar is not None or (now - self.last_shown < 1.0 and self.done < self.total):
             return
-        self.told = now
+        self.last_shown = now
         sys.stderr.write(f"{self._state(row)}\n")
         sys.stderr.flush()
 

@@ -8,7 +8,7 @@ import pytest
 from support.latency_problems import calls_problem, random_graph, run
 
 from placedsl.evaluation.evaluate import evaluate, quantities_of
-from placedsl.evaluation.problem_data import Facts
+from placedsl.evaluation.problem_data import ProblemData
 from placedsl.problem.problem import Problem
 
 GPU, OTHER, CPU = range(3)
@@ -215,7 +215,7 @@ def test_random_graphs_against_longest_paths(seed: int) -> None:
     found = evaluate(problem, placement, pieces(*piece))
     if expected is None:
         assert [v.rule for v in found.violations] == ["calls"]
-        circle = quantities_of(Facts(problem), placement, pieces(*piece)).times.circle
+        circle = quantities_of(ProblemData(problem), placement, pieces(*piece)).times.circle
         assert len(circle) == len(set(circle)) >= 2
         return
     assert found.times.start == pytest.approx(expected[0], rel=1e-12, abs=1e-12)

@@ -259,10 +259,10 @@ def test_a_kept_start_that_comes_too_early_is_moved() -> None:
 
 def test_quantities_of_tensors_that_do_not_move() -> None:
     from placedsl.evaluation.evaluate import quantities_of
-    from placedsl.evaluation.problem_data import Facts
+    from placedsl.evaluation.problem_data import ProblemData
 
     problem = fan()
-    quantities = quantities_of(Facts(problem), [0, 1, 1, 1])
+    quantities = quantities_of(ProblemData(problem), [0, 1, 1, 1])
     assert quantities.of_element("moved", (0, 0, 1)) == 1.0
     assert quantities.of_element("moved", (0, 1, 1)) == 0.0
     assert quantities.of_element("moved", (1, 1, 1)) == 0.0

@@ -92,7 +92,7 @@ def test_elaborated_spec_means_the_same() -> None:
 def test_a_soft_constraint_may_come_first() -> None:
     text = random_spec(0).split("subject to")[0] + "subject to\n    soft low at 1 ms: devices_used <= 1\n    memory\n"
     spec = loads(text)
-    assert [one.name for one in spec.problem.soft] == ["low"]
+    assert [one.name for one in spec.problem.soft_constraints] == ["low"]
     assert [one.name for one in spec.problem.constraints] == ["memory"]
 
 

@@ -146,6 +146,6 @@ def test_a_soft_release_time_is_kept_where_that_is_cheaper() -> None:
     free = answer_of(DATAFLOW)
     kept = answer_of(DATAFLOW + "    soft late at 5: start(a) >= 7 s\n")
     assert kept.value == pytest.approx(free.value + 7.0)
-    assert kept.evaluation.soft[0] == pytest.approx(0.0, abs=1e-6)
+    assert kept.evaluation.soft_costs[0] == pytest.approx(0.0, abs=1e-6)
     broken = answer_of(DATAFLOW + "    soft late at 0.5: start(a) >= 7 s\n")
     assert broken.value == pytest.approx(free.value + 3.5)

@@ -14,7 +14,7 @@ from support.random_pipelines import random_placement, random_problem
 import placedsl
 from placedsl.diagnostics import InputError
 from placedsl.evaluation.evaluate import evaluate
-from placedsl.evaluation.problem_data import Facts
+from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.quantities import Quantities
 from placedsl.graph.readers import load
 from placedsl.problem.plan import Plan
@@ -232,7 +232,7 @@ def check(problem: Problem, placement: list[int], plan: Plan) -> None:
     received = {stage.number: sum(t.size or 0.0 for t in plan.receives(stage.number)) for stage in plan.stages}
     assert sum(sent.values()) == pytest.approx(sum(received.values()))
     if plan.kind == "pipeline":
-        traffic = Quantities(Facts(problem), placement).traffic
+        traffic = Quantities(ProblemData(problem), placement).traffic
         for a, one in enumerate(names):
             for b, other in enumerate(names):
                 own = [t for t in plan.transfers if plan.stages[t.source - 1].devices[0] == one

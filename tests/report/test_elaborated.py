@@ -33,7 +33,7 @@ def same_problem(spec: Spec, again: Spec) -> None:
     assert [(o.name, o.dimension) for o in other.objectives] == [(o.name, o.dimension) for o in one.objectives]
     rules = [(r.name, r.built_in, r.by, r.label) for r in one.constraints]
     assert [(r.name, r.built_in, r.by, r.label) for r in other.constraints] == rules
-    assert [s.name for s in other.soft] == [s.name for s in one.soft]
+    assert [s.name for s in other.soft_constraints] == [s.name for s in one.soft_constraints]
     assert other.sets.keys() == one.sets.keys()
     variables = {n: (v.sorts, v.integer, v.low, v.high, v.dimension) for n, v in one.variables.items()}
     assert {n: (v.sorts, v.integer, v.low, v.high, v.dimension) for n, v in other.variables.items()} == variables

@@ -11,7 +11,7 @@ from support.random_pipelines import random_placement, random_problem
 from support.timeline_invariants import check
 
 from placedsl.evaluation.evaluate import evaluate
-from placedsl.evaluation.problem_data import Facts
+from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.quantities import Quantities
 from placedsl.problem.virtual_stages import cut
 from placedsl.simulation.pipeline import simulate
@@ -60,7 +60,7 @@ def test_gpipe_takes_the_longest_forward_and_the_longest_backward_load(line: boo
         problem = random_problem(seed, training=True, schedule="gpipe")
         placement = random_placement(problem, seed, line=line)
         expected = evaluate(problem, placement).objectives[0]
-        passes = Quantities(Facts(problem), placement).pass_loads()
+        passes = Quantities(ProblemData(problem), placement).pass_loads()
         timeline = simulate(problem, placement, samples=800, microbatches=400)
         assert timeline.schedule == "gpipe"
         for device, loads in enumerate(passes):

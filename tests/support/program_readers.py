@@ -183,7 +183,7 @@ def run(spec: Spec, format_name: str, folder: Path) -> Ran:
             found[goal.name] = in_si(float(shown[1]), shown[2])
     written = json.loads(placement.read_text(encoding="utf-8")) if placement.exists() else {}
     variables: dict[str, Any] = {}
-    if written and (spec.problem.variables or spec.problem.execution.decisions):
+    if written and (spec.problem.variables or spec.problem.execution.schedule_decisions):
         assert set(written) == {"placement", "variables"}
         written, variables = written["placement"], written["variables"]
         assert values_shown(done.stdout) == pytest.approx(dict(values_written(variables)), rel=1e-8)

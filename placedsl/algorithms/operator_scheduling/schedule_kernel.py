@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance
 from placedsl.graph.graph import Floats, Integers
+from placedsl.problem.values import Values
 
 Int32s = NDArray[np.int32]
 
@@ -185,7 +186,7 @@ def sequence_of(
     )
 
 
-def values_of(times: Times) -> dict[str, dict[tuple[int, ...], float]]:
+def values_of(times: Times) -> Values:
     """The times as the values of an answer: ``start[v]`` and ``sent[t, d]``."""
     tensor, target = np.nonzero(np.isfinite(times.sent))
     sent = times.sent[tensor, target].tolist()

@@ -33,6 +33,7 @@ from placedsl.graph.contraction import Quotient
 from placedsl.graph.graph import Integers
 from placedsl.problem.execution import COMMUNICATIONS, Communication, Execution
 from placedsl.problem.problem import Problem
+from placedsl.problem.values import Values
 
 #: More ideals than this are not counted.
 MOST_COUNTED = 1_000_000_000
@@ -92,7 +93,7 @@ class PlacementResult:
     copies: Mapping[int, int] = field(default_factory=dict)
 
     @property
-    def values(self) -> dict[str, dict[tuple[int, ...], float]]:
+    def values(self) -> Values:
         """The spec's variables: how many devices share what is on each, where several may."""
         return {"copies": {(d,): float(number) for d, number in self.copies.items()}} if self.copies else {}
 

@@ -17,7 +17,6 @@ from placedsl.algorithms.supports import ANY_LEVEL, reasons_against
 from placedsl.budget import Budget
 from placedsl.diagnostics import InputError
 from placedsl.evaluation.evaluate import evaluate
-from placedsl.evaluation.expressions import OwnValues
 from placedsl.graph.contraction import precedence
 from placedsl.graph.graph import Floats, Integers
 from placedsl.grounding.build import Grounded, build
@@ -26,6 +25,7 @@ from placedsl.planner.request import Request, solvers_for
 from placedsl.problem import expressions as core
 from placedsl.problem.formulation import Formulation
 from placedsl.problem.problem import Constraint, Objective, Problem
+from placedsl.problem.values import Values
 from placedsl.solvers.isolated import run_here, run_isolated
 from placedsl.units import NUMBER
 
@@ -91,7 +91,7 @@ class Feasibility:
         verdicts |= {_key(r, part, supported): r.name not in broken for r in new}
         return all(verdicts[_key(r, part, supported)] for r in part.constraints)
 
-    def accepts(self, part: Problem, placement: Integers, values: OwnValues | None = None) -> bool:
+    def accepts(self, part: Problem, placement: Integers, values: Values | None = None) -> bool:
         """Whether a placement satisfies a problem; it is remembered if it does (and is all that is decided)."""
         given = tuple(int(d) for d in placement)
         if evaluate(part, given, values).violations:

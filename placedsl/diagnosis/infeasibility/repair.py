@@ -16,7 +16,6 @@ from placedsl.diagnosis.infeasibility.feasibility import Feasibility, restricted
 from placedsl.diagnostics import InputError
 from placedsl.evaluation.constraint_instances import Instance, instances
 from placedsl.evaluation.evaluate import evaluate
-from placedsl.evaluation.expressions import OwnValues
 from placedsl.evaluation.tolerance import RELATIVE
 from placedsl.grounding.build import build
 from placedsl.lowering.continuous_refinement import refined
@@ -24,6 +23,7 @@ from placedsl.lowering.lower import lower
 from placedsl.planner.request import solvers_for
 from placedsl.problem import expressions as core
 from placedsl.problem.problem import Constraint, Problem
+from placedsl.problem.values import Values
 from placedsl.solvers.isolated import run_here, run_isolated
 from placedsl.solvers.outcome import gap, heard_by_nobody
 from placedsl.solvers.registry import get
@@ -73,7 +73,9 @@ def _elastic(asked: Feasibility, rule: Constraint) -> str:
                 if evaluate(replace(whole, constraints=others), placement, values).violations:
                     continue
                 least = gap(outcome.objective, outcome.bound) <= _SAME
-                return told(whole, rule, names, placement, values) + ("" if least else " (less may be enough)")
+                return _required_change(whole, rule, names, placement, values) + (
+                    "" if least else " (less may be enough)"
+                )
             if outcome.termination == "infeasible":
                 return ""
     except InputError:
@@ -81,8 +83,8 @@ def _elastic(asked: Feasibility, rule: Constraint) -> str:
     return ""
 
 
-def told(
-    problem: Problem, rule: Constraint, parts: dict[str, Instance], placement: Sequence[int], values: OwnValues
+def _required_change(
+    problem: Problem, rule: Constraint, parts: dict[str, Instance], placement: Sequence[int], values: Values
 ) -> str:
     """How far a placement misses the instances of a rule, each rounded up, in words."""
     amounts, dropped = [], []

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from placedsl.diagnostics import Span
 from placedsl.evaluation.constraint_instances import instances
 from placedsl.evaluation.evaluate import quantities_of
-from placedsl.evaluation.expressions import Compiler, OwnValues
+from placedsl.evaluation.expressions import Compiler
 from placedsl.evaluation.load_components import Components
-from placedsl.evaluation.problem_data import Facts
+from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.tolerance import loosely, same, total
 from placedsl.problem import expressions as core
 from placedsl.problem.execution import Execution
 from placedsl.problem.problem import Problem
+from placedsl.problem.values import Values
 
 #: Loads this near to the largest, relatively, are as large.
 _AS_LARGE = 1e-6
@@ -44,12 +45,12 @@ class Bottleneck:
     part: str = ""
 
 
-def binding(problem: Problem, placement: Sequence[int], values: OwnValues | None = None) -> tuple[Binding, ...]:
+def binding(problem: Problem, placement: Sequence[int], values: Values | None = None) -> tuple[Binding, ...]:
     """For each rule the comparisons of numbers that hold with equality; other conditions have no slack to speak of."""
-    facts = Facts(problem)
+    data = ProblemData(problem)
     # The starts of an answer are those that it was verified with.
-    kept = "start" in problem.execution.decisions and "start" in (values or {})
-    compiler = Compiler(facts, quantities_of(facts, placement, values, not_before=kept), values)
+    kept = "start" in problem.execution.schedule_decisions and "start" in (values or {})
+    compiler = Compiler(data, quantities_of(data, placement, values, not_before=kept), values)
     out = []
     for rule in problem.constraints:
         tight, compared = [], 0
@@ -69,15 +70,15 @@ def binding(problem: Problem, placement: Sequence[int], values: OwnValues | None
     return tuple(out)
 
 
-def bottlenecks(problem: Problem, placement: Sequence[int], values: OwnValues | None = None) -> tuple[Bottleneck, ...]:
+def bottlenecks(problem: Problem, placement: Sequence[int], values: Values | None = None) -> tuple[Bottleneck, ...]:
     """The devices whose load, or memory, the first objective is; none where it is no such largest value."""
-    facts = Facts(problem)
-    quantities = quantities_of(facts, placement, values)
+    data = ProblemData(problem)
+    quantities = quantities_of(data, placement, values)
     goal = problem.objectives[0].body
     name = goal.name if isinstance(goal, core.Provided) else ""
     if name == "peak_memory":
-        held = {d: quantities.memory[d] for d in facts.sets["accelerators"]}
-        return tuple(Bottleneck(facts.device_names[d], held[d]) for d in _largest(held))
+        held = {d: quantities.memory[d] for d in data.sets["accelerators"]}
+        return tuple(Bottleneck(data.device_names[d], held[d]) for d in _largest(held))
     if name != "time_per_sample":
         return ()
     out = []
@@ -85,7 +86,7 @@ def bottlenecks(problem: Problem, placement: Sequence[int], values: OwnValues | 
     for part, components, loads in zip(parts, quantities.components, quantities.phase_loads, strict=True):
         for d in _largest(dict(enumerate(loads))):
             moving = _moving(problem.execution, components[d], loads[d], quantities.copies[d])
-            out.append(Bottleneck(facts.device_names[d], loads[d], moving, part))
+            out.append(Bottleneck(data.device_names[d], loads[d], moving, part))
     return tuple(out)
 
 

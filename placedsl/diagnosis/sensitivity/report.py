@@ -9,13 +9,13 @@ from placedsl.diagnosis.sensitivity.binding import Binding, Bottleneck, binding,
 from placedsl.diagnosis.sensitivity.what_if import Change, changes
 from placedsl.diagnostics import UsageError
 from placedsl.evaluation.evaluate import evaluate
-from placedsl.evaluation.expressions import OwnValues
 from placedsl.planner.answer import Answer
 from placedsl.planner.incumbent import SAME
 from placedsl.planner.request import Request
 from placedsl.planner.solve import solve
 from placedsl.problem.formulation import Formulation
 from placedsl.problem.problem import Objective, Problem
+from placedsl.problem.values import Values
 
 #: Seconds that each changed problem may take.
 EACH = 10.0
@@ -86,7 +86,7 @@ def why(
 def _effect(
     problem: Problem,
     placement: tuple[int, ...],
-    values: OwnValues,
+    values: Values,
     before: float,
     change: Change,
     formulations: Callable[[], Iterable[Formulation]],

@@ -1,6 +1,6 @@
 """The end of a script: the placement, and the values of what else an answer says, in the words of the spec.
 
-These are the variables that the spec has of its own, and under a schedule of one sample what the run is told by.
+These are the variables that the spec has of its own, and under a schedule of one sample the decisions of the schedule.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def variable_lines(
 
     ``steps``: how many steps of each column make one, in SI, where columns count steps.
     """
-    said = list(_said(named))
+    said = list(_reported(named))
     if not said:
         return
     yield "# What an answer says besides: name, unit, its size in SI, bounds in SI, whether whole, columns by"
@@ -89,7 +89,7 @@ def variable_lines(
 
 
 @dataclass(frozen=True)
-class _Said:
+class _Reported:
     """Columns that an answer says, by the positions of their indices."""
 
     name: str
@@ -102,22 +102,22 @@ class _Said:
     dimension: Dimension
 
 
-def _said(named: NamedProgram) -> Iterator[_Said]:
-    """The spec's own variables, and what is told of one sample's run where that is a column each."""
+def _reported(named: NamedProgram) -> Iterator[_Reported]:
+    """The spec's own variables, and decisions of a schedule of one sample where each of them is a column."""
     grounded, problem = named.grounded, named.problem
     for name, (block, slots) in grounded.own.items():
         own = problem.variables[name]
         columns = np.arange(block.start, block.start + block.size)
-        yield _Said(name, own.sorts, slots, columns, own.low, own.high, own.integer, own.dimension)
-    for name, told in grounded.told.items():
-        column = single_columns(told.value)
+        yield _Reported(name, own.sorts, slots, columns, own.low, own.high, own.integer, own.dimension)
+    for name, decision in grounded.schedule_decisions.items():
+        column = single_columns(decision.value)
         if column is not None:
             # Several tensors may have one producer: they go by their numbers.
             sorts = tuple("integer" if s == "tensor" else s for s in named.formulation.provides[name].sorts)
             variable = int(column[0]) if len(column) else 0
             whole = bool(grounded.program.integer[variable])
             dimension = TIME if problem.graph.time_in_seconds and not whole else NUMBER
-            yield _Said(name, sorts, told.positions, column, 0.0, np.inf, whole, dimension)
+            yield _Reported(name, sorts, decision.positions, column, 0.0, np.inf, whole, dimension)
 
 
 def _keys(labels: Labels, sorts: Sequence[str], slots: Sequence[Integers]) -> list[Key]:

@@ -17,7 +17,7 @@ from placedsl.language.elaboration.imports import first_at
 from placedsl.language.elaboration.parameters import bare_names
 from placedsl.language.syntax import statements as syntax
 from placedsl.problem import expressions as core
-from placedsl.problem.problem import BUILT_IN, Constraint, Objective, Soft
+from placedsl.problem.problem import BUILT_IN, Constraint, Objective, SoftConstraint
 from placedsl.units import NUMBER
 
 #: What transfers may not share at a time.
@@ -95,7 +95,7 @@ def named(
         elif definition is None:
             hint = nearest(name, (*constraints, *plugins.names("constraints")))
             if "did you mean" not in hint:
-                hint += "; one's own is written name: formula"
+                hint += "; a custom constraint is written `name: formula`"
             error(rule.name, f"there is no constraint '{name}'", hint)
         elif definition.by is not None and rule.by is None:
             error(rule.name, f"'{name}' needs an attribute", f"as in {name} by colorClass")
@@ -148,7 +148,7 @@ def _word(written: syntax.Rule) -> syntax.Name:
 # soft constraints
 
 
-def soft(checker: Checker, written: syntax.Rule, objective: Objective) -> Soft | None:
+def soft_constraint(checker: Checker, written: syntax.Rule, objective: Objective) -> SoftConstraint | None:
     """A constraint with a price: its cost is the price times how far it is broken, over all its instances.
 
     A comparison of numbers is broken by the difference of its sides, any other condition by one.
@@ -168,7 +168,7 @@ def soft(checker: Checker, written: syntax.Rule, objective: Objective) -> Soft |
         hint = f"price times {what} is added to '{objective.name}': the price is {unit}"
         checker.error(written.price, f"this price is {kind}", hint)
         return None
-    return Soft(written.name.text, fold("*", price, broken, written.at.span), written.at.span)
+    return SoftConstraint(written.name.text, fold("*", price, broken, written.at.span), written.at.span)
 
 
 def _broken(checker: Checker, node: syntax.Expression) -> Checked:

@@ -124,7 +124,8 @@ class _Elaboration:
         before, after, orientation = precedence(graph, colocated)
         problem = Problem(
             name=Path(spec.module.source.name).stem, graph=graph, machine=machine, execution=execution,
-            objectives=stated.objectives, constraints=stated.rules, soft=stated.soft, sets=sets, variables=decided,
+            objectives=stated.objectives, constraints=stated.rules,
+            soft_constraints=stated.soft_constraints, sets=sets, variables=decided,
             tables=tables, settings=solve, time=costs.time, measured=costs.measured, transfer=costs.transfer,
             size=costs.size, cluster_surcharge=costs.cluster_surcharge, device_to_device=costs.device_to_device,
             precedence_source=before, precedence_target=after, orientation=orientation, groups=groups,

@@ -9,7 +9,7 @@ from placedsl.language.checking.checker import Checker
 from placedsl.language.elaboration import constraints
 from placedsl.language.syntax import statements as syntax
 from placedsl.problem import expressions as core
-from placedsl.problem.problem import Constraint, Objective, Soft, Variable
+from placedsl.problem.problem import Constraint, Objective, SoftConstraint, Variable
 
 Body = core.Expression | core.SetExpression | core.Binder
 #: A constraint of ``subject to`` with the definition that it names (None: it has a formula of its own).
@@ -22,7 +22,7 @@ class Goals:
 
     objectives: tuple[Objective, ...]
     rules: tuple[Constraint, ...]
-    soft: tuple[Soft, ...]
+    soft_constraints: tuple[SoftConstraint, ...]
 
     def bodies(self, sets: Mapping[str, core.SetExpression], variables: Mapping[str, Variable]) -> list[Body]:
         """All that the spec asks of its elements."""
@@ -42,10 +42,10 @@ def goals(checker: Checker, minimize: syntax.Minimize | None, named: Sequence[Na
     """Check objectives and constraints; what is wrong is reported and left out."""
     objectives = _objectives(checker, minimize)
     hard = [constraints.rule(checker, rule, definition) for rule, definition in named if rule.price is None]
-    soft: list[Soft | None] = []
+    soft: list[SoftConstraint | None] = []
     if objectives:
         priced = [rule for rule, _ in named if rule.price is not None]
-        soft = [constraints.soft(checker, rule, objectives[0]) for rule in priced]
+        soft = [constraints.soft_constraint(checker, rule, objectives[0]) for rule in priced]
     costs = tuple(one for one in soft if one is not None)
     if costs:
         objectives = (_with_costs(objectives[0], costs), *objectives[1:])
@@ -61,7 +61,7 @@ def _objectives(checker: Checker, statement: syntax.Minimize | None) -> tuple[Ob
     return tuple(out)
 
 
-def _with_costs(objective: Objective, soft: tuple[Soft, ...]) -> Objective:
+def _with_costs(objective: Objective, soft: tuple[SoftConstraint, ...]) -> Objective:
     """The objective with what broken soft constraints cost."""
     body = objective.body
     for one in soft:

@@ -10,13 +10,13 @@ from dataclasses import replace
 import numpy as np
 
 from placedsl.algorithms.supports import PLACING, reasons_against
-from placedsl.evaluation.expressions import OwnValues
 from placedsl.graph.graph import Integers
 from placedsl.planner.portfolio.operator_scheduling_members import bound_dataflow, search_dataflow
 from placedsl.planner.portfolio.portfolio import Member, PlannerChannel
 from placedsl.planner.portfolio.throughput_members import searchers
 from placedsl.problem.expressions import Provided
 from placedsl.problem.problem import Problem
+from placedsl.problem.values import Values
 
 #: The seeds of two searches of one run lie this far apart.
 _SEEDS_APART = 7919
@@ -112,7 +112,7 @@ def members_for_a_start(problem: Problem, seed: int) -> list[Member]:
         return []
     kept = tuple(rule for rule in problem.constraints if rule.built_in in _KNOWN)
     goal = replace(problem.objectives[0], name="latency", body=Provided("latency", (), problem.objectives[0].span))
-    simple = replace(problem, constraints=kept, objectives=(goal,), soft=())
+    simple = replace(problem, constraints=kept, objectives=(goal,), soft_constraints=())
     return [] if against(simple) else [Member("a search for a start", search_a_start, (simple, seed))]
 
 
@@ -155,7 +155,7 @@ class _UntilFound:
     def __init__(self, channel: PlannerChannel) -> None:
         self.channel = channel
 
-    def report(self, placement: Integers | None, bound: float, values: OwnValues | None = None) -> None:  # noqa: ARG002
+    def report(self, placement: Integers | None, bound: float, values: Values | None = None) -> None:  # noqa: ARG002
         """Tell of a placement."""
         if self.channel.best < np.inf:
             raise _EndedError

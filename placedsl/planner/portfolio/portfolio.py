@@ -16,8 +16,8 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from placedsl.evaluation.expressions import OwnValues
 from placedsl.graph.graph import Integers
+from placedsl.problem.values import Values
 from placedsl.processes.channel import Failure, Gone
 from placedsl.processes.child import Child
 
@@ -28,7 +28,7 @@ class PlannerChannel(Protocol):
     #: The value of the best placement that the planner knows (inf: none); falls while the member works.
     best: float
 
-    def report(self, placement: Integers | None, bound: float, values: OwnValues | None = None) -> None:
+    def report(self, placement: Integers | None, bound: float, values: Values | None = None) -> None:
         """Report a placement (None: none) and a proven lower bound on the first objective (-inf: none).
 
         ``values``: what else an answer contains, by name and positions; see
@@ -54,7 +54,7 @@ class Report:
 
     placement: Integers | None
     bound: float
-    values: OwnValues | None = None
+    values: Values | None = None
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Message:
     placement: Integers | None
     bound: float
     failed: str = ""
-    values: OwnValues | None = None
+    values: Values | None = None
 
 
 class Portfolio:

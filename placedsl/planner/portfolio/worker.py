@@ -6,9 +6,9 @@ import sys
 
 import numpy as np
 
-from placedsl.evaluation.expressions import OwnValues
 from placedsl.graph.graph import Integers
 from placedsl.planner.portfolio.portfolio import Done, Report
+from placedsl.problem.values import Values
 from placedsl.processes.worker import ParentChannel, serve
 
 
@@ -19,7 +19,7 @@ class _Channel:
         self.parent = parent
         self.best = np.inf
 
-    def report(self, placement: Integers | None, bound: float, values: OwnValues | None = None) -> None:
+    def report(self, placement: Integers | None, bound: float, values: Values | None = None) -> None:
         self.parent.send(Report(placement, bound, values))
 
     def take(self, best: float) -> None:

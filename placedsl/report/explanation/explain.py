@@ -117,8 +117,9 @@ def _facts(problem: Problem, units: int, classes: Sequence[np.ndarray]) -> tuple
         facts.append(("contraction", f"{graph.nodes} nodes to {units} units"))
     if problem.variables:
         facts.append(("variables", ", ".join(problem.variables)))
-    if problem.soft:
-        facts.append(("soft", ", ".join(one.name for one in problem.soft) + ": their costs are in the first objective"))
+    if problem.soft_constraints:
+        names = ", ".join(one.name for one in problem.soft_constraints)
+        facts.append(("soft", f"{names}: their costs are in the first objective"))
     return tuple(facts)
 
 

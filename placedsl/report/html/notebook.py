@@ -17,7 +17,7 @@ from placedsl.units import DATA, NUMBER, TIME, show
 _MOST_DEVICES, _MOST_DRAWN = 64, 2_000
 
 
-def told(answer: Answer) -> list[str]:
+def objective_lines(answer: Answer) -> list[str]:
     """The objectives with their values, bounds and gaps, in words."""
     out = []
     for k, goal in enumerate(answer.problem.objectives):
@@ -34,7 +34,8 @@ def answer_html(answer: Answer) -> str:
     by = ", ".join(filter(None, (answer.method, answer.solver, f"{answer.seconds.get('total', 0.0):.2f} s")))
     placed = answer.evaluation is not None
     return render(
-        "answer.html", ended=WORDS[answer.termination], by=by, message=answer.message, objectives=told(answer),
+        "answer.html", ended=WORDS[answer.termination], by=by, message=answer.message,
+        objectives=objective_lines(answer),
         table=_devices(answer.problem, answer.evaluation) if answer.evaluation is not None else None,
         picture=html(_picture(answer)) if placed else "", notes=answer.notes,
     )  # fmt: skip

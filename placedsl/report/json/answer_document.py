@@ -129,7 +129,7 @@ def own_variables(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
 
 def soft_costs(problem: Problem, evaluation: Evaluation) -> list[dict[str, Any]]:
     """What each soft constraint adds to the first objective."""
-    pairs = zip(problem.soft, evaluation.soft, strict=False)
+    pairs = zip(problem.soft_constraints, evaluation.soft_costs, strict=False)
     return [{"name": one.name, "cost": finite(cost)} for one, cost in pairs]
 
 

@@ -64,7 +64,7 @@ def print_answer(answer: Answer, console: Console) -> None:
 def print_own(problem: Problem, evaluation: Evaluation, console: Console) -> None:
     """What soft constraints cost, and the values of the spec's own variables (those that are not zero)."""
     goal = problem.objectives[0]
-    for one, cost in zip(problem.soft, evaluation.soft, strict=False):
+    for one, cost in zip(problem.soft_constraints, evaluation.soft_costs, strict=False):
         said = "holds" if cost == 0.0 else f"costs {amount(cost, goal.dimension)}"
         console.print(f"  soft {escape(one.name)} {said}", highlight=False)
     for name, text in own_values(problem, evaluation):

@@ -9,9 +9,9 @@ import pytest
 
 import placedsl
 from placedsl.evaluation.evaluate import evaluate
-from placedsl.evaluation.expressions import OwnValues
 from placedsl.graph.graph import Integers
 from placedsl.planner.portfolio.latency_members import bound_calls
+from placedsl.problem.values import Values
 
 SPEC = """
 graph {
@@ -38,9 +38,9 @@ class Listener:
     best = math.inf
 
     def __init__(self) -> None:
-        self.said: list[tuple[Integers | None, float, OwnValues | None]] = []
+        self.said: list[tuple[Integers | None, float, Values | None]] = []
 
-    def report(self, placement: Integers | None, bound: float, values: OwnValues | None = None) -> None:
+    def report(self, placement: Integers | None, bound: float, values: Values | None = None) -> None:
         """Keep it."""
         self.said.append((placement, bound, values))
 

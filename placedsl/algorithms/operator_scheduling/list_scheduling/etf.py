@@ -11,7 +11,6 @@ from placedsl.algorithms.interface import Progress
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, scheduling_instance
 from placedsl.algorithms.operator_scheduling.list_scheduling.listing import (
     NO_ROOM,
-    Values,
     answer,
     by_earliest_start,
     fits,
@@ -22,6 +21,7 @@ from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequ
 from placedsl.budget import Budget
 from placedsl.graph.graph import Floats
 from placedsl.problem.problem import Problem
+from placedsl.problem.values import Values
 
 
 def solve(problem: Problem, _budget: Budget, progress: Progress) -> tuple[Sequence[int], float, Values]:

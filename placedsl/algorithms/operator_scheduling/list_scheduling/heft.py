@@ -15,7 +15,6 @@ from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance,
 from placedsl.algorithms.operator_scheduling.list_scheduling.list_kernel import by_rank
 from placedsl.algorithms.operator_scheduling.list_scheduling.listing import (
     NO_ROOM,
-    Values,
     answer,
     best_sequence,
     fits,
@@ -27,6 +26,7 @@ from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequ
 from placedsl.budget import Budget
 from placedsl.graph.graph import Floats, Integers
 from placedsl.problem.problem import Problem
+from placedsl.problem.values import Values
 
 
 def solve(problem: Problem, _budget: Budget, progress: Progress) -> tuple[Sequence[int], float, Values]:

@@ -27,8 +27,8 @@ from placedsl.algorithms.supports import PLACING, Supports, reasons_against
 from placedsl.graph.graph import Booleans, Floats, Integers
 from placedsl.problem.execution import Execution
 from placedsl.problem.problem import Problem
+from placedsl.problem.values import Values
 
-Values = dict[str, dict[tuple[int, ...], float]]
 #: Whether all nodes found a device; the device and the start of each.
 Choice = tuple[bool, Integers, Floats]
 

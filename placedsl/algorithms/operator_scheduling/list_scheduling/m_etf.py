@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from placedsl.algorithms.interface import Progress
 from placedsl.algorithms.operator_scheduling.instance import scheduling_instance
 from placedsl.algorithms.operator_scheduling.list_scheduling import etf
-from placedsl.algorithms.operator_scheduling.list_scheduling.listing import NO_ROOM, Values, answer, fits
+from placedsl.algorithms.operator_scheduling.list_scheduling.listing import NO_ROOM, answer, fits
 from placedsl.budget import Budget
 from placedsl.problem.problem import Problem
+from placedsl.problem.values import Values
 
 
 def solve(problem: Problem, _budget: Budget, progress: Progress) -> tuple[Sequence[int], float, Values]:

@@ -22,7 +22,6 @@ from placedsl.algorithms.interface import NothingFoundError, Progress
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, scheduling_instance
 from placedsl.algorithms.operator_scheduling.list_scheduling.listing import (
     NO_ROOM,
-    Values,
     answer,
     by_earliest_start,
     fits,
@@ -32,6 +31,7 @@ from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequ
 from placedsl.budget import Budget
 from placedsl.graph.graph import Integers
 from placedsl.problem.problem import Problem
+from placedsl.problem.values import Values
 
 
 def solve(problem: Problem, budget: Budget, progress: Progress) -> tuple[Sequence[int], float, Values]:

@@ -17,10 +17,11 @@ from placedsl.algorithms.operator_scheduling.instance import (
     supported,
     unit_memory,
 )
-from placedsl.algorithms.operator_scheduling.list_scheduling.listing import NO_ROOM, Values, answer, fits
+from placedsl.algorithms.operator_scheduling.list_scheduling.listing import NO_ROOM, answer, fits
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, schedule_of, sequence_of
 from placedsl.budget import Budget
 from placedsl.problem.problem import Problem
+from placedsl.problem.values import Values
 
 
 def solve(problem: Problem, _budget: Budget, progress: Progress) -> tuple[Sequence[int], float, Values]:
