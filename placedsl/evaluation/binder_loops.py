@@ -12,6 +12,11 @@ Elements = Callable[[Env], Sequence[Any]]
 Loop = Callable[[Env], Iterator[None]]
 
 
+def as_element(parts: tuple[int, ...]) -> Any:
+    """What a set holds: a position, or a tuple of several."""
+    return parts[0] if len(parts) == 1 else parts
+
+
 def loop_over(elements: Elements, registers: range, condition: Truth | None) -> Loop:
     """Run one binder through its elements."""
     if len(registers) == 1:

@@ -14,6 +14,7 @@ from typing import Any
 from placedsl.evaluation.expressions import Compiler
 from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.quantities import Quantities
+from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.problem.problem import Constraint, Problem
 
@@ -72,7 +73,7 @@ class _Split:
             case core.Logic(operator="and", parts=parts) if not self.rule.built_in:
                 for part in parts:
                     yield from self.under(part, bound, depth)
-            case core.Logic(operator="=>", parts=(left, right)) if not core.decided(left):
+            case core.Logic(operator="=>", parts=(left, right)) if not walks.decided(left):
                 if self._compiler().truth(left)([]):
                     yield from self.under(right, bound, depth)
             case _:

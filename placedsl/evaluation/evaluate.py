@@ -12,6 +12,7 @@ from placedsl.evaluation.expressions import Compiler
 from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.quantities import Quantities
 from placedsl.evaluation.tolerance import loosely
+from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.problem.execution import TIMES
 from placedsl.problem.problem import Problem
@@ -64,7 +65,7 @@ def _of_times(problem: Problem) -> bool:
     """Whether an objective says more of times than the latency, which is never better for starting later."""
     bodies = [goal.body for goal in problem.objectives]
     others = [body for body in bodies if not (isinstance(body, core.Provided) and body.name == "latency")]
-    return any(not TIMES.isdisjoint(core.provided_names(body)) for body in others)
+    return any(not TIMES.isdisjoint(walks.provided_names(body)) for body in others)
 
 
 def _less(kept: Sequence[float], found: Sequence[float]) -> bool:

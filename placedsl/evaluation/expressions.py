@@ -10,12 +10,12 @@ from operator import itemgetter
 from typing import Any
 
 from placedsl.diagnostics import Diagnostic, InputError, Span
-from placedsl.evaluation.binder_loops import Elements, Env, Loop, Truth, loop_over, nested
+from placedsl.evaluation import conditions
+from placedsl.evaluation.binder_loops import Elements, Env, Loop, Truth, as_element, loop_over, nested
 from placedsl.evaluation.overlap import overlaps
 from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.quantities import DEVICE_QUANTITIES, RUN_QUANTITIES, Quantities
-from placedsl.evaluation.set_properties import property_witness
-from placedsl.evaluation.tolerance import EXACT, TOLERANT, extreme, loosely, product, total
+from placedsl.evaluation.tolerance import extreme, product, total
 from placedsl.problem import expressions as core
 from placedsl.problem.values import Values
 
@@ -27,18 +27,6 @@ COMBINE: dict[str, Callable[[Sequence[Any], Sequence[Any]], list[Any]]] = {
     "intersect": lambda a, b: [x for x in a if x in set(b)],
     "except": lambda a, b: [x for x in a if x not in set(b)],
 }
-
-
-def _one(parts: tuple[int, ...]) -> Any:
-    """A single element is not a tuple."""
-    return parts[0] if len(parts) == 1 else parts
-
-
-def _terms(node: core.Expression) -> list[core.Expression]:
-    """What is added up or subtracted on a side of a comparison."""
-    if isinstance(node, core.Arithmetic) and node.operator in "+-":
-        return _terms(node.left) + _terms(node.right)
-    return [node]
 
 
 def fail(message: str, span: Span) -> InputError:
@@ -96,7 +84,7 @@ class Compiler:
                 return lambda _: listed
             case core.Listed(items=items):
                 written = [[self.position(e) for e in item] for item in items]
-                return lambda env: list(dict.fromkeys(_one(tuple(e(env) for e in item)) for item in written))
+                return lambda env: list(dict.fromkeys(as_element(tuple(e(env) for e in item)) for item in written))
             case core.Range(low=low, high=high):
                 first, last = self.position(low), self.position(high)
                 return lambda env: range(first(env), last(env) + 1)
@@ -338,15 +326,15 @@ class Compiler:
                 inner = self.truth(part)
                 return lambda env: not inner(env)
             case core.Logic():
-                return self.logic(node)
+                return conditions.logic(node, self)
             case core.Comparison():
-                return self.comparison(node)
+                return conditions.comparison(node, self)
             case core.Forall(binders=binders, body=body):
                 with self.bound(binders) as loop:
                     each = self.truth(body)
                 return lambda env: all(each(env) for _ in loop(env))
-            case core.Within(elements=elements, set=of):
-                return self.within([self.position(e) for e in elements], of)
+            case core.Within():
+                return conditions.membership(node, self)
             case core.Glob(subject=subject, pattern=pattern):
                 text, matches = self.text(subject), re.compile(fnmatch.translate(pattern)).match
                 return lambda env: matches(text(env) or "") is not None
@@ -354,80 +342,9 @@ class Compiler:
                 holds, yes, no = self.truth(condition), self.truth(then), self.truth(otherwise)
                 return lambda env: yes(env) if holds(env) else no(env)
             case core.SetProperty():
-                witness = self.witness(node)
+                witness = conditions.witness(node, self)
                 return lambda env: not witness(env)
             case core.NoOverlap():
                 overlapping = overlaps(node, self)
                 return lambda env: next(overlapping(env), None) is None
         raise TypeError(f"{type(node).__name__} is no condition")
-
-    def logic(self, node: core.Logic) -> Truth:
-        """``and``, ``or`` and ``=>``."""
-        parts = [self.truth(part) for part in node.parts]
-        if node.operator == "and":
-            return lambda env: all(part(env) for part in parts)
-        if node.operator == "or":
-            return lambda env: any(part(env) for part in parts)
-        left, right = parts
-        return lambda env: not left(env) or right(env)
-
-    def comparison(self, node: core.Comparison) -> Truth:
-        """A comparison; numbers that depend on the placement are compared within a tolerance."""
-        if node.of == "number":
-            table = TOLERANT if core.decided(node) else EXACT
-            compare, left, right = table[node.operator], self.number(node.left), self.number(node.right)
-            if self.approximate(node):
-                return self.loosely(node)
-            return lambda env: compare(left(env), right(env))
-        read: Callable[[core.Expression], Callable[[Env], object]]
-        read = {"text": self.text, "element": self.position, "truth": self.truth}[node.of]
-        a, b = read(node.left), read(node.right)
-        if node.operator == "==":
-            return lambda env: a(env) == b(env)
-        return lambda env: a(env) != b(env)
-
-    def approximate(self, node: core.Expression) -> bool:
-        """Whether a real variable of the spec, or a given time, occurs: solvers give those within a tolerance only."""
-        own, given = self.data.problem.variables, self.quantities.not_before
-        if given and any(isinstance(p, core.Provided) and p.name in RUN_QUANTITIES for p in core.every(node)):
-            return True
-        return any(isinstance(p, core.Decision) and p.variable in own and not own[p.variable].integer
-                   for p in core.every(node))  # fmt: skip
-
-    def loosely(self, node: core.Comparison) -> Truth:
-        """A comparison within what solvers leave open, measured by the largest term on either side."""
-        left, right, operator = self.number(node.left), self.number(node.right), node.operator
-        terms = [self.number(term) for side in (node.left, node.right) for term in _terms(side)]
-
-        def compare(env: Env) -> bool:
-            a, b = left(env), right(env)
-            return loosely(operator, a, b, max(abs(term(env)) for term in terms))
-
-        return compare
-
-    def within(self, parts: list[Position], of: core.SetExpression) -> Truth:
-        """``element in set``."""
-        if isinstance(of, core.Members):
-            each = [frozenset(members) for members in self.data.members[of.owner_sort]]
-            owner, (element,) = self.position(of.owner), parts
-            return lambda env: element(env) in each[owner(env)]
-        elements = self.elements(of)
-        fixed: list[frozenset[Any]] = []
-        static = not core.free_slots(of)
-
-        def contains(env: Env) -> bool:
-            if not static:
-                return _one(tuple(part(env) for part in parts)) in elements(env)
-            if not fixed:
-                fixed.append(frozenset(elements(env)))
-            return _one(tuple(part(env) for part in parts)) in fixed[0]
-
-        return contains
-
-    def witness(self, node: core.SetProperty) -> Callable[[Env], str]:
-        """What breaks ``convex`` or ``pipeline``, or an empty text."""
-        with self.bound(node.outer) as outer:
-            slots = [(self.registers[s], sort) for b in node.outer for s, sort in zip(b.slots, b.sorts, strict=True)]
-            with self.bound((node.inner,)) as loop:
-                register, member = self.registers[node.inner.slots[0]], self.truth(node.membership)
-        return property_witness(self.data, node.property, outer, slots, loop, register, member)

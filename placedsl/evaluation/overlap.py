@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from placedsl.evaluation.binder_loops import Env
+from placedsl.evaluation.conditions import approximate
 from placedsl.evaluation.tolerance import LOOSE, same
 from placedsl.problem import expressions as core
 from placedsl.units import NUMBER, Dimension, show
@@ -49,7 +50,7 @@ def overlapping_pairs(intervals: Sequence[tuple[float, float, str]], *, loosely:
 
 def overlaps(node: core.NoOverlap, compiler: Compiler) -> Callable[[Env], Iterator[Overlap]]:
     """What gives the intervals of ``no_overlap`` that overlap."""
-    loosely, label = compiler.approximate(node), compiler.data.label
+    loosely, label = approximate(node, compiler), compiler.data.label
     with compiler.bound(node.binders) as loop:
         slots = [(compiler.registers[s], sort) for b in node.binders for s, sort in zip(b.slots, b.sorts, strict=True)]
         there = None if node.presence is None else compiler.truth(node.presence)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from placedsl.evaluation import conditions
 from placedsl.evaluation.binder_loops import Env
 from placedsl.evaluation.built_in_constraints import SHOWN
 from placedsl.evaluation.evaluation import Violation
@@ -107,7 +108,7 @@ def _within(scope: Scope, compiler: Compiler, env: Env, reason: str) -> str:
 def _leaf(node: core.Expression, scope: Scope, compiler: Compiler) -> Failures:
     """A single condition, with the values of both sides when it is a comparison."""
     detail, amount = _detail(node, compiler), _amount(node, compiler)
-    witness = compiler.witness(node) if isinstance(node, core.SetProperty) else None
+    witness = conditions.witness(node, compiler) if isinstance(node, core.SetProperty) else None
     truth = compiler.truth(node) if witness is None else None
 
     def run(env: Env) -> Iterator[Failure]:

@@ -18,6 +18,7 @@ from placedsl.grounding.provenance import Part, Recorder
 from placedsl.grounding.universe import of_quotient, original, quotient_of, to_quotient
 from placedsl.ir.affine import Affine
 from placedsl.ir.program import Implication, Maximum, Objective, Origin, Product, Program, RowBlock, VariableBlock
+from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.problem.formulation import Formulation, NamedRule
 from placedsl.problem.problem import Problem, Variable
@@ -246,7 +247,7 @@ def _tells_nodes_apart(formulation: Formulation) -> bool:
     if any("node" in d.sorts and name not in ("on", "inside") for name, d in formulation.provides.items()):
         return True
     binders = [b for variable in formulation.variables.values() for b in variable.binders]
-    for part in (part for body in [*_bodies(formulation), *binders] for part in core.every(body)):
+    for part in (part for body in [*_bodies(formulation), *binders] for part in walks.every(body)):
         match part:
             case core.NamedSet(name="forward" | "backward") | core.Element(sort="node"):
                 return True
@@ -263,7 +264,7 @@ def _tells_nodes_apart(formulation: Formulation) -> bool:
 def _tells_devices_apart(problem: Problem, formulation: Formulation) -> bool:
     """Whether an objective or the formulation says something of one device and not of another that is like it."""
     bodies = [*(o.body for o in problem.objectives), *_bodies(formulation)]
-    for part in (part for body in bodies for part in core.every(body)):
+    for part in (part for body in bodies for part in walks.every(body)):
         match part:
             case core.Element(sort="device") | core.Table():
                 return True
@@ -276,7 +277,7 @@ def _tells_devices_apart(problem: Problem, formulation: Formulation) -> bool:
 
 def _variables_of(node: core.Expression) -> set[str]:
     """The decision variables that an expression mentions itself."""
-    return {part.variable for part in core.every(node) if isinstance(part, core.Decision)}
+    return {part.variable for part in walks.every(node) if isinstance(part, core.Decision)}
 
 
 def _needed(problem: Problem, formulation: Formulation) -> set[str]:
@@ -301,19 +302,19 @@ def _needed(problem: Problem, formulation: Formulation) -> set[str]:
                 seen.add(name)
                 body = formulation.provides[name].body
                 found.update(_variables_of(body))
-                waiting += core.provided_names(body)
+                waiting += walks.provided_names(body)
 
     # The decisions that the spec's bodies mention themselves are its own.
-    rest({"on", *problem.execution.schedule_decisions}.union(shared, *map(core.provided_names, asked)))
+    rest({"on", *problem.execution.schedule_decisions}.union(shared, *map(walks.provided_names, asked)))
     before = -1
     while before < len(found):
         before = len(found)
         for rule in formulation.rules:
             if _variables_of(rule.body) <= found:
-                rest(core.provided_names(rule.body))
+                rest(walks.provided_names(rule.body))
         for rule in (rule for name in found & formulation.tight.keys() for rule in formulation.tight[name]):
             found.update(_variables_of(rule.body))
-            rest(core.provided_names(rule.body))
+            rest(walks.provided_names(rule.body))
     return found
 
 

@@ -18,6 +18,7 @@ from placedsl.grounding.frames import Frame
 from placedsl.ir import affine
 from placedsl.ir.affine import Affine
 from placedsl.ir.program import NODE, Convex, Implication, NoOverlap, Pipeline
+from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 
 
@@ -291,14 +292,14 @@ def both_ways(node: core.Comparison) -> tuple[tuple[core.Expression, core.Expres
 
 def compares(node: core.Expression) -> bool:
     """Whether a condition compares numbers that depend on the placement."""
-    return any(isinstance(p, core.Comparison) and p.of == "number" and core.decided(p) for p in core.every(node))
+    return any(isinstance(p, core.Comparison) and p.of == "number" and walks.decided(p) for p in walks.every(node))
 
 
 def guarded(node: core.Forall) -> core.Forall:
     """``forall v in s: data => body`` as ``forall v in s where data: body``."""
     while isinstance(node.body, core.Logic) and node.body.operator == "=>" and node.binders:
         left, right = node.body.parts
-        if core.decided(left):
+        if walks.decided(left):
             break
         last = node.binders[-1]
         both = left if last.condition is None else core.Logic("and", (last.condition, left), left.span)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placedsl.arrays import Booleans, Integers
+from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 
 
@@ -34,7 +35,7 @@ def join_keys(part: core.Expression, new: frozenset[str], old: frozenset[str]) -
     """The equality that a part of a condition is, if it can make a join."""
     if not isinstance(part, core.Comparison) or part.operator != "==" or part.of == "truth":
         return None
-    left, right = core.free_slots(part.left), core.free_slots(part.right)
+    left, right = walks.free_slots(part.left), walks.free_slots(part.right)
     if left and right and left <= new and right <= old:
         return Equality(part, part.of, part.left, part.right)
     if left and right and right <= new and left <= old:

@@ -16,6 +16,7 @@ from placedsl.grounding.joins import codes_of, conjuncts, join_keys, within
 from placedsl.grounding.universe import Universe
 from placedsl.ir.affine import Affine, spread
 from placedsl.ir.program import Origin
+from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.problem.problem import Table
 
@@ -79,14 +80,14 @@ class Relations(ABC):
     def _bound(self, frame: Frame, binder: core.Binder) -> tuple[Frame, Integers]:
         new, old = frozenset(binder.slots), frozenset(frame.slots)
         parts = conjuncts(binder.condition)
-        outer = [p for p in parts if not core.free_slots(p) & new]
+        outer = [p for p in parts if not walks.free_slots(p) & new]
         kept = np.arange(frame.size)
         for part in outer:
             rows = np.flatnonzero(self.condition(part, frame))
             frame, kept = frame.take(rows), kept[rows]
         parts = [p for p in parts if p not in outer]
         sorts = dict(frame.sorts) | dict(zip(binder.slots, self._labelled_sorts(binder), strict=True))
-        if core.free_slots(binder.set) & old:
+        if walks.free_slots(binder.set) & old:
             rows, values = self._elements(frame, binder.set)
             slots = {k: v[rows] for k, v in frame.slots.items()} | dict(zip(binder.slots, values, strict=True))
             wide = Frame(len(rows), slots, sorts)
@@ -95,7 +96,7 @@ class Relations(ABC):
         own = dict(zip(binder.slots, self._labelled_sorts(binder), strict=True))
         _, values = self._elements(ROOT, binder.set)
         inner = Frame(len(values[0]), dict(zip(binder.slots, values, strict=True)), own)
-        inside = [p for p in parts if core.free_slots(p) <= new]
+        inside = [p for p in parts if walks.free_slots(p) <= new]
         passed = self._passing(inner, inside)
         inner = inner if passed is None else inner.take(passed)
         parts = [p for p in parts if p not in inside]
@@ -341,7 +342,7 @@ class Relations(ABC):
             relation = self.universe.relations[of.owner_sort]
             owners = np.repeat(np.arange(len(relation.start) - 1), np.diff(relation.start))
             return within((self.positions(of.owner, frame), *elements), (owners, relation.member))
-        if not core.free_slots(of):
+        if not walks.free_slots(of):
             return within(elements, self._elements(ROOT, of)[1])
         rows, values = self._elements(frame, of)
         return within((np.arange(frame.size), *elements), (rows, *values))

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from placedsl.diagnostics import Diagnostic, InputError, Span
 from placedsl.problem.execution import Execution
-from placedsl.problem.expressions import Expression, Sort, provided_names
+from placedsl.problem.expression_walks import provided_names
+from placedsl.problem.expressions import Expression, Sort
 from placedsl.problem.problem import Problem, Variable
 
 

@@ -12,6 +12,7 @@ from placedsl.evaluation.constraint_instances import Instance
 from placedsl.ir.affine import activity
 from placedsl.ir.program import GlobalConstraint, Implication, Objective, Program, RowBlock
 from placedsl.lowering.bound_tightening import tighten
+from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 
 #: By this share, at most, a later instance is dearer than the first.
@@ -24,13 +25,13 @@ def is_amount(body: core.Expression) -> bool:
         isinstance(body, core.Comparison)
         and body.of == "number"
         and body.operator in ("<=", ">=", "==")
-        and core.decided(body)
+        and walks.decided(body)
     )
 
 
 def is_structure(body: core.Expression) -> bool:
     """Contiguity, convexity and intervals that do not overlap, of which there is no more and less."""
-    return any(isinstance(part, core.SetProperty | core.NoOverlap) for part in core.every(body))
+    return any(isinstance(part, core.SetProperty | core.NoOverlap) for part in walks.every(body))
 
 
 def softened(program: Program, parts: dict[str, Instance]) -> Program | None:

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from placedsl.diagnostics import Span
+from placedsl.evaluation.conditions import approximate
 from placedsl.evaluation.constraint_instances import instances
 from placedsl.evaluation.evaluate import quantities_of
 from placedsl.evaluation.expressions import Compiler
 from placedsl.evaluation.load_components import Components
 from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.tolerance import loosely, same, total
+from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.problem.execution import Execution
 from placedsl.problem.problem import Problem
@@ -56,14 +58,14 @@ def binding(problem: Problem, placement: Sequence[int], values: Values | None = 
         tight, compared = [], 0
         for instance in instances(problem, rule):
             body = instance.body
-            if not isinstance(body, core.Comparison) or body.of != "number" or not core.decided(body):
+            if not isinstance(body, core.Comparison) or body.of != "number" or not walks.decided(body):
                 continue
             compared += 1
             left, right = compiler.number(body.left), compiler.number(body.right)
             environment = compiler.environment()
             one, other = left(environment), right(environment)
             if same(one, other) or (
-                compiler.approximate(body) and loosely("==", one, other, max(abs(one), abs(other)))
+                approximate(body, compiler) and loosely("==", one, other, max(abs(one), abs(other)))
             ):
                 tight.append(instance.label)
         out.append(Binding(rule.name, rule.span, tuple(tight), compared))

@@ -12,6 +12,7 @@ from placedsl import cost_model
 from placedsl.diagnosis.infeasibility.feasibility import restricted
 from placedsl.graph.graph import Floats
 from placedsl.machine.machine import Cluster, Machine
+from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.problem.problem import Problem
 from placedsl.units import DATA, show
@@ -54,7 +55,7 @@ def _named_families(problem: Problem) -> set[str]:
     bodies: list[core.Expression | core.SetExpression] = [o.body for o in problem.objectives]
     bodies += [*(r.body for r in problem.constraints), *problem.sets.values()]
     devices = problem.machine.devices
-    parts = (part for body in bodies for part in core.every(body))
+    parts = (part for body in bodies for part in walks.every(body))
     named = {devices[p.position].family for p in parts if isinstance(p, core.Element) and p.sort == "device"}
     by_device = any("device" in table.sorts and () not in table.values for table in problem.tables.values())
     return {d.family for d in devices} if by_device else named
@@ -134,5 +135,5 @@ def with_memory(problem: Problem, family: str, extra: float) -> Problem:
 
 
 def _asks_for_memory(body: core.Expression) -> bool:
-    attributes = (part for part in core.every(body) if isinstance(part, core.Attribute))
+    attributes = (part for part in walks.every(body) if isinstance(part, core.Attribute))
     return any(part.sort == "device" and part.name == "memory" for part in attributes)

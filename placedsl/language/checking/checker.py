@@ -8,6 +8,7 @@ from placedsl.language.checking.names import NameChecker
 from placedsl.language.checking.scope import Checked, named
 from placedsl.language.checking.vocabulary import ERROR, PLAIN, TEXT, TRUTH, Type, element, number
 from placedsl.language.syntax import statements as syntax
+from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.units import DATA, NUMBER, Dimension
 
@@ -238,7 +239,7 @@ class Checker(NameChecker):
 
     def _conditional(self, node: syntax.Conditional) -> Checked:
         condition = self.truth(node.condition)
-        if core.decided(condition):
+        if walks.decided(condition):
             hint = "for a condition on the placement, write condition => …, or condition * value"
             return self.error(node.condition, "the condition of an 'if' cannot depend on the placement", hint)
         then, a = self.check(node.then)

@@ -10,6 +10,7 @@ from placedsl.language.checking.scope import Checked, named
 from placedsl.language.checking.sets import SetChecker, type_of_element
 from placedsl.language.checking.vocabulary import ERROR, PLAIN, TRUTH, Family, Type, element
 from placedsl.language.syntax import statements as syntax
+from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.problem.expressions import Sort
 from placedsl.units import NUMBER
@@ -213,7 +214,7 @@ class NameChecker(SetChecker):
             return core.Constant(0.0, span), ERROR
         if len(sorts) != 1:
             return self.error(node, f"'{name}' holds pairs: take them apart with (u, v) in {name}")
-        if kind.dimension != NUMBER or core.decided(out):
+        if kind.dimension != NUMBER or walks.decided(out):
             return self.error(node.arguments[0], "a whole number known beforehand is expected here")
         members = self.vocabulary.families.get(name) if of is not given else None
         if isinstance(out, core.Constant):
@@ -226,7 +227,7 @@ class NameChecker(SetChecker):
                 return core.Constant(0.0, span), ERROR
             if members is not None:
                 return core.Element(sorts[0], members[position - 1], span), element(sorts[0])
-        if core.free_slots(of):
+        if walks.free_slots(of):
             return self.error(base, "a set that depends on what is bound has no numbers", "name the set: set name = …")
         return core.Pick(of, out, sorts[0], span), type_of_element(sorts[0])
 

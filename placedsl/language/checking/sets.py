@@ -8,6 +8,7 @@ from placedsl.diagnostics import Span, nearest
 from placedsl.language.checking.scope import Scope, named
 from placedsl.language.checking.vocabulary import PLAIN, Type, element
 from placedsl.language.syntax import statements as syntax
+from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.problem.expressions import Sort
 from placedsl.units import NUMBER
@@ -60,7 +61,7 @@ class SetChecker(Scope):
             self.implicit += [(slot, slot.sort) for slot in slots]
             checked = self.truth(condition)
             del self.implicit[-len(slots) :]
-            if core.decided(checked):
+            if walks.decided(checked):
                 self.error(condition, "a 'where' cannot depend on the placement", "write the condition after the colon")
                 checked = None
         return core.Binder(tuple(slot.name for slot in slots), of, checked, span)
@@ -133,7 +134,7 @@ class SetChecker(Scope):
             if kind.dimension != NUMBER:
                 self.error(end, f"whole numbers make a range, this is {kind}")
                 return None
-            if core.decided(out):
+            if walks.decided(out):
                 self.error(end, "a range cannot depend on the placement")
                 return None
             if isinstance(out, core.Constant) and float(out.value) != int(float(out.value)):
@@ -164,7 +165,7 @@ class SetChecker(Scope):
         with self.bound():
             binders = self.binders(tuple(item for item, _ in pairs))
             checked = self.truth(condition)
-            if core.decided(checked):
+            if walks.decided(checked):
                 self.error(condition, "which elements a set has cannot depend on the placement")
         if len(self.found) > before or not binders:
             return None
@@ -210,7 +211,7 @@ class SetChecker(Scope):
             return None
         if kind.kind == "element":
             return out, kind.sorts[0]
-        if kind == PLAIN and not core.decided(out):
+        if kind == PLAIN and not walks.decided(out):
             whole = not isinstance(out, core.Constant) or float(out.value) == int(float(out.value))
             if whole:
                 return out, "integer"

@@ -16,6 +16,7 @@ from placedsl.language.elaboration import formulations as library
 from placedsl.language.elaboration.imports import first_at
 from placedsl.language.elaboration.parameters import bare_names
 from placedsl.language.syntax import statements as syntax
+from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.problem.problem import BUILT_IN, Constraint, Objective, SoftConstraint
 from placedsl.units import NUMBER
@@ -159,7 +160,7 @@ def soft_constraint(checker: Checker, written: syntax.Rule, objective: Objective
     broken, of = _broken(checker, written.body)
     if "error" in (kind.kind, of.kind):
         return None
-    if core.decided(price):
+    if walks.decided(price):
         checker.error(written.price, "a price cannot depend on the placement")
         return None
     if kind.dimension * of.dimension != objective.dimension and not is_zero(price):

@@ -17,6 +17,7 @@ from placedsl.language.elaboration.parameters import bare_names
 from placedsl.language.elaboration.spec_statements import SpecStatements
 from placedsl.language.elaboration.variables import variable
 from placedsl.language.syntax import statements as syntax
+from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.problem.problem import Variable
 
@@ -102,7 +103,7 @@ def _check_formula(checker: Checker, formula: syntax.Define, family: Family) -> 
     body, kind = check_definition(checker, formula)
     if "error" in (kind.kind, family.type.kind):
         return
-    if core.decided(body):
+    if walks.decided(body):
         hint = f"define {formula.name.text}(…) = … gives it a name"
         checker.error(formula.body, "a parameter cannot depend on the placement", hint)
     elif kind != family.type:

@@ -21,8 +21,9 @@ from placedsl.language.elaboration.parameters import bare_names
 from placedsl.language.elaboration.variables import variable
 from placedsl.language.syntax import statements as syntax
 from placedsl.language.syntax.parser import parse, parse_file, read_source
+from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
-from placedsl.problem.expressions import provided_names
+from placedsl.problem.expression_walks import provided_names
 from placedsl.problem.formulation import Definition, Formulation, NamedRule
 from placedsl.problem.problem import Variable
 from placedsl.resources import model_files
@@ -295,7 +296,7 @@ def _variables(statement: syntax.Formulation, setting: Setting) -> tuple[dict[st
 def _without_single(made: Variable, family: Family, chosen: Choices) -> tuple[Variable, Family]:
     """A variable without the indices that have one value under the execution model."""
     names = {name for name, (axis, value) in SINGLE.items() if chosen[axis] == value}
-    asked = set().union(*(core.free_slots(b.condition) for b in made.binders if b.condition is not None))
+    asked = set().union(*(walks.free_slots(b.condition) for b in made.binders if b.condition is not None))
     single = [
         i for i, b in enumerate(made.binders)
         if isinstance(b.set, core.NamedSet) and b.set.name in names and b.condition is None and not asked & {*b.slots}

@@ -17,6 +17,7 @@ from placedsl.language.checking.checker import Checker
 from placedsl.language.elaboration.imports import first_at
 from placedsl.language.syntax import statements as syntax
 from placedsl.language.syntax.printer import statement as text_of
+from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 
 #: So many nodes of a circle are named.
@@ -158,6 +159,6 @@ def unclear(
 ) -> Iterator[tuple[core.Attribute, int | str]]:
     """Where expressions ask for an attribute in which the members of some fused operator differ, and which one."""
     known = {} if graph.fusion is None else graph.fusion.unclear
-    for part in (part for body in bodies if known for part in core.every(body)):
+    for part in (part for body in bodies if known for part in walks.every(body)):
         if isinstance(part, core.Attribute) and part.sort == "node" and part.name in known:
             yield part, known[part.name]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from placedsl.language.checking.checker import Checker
 from placedsl.language.elaboration import constraints
 from placedsl.language.syntax import statements as syntax
+from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.problem.problem import Constraint, Objective, SoftConstraint, Variable
 
@@ -32,7 +33,7 @@ class Goals:
 
     def partitioned(self, bodies: Sequence[Body]) -> set[str]:
         """The attributes that some expression partitions the nodes by."""
-        parts = (part for body in bodies for part in core.every(body))
+        parts = (part for body in bodies for part in walks.every(body))
         named = {part.name for part in parts if isinstance(part, core.NamedSet)}
         by = {name.partition(":")[2] for name in named if name.startswith("partition:")}
         return by | {r.by for r in self.rules if r.built_in == "colocated"}

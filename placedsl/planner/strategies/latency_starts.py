@@ -18,7 +18,7 @@ from placedsl.lowering.continuous_refinement import refined
 from placedsl.lowering.lower import lower
 from placedsl.lowering.unboundedness import is_unbounded
 from placedsl.planner.run import Run
-from placedsl.problem import expressions as core
+from placedsl.problem import expression_walks as walks
 from placedsl.problem.execution import TIMES
 from placedsl.problem.problem import Problem
 from placedsl.solvers.bound_propagation import finite_bounds
@@ -44,7 +44,7 @@ def refuse_times_without_end(problem: Problem, program: Program, features: Featu
     """
     if problem.execution.run != "operators":
         return
-    found = [r for r in problem.constraints if not r.built_in and not TIMES.isdisjoint(core.provided_names(r.body))]
+    found = [r for r in problem.constraints if not r.built_in and not TIMES.isdisjoint(walks.provided_names(r.body))]
     names = {rule.name for rule in found}
     alone = [rule for rule in found if not _ends(_without(program, names - {rule.name}), features)]
     message = "with this constraint no latest time follows from the spec, which programs need"
