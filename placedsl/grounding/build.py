@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from placedsl.arrays import Floats, Integers
-from placedsl.diagnostics import Diagnostic, InputError
 from placedsl.graph.contraction import Quotient
-from placedsl.grounding.constraints import Grounder
+from placedsl.grounding.constraints import ConstraintGrounder
+from placedsl.grounding.expressions import ExpressionGrounder
 from placedsl.grounding.frames import ROOT, Columns, Frame
 from placedsl.grounding.propagation import completed
 from placedsl.grounding.provenance import Part, Recorder
+from placedsl.grounding.provided_quantities import ProvidedQuantities, QuantitiesOfUnits
 from placedsl.grounding.universe import of_quotient, original, quotient_of, to_quotient
+from placedsl.grounding.variables import declare
 from placedsl.ir.affine import Affine
 from placedsl.ir.program import Implication, Maximum, Objective, Origin, Product, Program, RowBlock, VariableBlock
 from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.problem.formulation import Formulation, NamedRule
-from placedsl.problem.problem import Problem, Variable
+from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
-
-#: The largest table from indices to columns.
-_MOST_LOOKED_UP = 200_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,26 +120,30 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
     quotient = quotient_of(problem, contracted and not _tells_nodes_apart(formulation), merge)
     columns = Columns()
     recorder = Recorder(columns)
-    inner = Grounder(of_quotient(problem, quotient), columns, {}, {})
-    inner.formulation = formulation
-    outer = Grounder(original(problem), columns, problem.sets, problem.tables, inner, to_quotient(quotient))
-    outer.pairs = (problem.precedence_source, problem.precedence_target)
-    outer.edges = (problem.graph.edge_source, problem.graph.edge_target)
-    if all(r.built_in for r in problem.constraints) and not _tells_devices_apart(problem, formulation):
-        outer.alike = problem.interchangeable()
+    provided = ProvidedQuantities(formulation, of_quotient(problem, quotient), columns)
+    across = QuantitiesOfUnits(provided, to_quotient(quotient))
+    inner = provided.expressions
+    outer = ExpressionGrounder(original(problem), columns, problem.sets, problem.tables, across)
+    alike = all(r.built_in for r in problem.constraints) and not _tells_devices_apart(problem, formulation)
+    rules_of_formulation = ConstraintGrounder(inner)
+    rules_of_spec = ConstraintGrounder(
+        outer,
+        precedence=(problem.precedence_source, problem.precedence_target),
+        edges=(problem.graph.edge_source, problem.graph.edge_target),
+        interchangeable=problem.interchangeable() if alike else None,
+    )
     needed = _needed(problem, formulation)
     for name in formulation.variables:
         if name in needed:
             with recorder.part("variable", name, formulation.variables[name].span):
-                _declare(inner, formulation.variables[name])
+                declare(inner, formulation.variables[name])
     own: dict[str, tuple[VariableBlock, tuple[Integers, ...]]] = {}
     for name, variable in problem.variables.items():
         with recorder.part("variable", name, variable.span):
-            slots = _declare(outer, variable)
-        own[name] = outer.variables[name], slots
+            slots = declare(outer, variable)
+        own[name] = outer.variables.blocks[name], slots
     if problem.execution.data_parallelism is not None:  # the one decision that spec and formulation share
-        inner.variables["copies"] = outer.variables["copies"]
-        inner.variable_sorts["copies"] = outer.variable_sorts["copies"]
+        inner.variables.share("copies", outer.variables)
 
     goals = []
     for goal in problem.objectives:
@@ -150,25 +152,25 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
     objectives = tuple(goals)
     for rule in problem.constraints:
         with recorder.part("constraint", rule.name, rule.span):
-            outer.require(rule.body, ROOT, rule.name, rule.span)
+            rules_of_spec.require(rule.body, ROOT, rule.name, rule.span)
     never = tuple(columns.impossible)
     spoken = len(columns.rows), len(columns.constraints)
     for named in formulation.rules:
         if _variables_of(named.body) <= needed:
             with recorder.part("row family", _title(named), named.span):
-                inner.require(named.body, ROOT, _title(named), named.span)
-    columns = _tightened(inner, columns, spoken, objectives, recorder)
+                rules_of_formulation.require(named.body, ROOT, _title(named), named.span)
+    columns = _tightened(rules_of_formulation, formulation, columns, spoken, objectives, recorder)
 
     # Reported by whoever looks for it; a unit that no device supports is for the solver to refute.
     refuted = len(columns.rows)
     columns.rows += [_false(origin, row) for origin, row in columns.impossible]
     every = np.indices((quotient.units, len(problem.machine.devices))).reshape(2, -1)
-    on = inner.definition("on", (every[0], every[1]))
+    on = provided.definition("on", (every[0], every[1]))
     lookup = np.full(on.size, -1, dtype=np.int64)
     lookup[on.row] = on.column
     program = Program(
         np.concatenate(columns.lower), np.concatenate(columns.upper), np.concatenate(columns.integer),
-        dict(inner.variables), tuple(r for r in columns.rows if r.rows), tuple(columns.constraints), objectives,
+        dict(inner.variables.blocks), tuple(r for r in columns.rows if r.rows), tuple(columns.constraints), objectives,
         column_origins=tuple(columns.origins),
         column_start=np.concatenate(([0], np.cumsum([len(low) for low in columns.lower]))),
     )  # fmt: skip
@@ -182,58 +184,30 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
     return Grounded(program, quotient, placed, own, never, unit_names, recorder.parts(refuted), decisions)
 
 
-def _schedule_decision(grounder: Grounder, formulation: Formulation, name: str) -> ScheduleDecision:
+def _schedule_decision(expressions: ExpressionGrounder, formulation: Formulation, name: str) -> ScheduleDecision:
     """A quantity for all elements of the problem that it is about."""
     sorts = formulation.provides[name].sorts
-    sizes = [grounder.universe.sizes[sort] for sort in sorts]
+    sizes = [expressions.universe.sizes[sort] for sort in sorts]
     positions = tuple(np.asarray(p).ravel() for p in np.indices(sizes))
     slots = tuple(f"·{i}" for i in range(len(sorts)))
     frame = Frame(len(positions[0]), dict(zip(slots, positions, strict=True)), dict(zip(slots, sorts, strict=True)))
     span = formulation.provides[name].span
     arguments = tuple(core.Slot(slot, sort, span) for slot, sort in zip(slots, sorts, strict=True))
-    return ScheduleDecision(positions, grounder.value(core.Provided(name, arguments, span), frame).merged())
+    return ScheduleDecision(positions, expressions.value(core.Provided(name, arguments, span), frame).merged())
 
 
 def _title(rule: NamedRule) -> str:
     return f"{rule.name}({rule.label})" if rule.label else rule.name
 
 
-def _objective(grounder: Grounder, body: core.Expression, name: str) -> Objective:
-    value = grounder.value(body, ROOT)
+def _objective(expressions: ExpressionGrounder, body: core.Expression, name: str) -> Objective:
+    value = expressions.value(body, ROOT)
     return Objective(name, value.column, value.coefficient, float(value.constant[0]))
 
 
 def _false(origin: Origin, row: int) -> RowBlock:
     none = np.zeros(0, dtype=np.int64)
     return RowBlock(origin.take(np.array([row])), none, none, np.zeros(0), np.ones(1), np.full(1, np.inf))
-
-
-def _declare(grounder: Grounder, variable: Variable) -> tuple[Integers, ...]:
-    """Columns for a variable; returns the positions of its indices, one array an index."""
-    frame, _ = grounder.expand(ROOT, variable.binders)
-    slots = [s for b in variable.binders for s in b.slots]
-    sorts = [s for b in variable.binders for s in b.sorts]
-    start = grounder.columns.count
-    origin = grounder.origin_of(variable.name, variable.span, frame)
-    columns = grounder.columns.add(frame.size, variable.low, variable.high, variable.integer, origin)
-    positions = [frame.slots[s] for s in slots]
-    offset, shape = [], []
-    for sort, position in zip(sorts, positions, strict=True):
-        low = int(position.min(initial=0)) if sort == "integer" else 0
-        offset.append(low)
-        shape.append(int(position.max(initial=0)) - low + 1 if sort == "integer" else grounder.universe.sizes[sort])
-    if math.prod(shape) > _MOST_LOOKED_UP:
-        message = f"the indices of '{variable.name}' span {math.prod(shape):,} combinations"
-        raise InputError([Diagnostic(message, variable.span, f"at most {_MOST_LOOKED_UP:,}; use fewer indices")])
-    lookup = np.full(shape, -1, dtype=np.int64)
-    where = tuple(p - o for p, o in zip(positions, offset, strict=True))
-    lookup[where] = columns if where else columns[0]
-    block = VariableBlock(
-        variable.name, lookup, start, frame.size, tuple(slots), tuple(offset) if "integer" in sorts else ()
-    )
-    grounder.variables[variable.name] = block
-    grounder.variable_sorts[variable.name] = tuple(sorts)
-    return tuple(positions)
 
 
 def _bodies(formulation: Formulation) -> list[core.Expression]:
@@ -319,7 +293,8 @@ def _needed(problem: Problem, formulation: Formulation) -> set[str]:
 
 
 def _tightened(
-    grounder: Grounder,
+    grounder: ConstraintGrounder,
+    formulation: Formulation,
     columns: Columns,
     spoken: tuple[int, int],
     objectives: tuple[Objective, ...],
@@ -359,11 +334,9 @@ def _tightened(
         constraint = columns.constraints[i]
         assert isinstance(constraint, Maximum)
         columns.constraints[i] = replace(constraint, exact=True)
-    formulation = grounder.formulation
-    assert formulation is not None
     there: set[int] = set()  # one row may hold down several variables
     for name, rules in formulation.tight.items():
-        block_of = grounder.variables.get(name)
+        block_of = grounder.expressions.variables.blocks.get(name)
         if block_of is None or not rewarded[block_of.start : block_of.start + block_of.size].any():
             continue
         for rule in rules:

@@ -7,50 +7,61 @@ A *frame* is a relation over the bound variables: one integer array a variable, 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from placedsl.arrays import Floats, Integers
 from placedsl.diagnostics import Diagnostic, InputError, Span
-from placedsl.grounding.expressions import Numbers, exclusive, membership_columns, rows_of, single_columns, stack
-from placedsl.grounding.frames import Frame
+from placedsl.grounding.expressions import ExpressionGrounder
+from placedsl.grounding.frames import Frame, rows_of
+from placedsl.grounding.indicators import exclusive
 from placedsl.ir import affine
 from placedsl.ir.affine import Affine
 from placedsl.ir.program import NODE, Convex, Implication, NoOverlap, Pipeline
 from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 
+_NO_PAIRS = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
 
-class Grounder(Numbers):
+
+class ConstraintGrounder:
     """Grounds the constraints of one universe.
 
-    ``pairs`` are the node pairs along which a pipeline runs forward, ``edges`` the graph's; ``alike`` a class
-    number a device where devices may be exchanged for each other (empty: they may not).
+    ``precedence`` are the node pairs along which a pipeline runs forward, ``edges`` the graph's; ``interchangeable`` is
+    a class number per device where devices may be exchanged for each other (None: they may not).
     """
 
-    def __init__(self, *arguments: Any, **more: Any) -> None:
-        super().__init__(*arguments, **more)
-        none = np.zeros(0, dtype=np.int64)
-        self.pairs: tuple[Integers, Integers] = (none, none)
-        self.edges: tuple[Integers, Integers] = (none, none)
-        self.alike: Integers = none
+    def __init__(
+        self,
+        expressions: ExpressionGrounder,
+        *,
+        precedence: tuple[Integers, Integers] = _NO_PAIRS,
+        edges: tuple[Integers, Integers] = _NO_PAIRS,
+        interchangeable: Integers | None = None,
+    ) -> None:
+        self.expressions = expressions
+        self.sets = expressions.sets
+        self.indicators = expressions.indicators
+        self.columns = expressions.columns
+        self.origins = expressions.origins
+        self.precedence = precedence
+        self.edges = edges
+        self.interchangeable = interchangeable
 
     def require(self, node: core.Expression, frame: Frame, name: str, span: Span) -> None:
         """Add rows and global constraints that make the condition hold in every row of the frame."""
-        self.subject = name
-        self.origin = origin = self.origin_of(name, span, frame)
+        origin = self.origins.begin(name, span, frame)
         none, zero, one = np.full(frame.size, np.inf), np.zeros(frame.size), np.ones(frame.size)
         if isinstance(node, core.Forall):
             node = guarded(node)
         elif not isinstance(node, core.SetProperty | core.NoOverlap):
-            known = self.truth_of_data(node, frame)
+            known = self.sets.truth_of_data(node, frame)
             if known is not None:
                 self.columns.impossible += [(origin, int(i)) for i in np.flatnonzero(~known)]
                 return
         match node:
             case core.Forall(binders=binders, body=body):
-                inner, _ = self.expand(frame, binders)
+                inner, _ = self.sets.expand(frame, binders)
                 self.require(body, inner, name, span)
             case core.Logic(operator="and", parts=parts):
                 for part in parts:
@@ -64,12 +75,12 @@ class Grounder(Numbers):
             case core.Not(part=core.Forall()):
                 self._clause([node], frame)
             case core.Not(part=part):
-                self.columns.add_rows(origin, self.indicator(part, frame), zero, zero)
+                self.columns.add_rows(origin, self.indicators.of(part, frame), zero, zero)
             case core.Comparison(of="truth", left=left, right=right) if compares(left) or compares(right):
                 for premise, follows in both_ways(node):
                     self._clause([core.Not(premise, premise.span), follows], frame)
             case core.Comparison(of="truth", operator=op, left=left, right=right):
-                a, b = self.indicator(left, frame), self.indicator(right, frame)
+                a, b = self.indicators.of(left, frame), self.indicators.of(right, frame)
                 if op == "==":
                     self.columns.add_rows(origin, a - b, zero, zero)
                 else:
@@ -85,20 +96,20 @@ class Grounder(Numbers):
             case core.NoOverlap():
                 self._no_overlap(node, frame)
             case _:
-                self.columns.add_rows(origin, self.indicator(node, frame), one, none)
+                self.columns.add_rows(origin, self.indicators.of(node, frame), one, none)
 
     def _sides(self, node: core.Comparison, frame: Frame) -> list[core.Expression] | None:
         """``a != b`` of real numbers as ``a < b`` or ``a > b``."""
         if node.operator != "!=":
             return None
-        body = self.value(node.left, frame) - self.value(node.right, frame)
-        if self.whole_numbered(body):
+        body = self.expressions.value(node.left, frame) - self.expressions.value(node.right, frame)
+        if self.columns.whole_numbered(body):
             return None
         return [core.Comparison(op, node.left, node.right, node.span) for op in ("<", ">")]
 
     def _comparison(self, node: core.Comparison, frame: Frame) -> tuple[Affine, Floats, Floats, bool]:
         """What lies between which bounds when a comparison of numbers holds, and whether it keeps off them."""
-        body = self.value(node.left, frame) - self.value(node.right, frame)
+        body = self.expressions.value(node.left, frame) - self.expressions.value(node.right, frame)
         none, zero = np.full(body.size, np.inf), np.zeros(body.size)
         match node.operator:
             case "<=":
@@ -107,33 +118,33 @@ class Grounder(Numbers):
                 return body, zero, none, False
             case "==":
                 return body, zero, zero, False
-        if self.whole_numbered(body):
+        if self.columns.whole_numbered(body):
             match node.operator:
                 case "<":
                     return body, -none, zero - 1.0, False
                 case ">":
                     return body, zero + 1.0, none, False
         if node.operator == "!=":
-            return self.indicator(node, frame), zero + 1.0, none, False
+            return self.indicators.of(node, frame), zero + 1.0, none, False
         return (body, -none, zero, True) if node.operator == "<" else (body, zero, none, True)
 
     def _clause(self, parts: list[core.Expression], frame: Frame) -> None:
         total = affine.data(np.zeros(frame.size))
         for part in parts:
             total = total + self._sufficient(part, frame)
-        self.columns.add_rows(self.origin_at(frame), total, np.ones(frame.size), np.full(frame.size, np.inf))
+        self.columns.add_rows(self.origins.at(frame), total, np.ones(frame.size), np.full(frame.size, np.inf))
 
     def _sufficient(self, part: core.Expression, frame: Frame) -> Affine:
         """0/1 that may be 1 only where the part holds (it need not be)."""
-        if self.truth_of_data(part, frame) is not None:
-            return self.indicator(part, frame)
+        if self.sets.truth_of_data(part, frame) is not None:
+            return self.indicators.of(part, frame)
         match part:
             case core.Logic(operator="=>", parts=(left, right)):
                 return self._sufficient(core.Logic("or", (core.Not(left, left.span), right), part.span), frame)
             case core.Not(part=inside) if not isinstance(negated(inside), core.Not):
                 return self._sufficient(negated(inside), frame)
             case core.Not(part=core.Forall(binders=binders, body=body)):
-                inner, parent = self.expand(frame, binders)
+                inner, parent = self.sets.expand(frame, binders)
                 some = self._sufficient(core.Not(body, body.span), inner).summed(parent, frame.size)
                 return self._at_most(some, np.arange(frame.size), frame, "some")
             case core.Comparison(of="truth", left=left, right=right) if compares(left) or compares(right):
@@ -142,7 +153,7 @@ class Grounder(Numbers):
                 )
                 return self._sufficient(core.Logic("and", ways, part.span), frame)
             case core.Logic(operator="or", parts=parts) if exclusive(list(parts)):
-                return self.indicator(part, frame)
+                return self.indicators.of(part, frame)
             case core.Logic(operator="or", parts=parts):
                 total = affine.data(np.zeros(frame.size))
                 for one in parts:
@@ -150,37 +161,37 @@ class Grounder(Numbers):
                 return self._at_most(total, np.arange(frame.size), frame, "any")
             case core.Logic(operator="and", parts=parts):
                 every = np.tile(np.arange(frame.size), len(parts))
-                return self._at_most(stack([self._sufficient(one, frame) for one in parts]), every, frame, "all")
+                return self._at_most(affine.stack([self._sufficient(one, frame) for one in parts]), every, frame, "all")
             case core.Forall(binders=binders, body=body):
-                inner, parent = self.expand(frame, binders)
+                inner, parent = self.sets.expand(frame, binders)
                 return self._at_most(self._sufficient(body, inner), parent, frame, "every")
         if isinstance(part, core.Comparison) and part.of == "number":
             sides = self._sides(part, frame)
             if sides is not None:
                 return self._sufficient(core.Logic("or", tuple(sides), part.span), frame)
-            column = self.columns.add(frame.size, 0, 1, True, self.auxiliary("holds", frame))
+            column = self.columns.add(frame.size, 0, 1, True, self.origins.auxiliary("holds", frame))
             self._require_where(column, part, frame)
             return affine.of_columns(column)
-        return self.indicator(part, frame)
+        return self.indicators.of(part, frame)
 
     def _at_most(self, body: Affine, parent: Integers, frame: Frame, what: str) -> Affine:
         """New 0/1 columns, one a row of the frame, each at most every row of the body that belongs to it."""
-        column = affine.of_columns(self.columns.add(frame.size, 0, 1, True, self.auxiliary(what, frame)))
+        column = affine.of_columns(self.columns.add(frame.size, 0, 1, True, self.origins.auxiliary(what, frame)))
         none = np.full(body.size, np.inf)
-        origin = self.origin_at(frame).take(parent)
+        origin = self.origins.at(frame).take(parent)
         self.columns.add_rows(origin, body - column.take(parent), np.zeros(body.size), none)
         return column
 
     def _require_where(self, literal: Integers, node: core.Comparison, frame: Frame) -> None:
         """The comparison holds in each row whose literal, a 0/1 column, is one."""
-        origin = self.origin_at(frame)
+        origin = self.origins.at(frame)
         body, low, high, strict = self._comparison(node, frame)
         rows = replace(rows_of(origin, body, low, high), strict=strict)
         every, true = np.arange(frame.size), np.ones(frame.size, dtype=bool)
         self.columns.constraints.append(Implication(origin, every, literal, true, rows))
 
     def _imply(self, left: core.Expression, right: core.Expression, frame: Frame, name: str, span: Span) -> None:
-        known = self.truth_of_data(left, frame)
+        known = self.sets.truth_of_data(left, frame)
         if known is not None:
             rows = np.flatnonzero(known)
             if len(rows):
@@ -188,7 +199,7 @@ class Grounder(Numbers):
             return
         plain = isinstance(right, core.Comparison) and right.of == "number" and right.operator != "!="
         if isinstance(right, core.Comparison) and plain and not compares(left):
-            literal = single_columns(self.indicator(left, frame))
+            literal = affine.single_columns(self.indicators.of(left, frame))
             if literal is not None:
                 self._require_where(literal, right, frame)
                 return
@@ -196,34 +207,34 @@ class Grounder(Numbers):
 
     def _no_overlap(self, node: core.NoOverlap, frame: Frame) -> None:
         """Intervals that do not overlap, a group of them each row of the frame."""
-        inner, group = self.expand(frame, node.binders)
+        inner, group = self.sets.expand(frame, node.binders)
         present = np.full(inner.size, -1)
-        known = None if node.presence is None else self.truth_of_data(node.presence, inner)
+        known = None if node.presence is None else self.sets.truth_of_data(node.presence, inner)
         if known is not None:
             inner, group = inner.take(np.flatnonzero(known)), group[known]
             present = present[known]
         elif node.presence is not None:
-            there = self.indicator(node.presence, inner)
+            there = self.indicators.of(node.presence, inner)
             ever = np.flatnonzero((np.bincount(there.row, minlength=inner.size) > 0) | (there.constant != 0.0))
             inner, group = inner.take(ever), group[ever]
             present = self._literals(there.take(ever), inner)
-        start = self.value(node.start, inner)
-        length = (self.value(node.finish, inner) - start).merged()
-        origin = self.origin_at(inner)
+        start = self.expressions.value(node.start, inner)
+        length = (self.expressions.value(node.finish, inner) - start).merged()
+        origin = self.origins.at(inner)
         constraint = NoOverlap(
-            origin, group, present, self.defined(start, inner), length.constant, length.row, length.column,
+            origin, group, present, self.expressions.defined(start, inner), length.constant, length.row, length.column,
             length.coefficient,
         )  # fmt: skip
         self.columns.constraints.append(constraint)
 
     def _literals(self, body: Affine, frame: Frame) -> Integers:
         """0/1 columns that equal an expression that is 0 or 1."""
-        column = single_columns(body)
+        column = affine.single_columns(body)
         if column is not None:
             return column
-        column = self.columns.add(frame.size, 0, 1, True, self.auxiliary("there", frame))
+        column = self.columns.add(frame.size, 0, 1, True, self.origins.auxiliary("there", frame))
         zero = np.zeros(frame.size)
-        self.columns.add_rows(self.origin_at(frame), body - affine.of_columns(column), zero, zero)
+        self.columns.add_rows(self.origins.at(frame), body - affine.of_columns(column), zero, zero)
         return column
 
     def _set_property(self, node: core.SetProperty, frame: Frame) -> None:
@@ -232,27 +243,27 @@ class Grounder(Numbers):
             for row in range(frame.size):
                 self._set_property(node, frame.take(np.array([row])))
             return
-        outer, _ = self.expand(frame, node.outer)
-        inner, parent = self.expand(outer, (node.inner,))
-        column = membership_columns(self.indicator(node.membership, inner))
+        outer, _ = self.sets.expand(frame, node.outer)
+        inner, parent = self.sets.expand(outer, (node.inner,))
+        column = affine.membership_columns(self.indicators.of(node.membership, inner))
         if column is None:
             raise InputError(
                 [Diagnostic("the condition must be a single decision such as v on d", node.membership.span)]
             )
-        origin = self.origin_at(outer)
-        origin = replace(origin, labels={**origin.labels, NODE: self.universe.labels["node"]})
-        nodes = self.universe.sizes["node"]
+        origin = self.origins.at(outer)
+        origin = replace(origin, labels={**origin.labels, NODE: self.expressions.universe.labels["node"]})
+        nodes = self.expressions.universe.sizes["node"]
         positions = inner.slots[node.inner.slots[0]]
         members = np.full((outer.size, nodes), -1, dtype=np.int64)
         members[parent, positions] = column
         present = np.zeros((outer.size, nodes), dtype=bool)
         present[parent, positions] = True
         if node.property == "pipeline":
-            before, after = self.pairs
+            before, after = self.precedence
             alike = np.full(outer.size, -1, dtype=np.int64)
             devices = outer.slots.get(node.outer[0].slots[0]) if node.outer else None
-            if devices is not None and len(self.alike) and node.outer[0].sorts == ("device",):
-                alike = self.alike[devices]
+            if devices is not None and self.interchangeable is not None and node.outer[0].sorts == ("device",):
+                alike = self.interchangeable[devices]
             self.columns.constraints.append(Pipeline(origin, members, before, after, alike))
             return
         # Paths of a part run within the part: one constraint for each different range of nodes.

@@ -82,3 +82,24 @@ class Columns:
             row, column, coefficient = position[row[entries]], column[entries], coefficient[entries]
             origin, lower, upper = origin.take(kept), lower[kept], upper[kept]
         self.rows.append(RowBlock(origin, row, column, coefficient, lower, upper, strict))
+
+    def whole_numbered(self, body: Affine) -> bool:
+        """Whether an expression is a whole number at every point."""
+        integer = np.concatenate(self.integer)
+        return bool(integer[body.column].all() and _whole(body.coefficient) and _whole(body.constant))
+
+    def binary(self, columns: Integers) -> bool:
+        """All of these columns are 0/1."""
+        lower, upper = np.concatenate(self.lower), np.concatenate(self.upper)
+        integer = np.concatenate(self.integer)
+        return bool(integer[columns].all() and (lower[columns] >= 0).all() and (upper[columns] <= 1).all())
+
+
+def rows_of(origin: Origin, body: Affine, lower: Floats, upper: Floats) -> RowBlock:
+    """``lower <= body <= upper`` as a block."""
+    return RowBlock(origin, body.row, body.column, body.coefficient, lower - body.constant, upper - body.constant)
+
+
+def _whole(values: Floats) -> bool:
+    """Whether all of these are whole numbers."""
+    return bool((values == np.round(values)).all())

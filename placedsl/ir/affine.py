@@ -127,3 +127,34 @@ def activity(
     np.add.at(least, row, at_low)
     np.add.at(most, row, at_high)
     return least, most
+
+
+def single_columns(body: Affine) -> Integers | None:
+    """The columns, if each row is exactly one column with coefficient one."""
+    if body.constant.any() or len(body.row) != body.size or not (body.coefficient == 1.0).all():
+        return None
+    out = np.full(body.size, -1, dtype=np.int64)
+    out[body.row] = body.column
+    return out if (out >= 0).all() else None
+
+
+def membership_columns(body: Affine) -> Integers | None:
+    """The columns, if each row is one column with coefficient one or nothing (-1)."""
+    if body.constant.any() or not (body.coefficient == 1.0).all() or len(np.unique(body.row)) < len(body.row):
+        return None
+    out = np.full(body.size, -1, dtype=np.int64)
+    out[body.row] = body.column
+    return out
+
+
+def stack(values: list[Affine]) -> Affine:
+    """One above the other."""
+    offset, parts = 0, []
+    total = sum(v.size for v in values)
+    for value in values:
+        parts.append(value.placed(np.arange(offset, offset + value.size), total))
+        offset += value.size
+    out = parts[0]
+    for part in parts[1:]:
+        out = out + part
+    return out

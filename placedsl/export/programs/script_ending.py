@@ -15,7 +15,7 @@ from placedsl.export.programs.display_units import unit_name
 from placedsl.export.programs.named_program import Family, Key, NamedProgram
 from placedsl.export.programs.script import key_text, listed, literal
 from placedsl.export.programs.text import number, numbers
-from placedsl.grounding.expressions import single_columns
+from placedsl.ir.affine import single_columns
 from placedsl.problem.problem import Labels, Problem
 from placedsl.units import NUMBER, TIME, Dimension
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from placedsl.grounding.constraints import Grounder
+from placedsl.grounding.expressions import ExpressionGrounder
 from placedsl.grounding.frames import ROOT, Columns
 from placedsl.grounding.universe import original
 from placedsl.language.checking.checker import Checker
@@ -87,8 +87,8 @@ def _full(spec: Elaborated, item: syntax.Param, table: Table) -> dict[_Key, floa
     if "integer" in table.sorts:
         # Whole numbers have no end: those that the parameter ranges over.
         checker = Checker(spec.vocabulary, dict(spec.parameters), [], {})
-        grounder = Grounder(original(problem), Columns(), problem.sets, problem.tables, None, {})
-        frame, _ = grounder.expand(ROOT, checker.binders(item.items))
+        expressions = ExpressionGrounder(original(problem), Columns(), problem.sets, problem.tables)
+        frame, _ = expressions.sets.expand(ROOT, checker.binders(item.items))
         keys = zip(*(np.asarray(column).tolist() for column in frame.slots.values()), strict=True)
     else:
         keys = itertools.product(*(range(sizes[sort]) for sort in table.sorts))

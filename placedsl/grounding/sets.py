@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from placedsl.arrays import Booleans, Floats, Integers
-from placedsl.diagnostics import Diagnostic, InputError, Span
-from placedsl.grounding.frames import ROOT, Columns, Frame
+from placedsl.diagnostics import Diagnostic, InputError
+from placedsl.grounding.frames import ROOT, Frame
 from placedsl.grounding.joins import codes_of, conjuncts, join_keys, within
 from placedsl.grounding.universe import Universe
 from placedsl.ir.affine import Affine, spread
-from placedsl.ir.program import Origin
 from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.problem.problem import Table
@@ -27,31 +25,25 @@ _MOST_VISITED = 20_000_000_000
 _CHUNK = 4_000_000
 
 
-class Relations(ABC):
-    """The sets and attributes of one universe, joined with frames."""
+class SetGrounder:
+    """The sets and attributes of one universe, joined with frames.
+
+    ``sets`` and ``tables`` are those of the spec.  ``value`` grounds the numbers that conditions and indices compare:
+    sets have conditions, conditions contain numbers, and numbers contain sums over sets.
+    """
 
     def __init__(
         self,
         universe: Universe,
-        columns: Columns,
         sets: Mapping[str, core.SetExpression],
         tables: Mapping[str, Table],
+        value: Callable[[core.Expression, Frame], Affine],
     ) -> None:
         self.universe = universe
-        self.columns = columns
         self.sets = sets
         self.tables = tables
-        self._set_cache: dict[str, tuple[Integers, ...]] = {}
-
-    @abstractmethod
-    def value(self, node: core.Expression, frame: Frame) -> Affine:
-        """A number, or a truth as 0 or 1."""
-
-    def origin_of(self, name: str, span: Span | None, frame: Frame) -> Origin:
-        """What comes from each row of a frame, under this name."""
-        labels = {k: self.universe.labels.get(sort, ()) for k, sort in frame.sorts.items() if k in frame.slots}
-        shown = {k: v for k, v in frame.slots.items() if labels[k] or frame.sorts[k] == "integer"}
-        return Origin(name, span, shown, labels)
+        self._value = value
+        self._members: dict[str, tuple[Integers, ...]] = {}
 
     # frames
 
@@ -59,11 +51,11 @@ class Relations(ABC):
         """The elements of a named set, one array a sort."""
         if name in self.universe.sets:
             return self.universe.sets[name]
-        if name not in self._set_cache:
+        if name not in self._members:
             if name not in self.sets:
                 return (np.zeros(0, dtype=np.int64),)  # a device family of none
-            self._set_cache[name] = self._elements(ROOT, self.sets[name])[1]
-        return self._set_cache[name]
+            self._members[name] = self._elements(ROOT, self.sets[name])[1]
+        return self._members[name]
 
     def expand(self, frame: Frame, binders: tuple[core.Binder, ...]) -> tuple[Frame, Integers]:
         """Join a frame with binders; returns the wider frame and, per row, the row it came from.
@@ -171,7 +163,7 @@ class Relations(ABC):
             return self._texts(node, frame)
         if of == "element":
             return self.positions(node, frame)
-        return self.value(node, frame).constant
+        return self._value(node, frame).constant
 
     def _elements(self, frame: Frame, of: core.SetExpression) -> tuple[Integers, tuple[Integers, ...]]:
         """The elements of a set for each row of a frame: the row of each, and one array a sort."""
@@ -229,7 +221,7 @@ class Relations(ABC):
                 return members[chosen - 1]
             case core.Attribute(name="producer" | "first"):
                 return np.asarray(self.attribute(node, frame), dtype=np.int64)
-        numbers = self.value(node, frame)
+        numbers = self._value(node, frame)
         if not numbers.is_data or not np.isfinite(numbers.constant).all():
             raise InputError([Diagnostic("a whole number known beforehand is expected here", node.span)])
         out = np.rint(numbers.constant).astype(np.int64)
@@ -315,7 +307,7 @@ class Relations(ABC):
                     return None
                 return np.asarray((a == b) if node.operator == "==" else (a != b))
             case core.Comparison(operator=op):
-                left, right = self.value(node.left, frame), self.value(node.right, frame)
+                left, right = self._value(node.left, frame), self._value(node.right, frame)
                 if not (left.is_data and right.is_data):
                     return None
                 return compare(op, left.constant, right.constant)
