@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from placedsl.problem.execution import Execution
+from placedsl.problem.execution import Communication, Execution
 from placedsl.problem.expressions import Provided
 from placedsl.problem.problem import BUILT_IN, Problem
 
@@ -27,6 +27,7 @@ class Supports:
                           their costs to it, so it is no quantity where there are some
     ``executions``        the execution models, slots and devices per stage aside (empty: all)
     ``alone``             further execution models, on machines without clusters and with one device per stage
+    ``communications``    communication models whose costs of stages are known (empty: stages are not asked for)
     ``requires``          built-in constraints that the problem has to have
     ``constraints``       built-in constraints that are satisfied by construction (None: every constraint may be there,
                           the evaluator decides)
@@ -43,6 +44,7 @@ class Supports:
     objective: str = ""
     executions: tuple[Execution, ...] = ()
     alone: tuple[Execution, ...] = ()
+    communications: tuple[Communication, ...] = ()
     requires: tuple[str, ...] = ()
     constraints: frozenset[str] | None = None
     cluster_levels: int = ANY_LEVEL
@@ -71,6 +73,8 @@ def reasons_against(problem: Problem, supports: Supports) -> list[str]:
     known = (*supports.executions, *supports.alone)
     if known and not any(map(problem.execution.like, known)):
         against.append(f"it knows schedule {' or '.join(one.name for one in known)}, not {problem.execution.name}")
+    elif supports.communications and problem.execution.communication not in supports.communications:
+        against.append(f"it knows no costs of stages under communication {problem.execution.communication}")
     elif any(map(problem.execution.like, supports.alone)) and problem.machine.clusters:
         against.append(f"it does not know clusters under schedule {problem.execution.name}")
     elif any(map(problem.execution.like, supports.alone)) and problem.execution.data_parallelism is not None:

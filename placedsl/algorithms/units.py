@@ -29,6 +29,13 @@ def placement_units(problem: Problem, *, contiguous: bool = False, devices: Sequ
     )  # fmt: skip
 
 
+def unit_name(problem: Problem, quotient: Quotient, unit: int) -> str:
+    """A unit in messages: the id of its first node, and how many further nodes share a device with it."""
+    members = np.flatnonzero(quotient.unit_of_node == unit)
+    more = f" and the {len(members) - 1} that share a device with it" if len(members) > 1 else ""
+    return f"'{problem.graph.ids[int(members[0])]}'{more}"
+
+
 @dataclass(frozen=True, eq=False)
 class Hyperedges:
     """Tensors by the units that touch them: ``pins[i]`` (at least two, ascending), and ``cost[..., i]``.

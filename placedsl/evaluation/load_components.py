@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.tolerance import total
@@ -34,7 +35,9 @@ class Components:
             return total([*self.computation, *self.transfers])
         if communication == "overlapped":
             return max(total(self.computation), total(self.transfers))
-        return max(total(self.computation), total(self.received), total(self.sent))
+        if communication == "full_duplex":
+            return max(total(self.computation), total(self.received), total(self.sent))
+        assert_never(communication)
 
 
 def shared(communication: Communication, alone: float, copies: float, synchronisation: float) -> float:

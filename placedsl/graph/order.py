@@ -72,6 +72,13 @@ def csr(key: Integers, value: np.ndarray, keys: int) -> tuple[Integers, np.ndarr
     return np.searchsorted(key[order], np.arange(keys + 1)), value[order]
 
 
+def rows_of(start: Integers, keys: Integers) -> tuple[Integers, Integers]:
+    """The rows ``keys`` of a :func:`csr` list, one after another: the position in ``keys`` and that in the values."""
+    count = np.diff(start)[keys]
+    position = np.repeat(np.arange(len(keys)), count)
+    return position, np.arange(len(position)) + np.repeat(start[keys] - (np.cumsum(count) - count), count)
+
+
 def together(nodes: int, partitions: Sequence[Integers]) -> Integers:
     """Nodes that have a label in common in any of the partitions are one; numbered by first member."""
     part, numbered = np.arange(nodes), [np.unique(labels, return_inverse=True)[1] for labels in partitions]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placedsl.arrays import Floats, Integers
+from placedsl.ir.program import LinearProgram
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -51,21 +52,35 @@ class LinearRows:
         coefficient = np.concatenate(self._coefficient or [np.zeros(0)])
         return coo_array((coefficient, (row, column)), shape=(self.count, columns)).tocsr()
 
+    def program(self, cost: Floats) -> LinearProgram:
+        """Minimise ``cost`` over points of these rows that are not negative."""
+        matrix, (low, high) = self.matrix(len(cost)), self.sides()
+        none = np.zeros(len(cost), dtype=bool)
+        return LinearProgram(
+            cost, 0.0, np.zeros(len(cost)), np.full(len(cost), np.inf), none, matrix.indptr, matrix.indices,
+            matrix.data, low, high,
+        )  # fmt: skip
+
     def sides(self) -> tuple[Floats, Floats]:
         """The lower and the upper side of each row."""
         return np.concatenate(self._lower or [np.zeros(0)]), np.concatenate(self._upper or [np.zeros(0)])
 
-    def minimise(self, cost: Floats, bounds: Floats | None = None, **options: float) -> Any:
+    def minimise(
+        self, cost: Floats, bounds: Floats | None = None, *, seconds: float | None = None, **options: float
+    ) -> Any:
         """The least of ``cost`` over points of these rows: what ``scipy.optimize.linprog`` returns.
 
-        ``bounds``: columns x (lower, upper); None: 0 to infinity.  Its inequalities are the rows with an upper side and
-        then those with a lower one, both in the order in which they were added, and its equations those with one side.
+        ``bounds``: columns x (lower, upper); None: 0 to infinity.  ``seconds``: the time limit.  ``options`` are those
+        of HiGHS.  In what is returned, the inequalities are the rows with an upper side and then those with a lower
+        one, both in the order in which they were added; the equations are the rows whose two sides are equal.
         """
         # Not for every run: it takes a fifth of a second to load.
         from scipy.optimize import linprog
         from scipy.sparse import vstack
 
         matrix, (low, high) = self.matrix(len(cost)), self.sides()
+        if seconds is not None:
+            options["time_limit"] = seconds
         same = (low == high) & np.isfinite(low)
         above, below = np.isfinite(low) & ~same, np.isfinite(high) & ~same
         return linprog(

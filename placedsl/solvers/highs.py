@@ -10,6 +10,7 @@ import numpy as np
 
 from placedsl.arrays import Floats
 from placedsl.budget import Budget
+from placedsl.ir.linear_rows import LinearRows
 from placedsl.ir.program import LinearProgram
 from placedsl.solvers.equilibration import Conditioned, conditioned
 from placedsl.solvers.highs_iis import refutation
@@ -125,6 +126,16 @@ def pass_model(model: Any, program: LinearProgram) -> Any:
         program.start.astype(np.int32), program.column.astype(np.int32),
         program.coefficient.astype(np.float64), program.integer.astype(np.int32),
     )  # fmt: skip
+
+
+def linear_model(rows: LinearRows, cost: Floats) -> Any:
+    """A HiGHS object, silent, that minimises ``cost`` over points of ``rows`` that are not negative."""
+    import highspy
+
+    model: Any = highspy.Highs()
+    model.setOptionValue("output_flag", False)
+    pass_model(model, rows.program(cost))
+    return model
 
 
 def _start(program: LinearProgram, budget: Budget, clock: Clock, highspy: Any) -> Floats | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import placedsl
-from placedsl.algorithms.baselines.common import ANY_PLACEMENT, THROUGHPUT
+from placedsl.algorithms.baselines.supported_problems import ANY_PLACEMENT, THROUGHPUT
 from placedsl.algorithms.partitions import short_annealing
 from placedsl.algorithms.partitions.bounds import relaxation
 from placedsl.algorithms.pipelines import large_neighbourhood_search

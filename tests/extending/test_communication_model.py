@@ -6,6 +6,7 @@ The one that is added: transfers into a device are hidden behind computation, th
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,10 @@ from support.random_specs import random_spec
 
 from placedsl import loads
 from placedsl.algorithms.pipelines import solve as pipelines
+from placedsl.algorithms.stages.stage_costs import STAGE_COSTS, Load, cost_model_of, stage_costs
+from placedsl.algorithms.supports import reasons_against
+from placedsl.api.spec import Spec
+from placedsl.diagnostics import PlacedslError, UsageError
 from placedsl.evaluation import load_components
 from placedsl.evaluation.evaluate import evaluate
 from placedsl.evaluation.tolerance import total
@@ -41,8 +46,6 @@ def half_overlapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(execution.SCHEDULES, NAME, model)  # type: ignore[misc]
     monkeypatch.setitem(execution.SHORTHANDS, NAME, model)  # type: ignore[misc]
     monkeypatch.setitem(composition.AXES, "communication", (*execution.COMMUNICATIONS, NAME))  # type: ignore[misc]
-    # Where dynamic programming does not know the model, what it finds under another one is a start.
-    monkeypatch.setitem(pipelines._STAGES, NAME, pipelines._STAGES["sequential"])  # type: ignore[misc]
     plain = load_components.Components.busy
 
     def busy(self: load_components.Components, communication: str) -> float:
@@ -53,12 +56,25 @@ def half_overlapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_components.Components, "busy", busy)
 
 
+@pytest.fixture
+def with_stage_costs(half_overlapped: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The larger of two sums: computation and transfers out, and all transfers."""
+    loads_of_a_stage = [Load(True, False, True), Load(False, True, True)]
+    monkeypatch.setitem(STAGE_COSTS, NAME, lambda quotient, classes: cost_model_of(quotient, classes, loads_of_a_stage))  # type: ignore[misc]
+    known = {"executions": (execution.SCHEDULES[NAME],), "communications": tuple(STAGE_COSTS)}
+    monkeypatch.setattr(pipelines, "SUPPORTS", replace(pipelines.SUPPORTS, **known))
+
+
+def spec_of(seed: int, *rest: str) -> Spec:
+    text = random_spec(seed).partition("minimize")[0]
+    lines = [line for line in text.splitlines() if not line.startswith("schedule")]
+    return loads("\n".join([*lines, f"schedule {NAME}", "minimize time_per_sample", *rest, ""]))
+
+
 @pytest.mark.usefixtures("half_overlapped")
 @pytest.mark.parametrize("seed", range(8))
 def test_the_program_finds_what_enumeration_finds(seed: int) -> None:
-    text = random_spec(seed).partition("minimize")[0]
-    lines = [line for line in text.splitlines() if not line.startswith("schedule")]
-    spec = loads("\n".join([*lines, f"schedule {NAME}", "minimize time_per_sample", ""]))
+    spec = spec_of(seed)
     problem = spec.problem
     devices, nodes = len(problem.machine.devices), problem.graph.nodes
     every = np.array(list(itertools.product(range(devices), repeat=nodes)))
@@ -70,3 +86,26 @@ def test_the_program_finds_what_enumeration_finds(seed: int) -> None:
     answer = spec.solve(solver="highs", method="program")
     assert answer.termination == "optimal", answer.message
     assert answer.value == pytest.approx(least[best], rel=1e-6)
+
+
+@pytest.mark.usefixtures("half_overlapped")
+def test_without_costs_of_stages_dynamic_programming_refuses() -> None:
+    spec = spec_of(0, "subject to", "    contiguous")
+    name = spec.problem.execution.name
+    refusal = f"it knows schedule pipedream or overlapped or duplex or gpipe, not {name}"
+    assert reasons_against(spec.problem, pipelines.SUPPORTS) == [refusal]
+    refused = f"it knows no costs of stages under communication {NAME}"
+    assert reasons_against(spec.problem, pipelines.STARTS) == [refused]
+    with pytest.raises(UsageError, match=f"method dp does not fit: {refusal}"):
+        spec.solve(method="dp")
+    with pytest.raises(PlacedslError, match=f"internal error: .* {NAME}"):
+        stage_costs(spec.problem.execution.communication)
+
+
+@pytest.mark.usefixtures("with_stage_costs")
+@pytest.mark.parametrize("seed", range(4))
+def test_with_costs_of_stages_dynamic_programming_finds_what_the_program_finds(seed: int) -> None:
+    spec = spec_of(seed, "subject to", "    contiguous")
+    found, proven = spec.solve(method="dp"), spec.solve(solver="highs", method="program")
+    assert found.termination == proven.termination == "optimal", found.message
+    assert found.value == pytest.approx(proven.value, rel=1e-6)

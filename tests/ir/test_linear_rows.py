@@ -66,3 +66,18 @@ def test_prices_of_rows_in_the_order_in_which_they_were_added() -> None:
 def test_no_rows_at_all() -> None:
     found = LinearRows().minimise(np.array([1.0, -1.0]), np.array([[0.0, 1.0], [0.0, 2.0]]))
     assert found.x == pytest.approx([0.0, 2.0])
+
+
+def test_the_same_rows_as_a_program_for_solvers() -> None:
+    """``min x + 2 y`` with ``x + y == 3`` and ``2 y <= 4`` as a row, whose entries of one column add up."""
+    rows = LinearRows()
+    rows.equal(np.zeros(2, dtype=np.int64), np.array([1, 0]), np.ones(2), np.array([3.0]))
+    rows.at_most(np.zeros(2, dtype=np.int64), np.array([1, 1]), np.ones(2), np.array([4.0]))
+    program = rows.program(np.array([1.0, 2.0]))
+    assert (program.rows, program.columns, program.offset) == (2, 2, 0.0)
+    assert program.start.tolist() == [0, 2, 3]
+    assert program.column.tolist() == [0, 1, 1]
+    assert program.coefficient.tolist() == [1.0, 1.0, 2.0]
+    assert (program.row_lower.tolist(), program.row_upper.tolist()) == ([3.0, -np.inf], [3.0, 4.0])
+    assert (program.lower.tolist(), program.upper.tolist()) == ([0.0, 0.0], [np.inf, np.inf])
+    assert not program.integer.any()

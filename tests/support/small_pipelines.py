@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,13 +17,14 @@ import numpy as np
 from placedsl.algorithms.stages.stage_costs import (
     DeviceClasses,
     StageCostModel,
+    StageCosts,
     after_computation,
     beside_computation,
     both_ways,
 )
 from placedsl.graph.contraction import Quotient, backward_orientation, contract
 
-SCHEDULES: dict[str, Callable[[Quotient, DeviceClasses], StageCostModel]] = {
+SCHEDULES: dict[str, StageCosts] = {
     "pipedream": after_computation, "overlapped": beside_computation, "duplex": both_ways,
 }  # fmt: skip
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from placedsl.algorithms.baselines.common import ANY_PLACEMENT
+from placedsl.algorithms.baselines.supported_problems import ANY_PLACEMENT
 from placedsl.algorithms.interface import NothingFoundError, Progress
 from placedsl.algorithms.supports import reasons_against
 from placedsl.algorithms.units import placement_units

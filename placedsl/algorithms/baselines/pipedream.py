@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from placedsl.algorithms.baselines.common import THROUGHPUT
+from placedsl.algorithms.baselines.supported_problems import THROUGHPUT
 from placedsl.algorithms.colocation import with_colocation
 from placedsl.algorithms.interface import NothingFoundError, Progress
 from placedsl.algorithms.pipelines import solve as contiguous

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from placedsl.algorithms.baselines.common import THROUGHPUT, named
+from placedsl.algorithms.baselines.supported_problems import THROUGHPUT
 from placedsl.algorithms.interface import NothingFoundError, Progress
 from placedsl.algorithms.supports import reasons_against
-from placedsl.algorithms.units import placement_units
+from placedsl.algorithms.units import placement_units, unit_name
 from placedsl.budget import Budget
 from placedsl.diagnostics import UsageError
 from placedsl.graph.contraction import Quotient
@@ -57,7 +57,7 @@ def solve(problem: Problem, budget: Budget, _progress: Progress) -> tuple[Sequen
     device = hosts.argmin(axis=0)
     nowhere = np.flatnonzero(~supported & ~np.isfinite(hosts.min(axis=0)))
     if len(nowhere):
-        raise NothingFoundError(f"no device supports {named(problem, int(nowhere[0]), quotient)}")
+        raise NothingFoundError(f"no device supports {unit_name(problem, quotient, int(nowhere[0]))}")
     vertices = np.flatnonzero(supported)
     parts = min(len(accelerators), len(vertices))
     if parts <= 1:

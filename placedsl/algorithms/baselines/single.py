@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from placedsl.algorithms.baselines.common import ANY_PLACEMENT, first_of_each_kind, named
+from placedsl.algorithms.baselines.supported_problems import ANY_PLACEMENT
 from placedsl.algorithms.interface import NothingFoundError, Progress
 from placedsl.algorithms.supports import reasons_against
-from placedsl.algorithms.units import placement_units
+from placedsl.algorithms.units import placement_units, unit_name
 from placedsl.budget import Budget
 from placedsl.problem.problem import Problem
 
@@ -30,12 +30,12 @@ def solve(problem: Problem, _budget: Budget, progress: Progress) -> tuple[Sequen
     supported = np.isfinite(quotient.work)
     wrong = ""
     placed = None
-    for device in first_of_each_kind(problem, problem.accelerators):
+    for device in _one_of_each_kind(problem):
         unit_device = np.where(supported[device], device, hosts.argmin(axis=0))
         nowhere = np.flatnonzero(~supported[unit_device, np.arange(quotient.units)])
         if len(nowhere):
             name = problem.machine.devices[device].name
-            wrong = f"neither {name} nor a host supports {named(problem, int(nowhere[0]), quotient)}"
+            wrong = f"neither {name} nor a host supports {unit_name(problem, quotient, int(nowhere[0]))}"
             continue
         placed = unit_device[quotient.unit_of_node].tolist()
         if progress(placed, -np.inf):
@@ -43,3 +43,11 @@ def solve(problem: Problem, _budget: Budget, progress: Progress) -> tuple[Sequen
     if placed is None:
         raise NothingFoundError(wrong)
     return placed, -np.inf
+
+
+def _one_of_each_kind(problem: Problem) -> list[int]:
+    """The first accelerator of each class of interchangeable ones."""
+    accelerators = np.flatnonzero(problem.accelerators)
+    _, first = np.unique(problem.interchangeable()[accelerators], return_index=True)
+    chosen: list[int] = accelerators[np.sort(first)].tolist()
+    return chosen

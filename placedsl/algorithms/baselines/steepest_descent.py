@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numba import njit
 
-from placedsl.algorithms.baselines.common import THROUGHPUT
+from placedsl.algorithms.baselines.supported_problems import THROUGHPUT
 from placedsl.algorithms.interface import NothingFoundError, Progress
 from placedsl.algorithms.partitions.instance import state_of
 from placedsl.algorithms.partitions.load_kernel import PartitionInstance, loads_after_move, move_unit

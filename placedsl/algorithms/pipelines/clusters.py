@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placedsl.algorithms.stages.stage_costs import DeviceClasses, StageCostModel
+from placedsl.algorithms.stages.stage_costs import DeviceClasses, StageCostModel, StageCosts
 from placedsl.graph.contraction import Quotient
 from placedsl.graph.graph import Floats, Integers
 
@@ -53,13 +52,13 @@ def merged(quotient: Quotient, values: Floats) -> Floats:
 
 
 def in_clusters(
-    schedule: Callable[[Quotient, DeviceClasses], StageCostModel],
+    stage_costs: StageCosts,
     quotient: Quotient,
     classes: DeviceClasses,
     cluster: Integers,
     surcharge: Floats,
 ) -> tuple[StageCostModel, Clusters]:
-    """The stages under a schedule, and clusters whose edges cost ``surcharge`` (c x t) more where they leave them.
+    """The costs of stages, and clusters whose edges cost ``surcharge`` (c x t) more where they leave them.
 
     t are the tensors of the quotient: :func:`merged` makes their surcharges from those of the graph's tensors.
     """
@@ -68,7 +67,7 @@ def in_clusters(
     twice = replace(
         quotient, work=np.tile(quotient.work, (2, 1)), transfer=np.concatenate((quotient.transfer, surcharge))
     )
-    both = schedule(twice, DeviceClasses(classes.counts * 2, classes.memory * 2, classes.devices * 2))
+    both = stage_costs(twice, DeviceClasses(classes.counts * 2, classes.memory * 2, classes.devices * 2))
     costs = replace(
         both, classes=classes, work=both.work[:number], unit_cost=both.unit_cost[:, :number],
         input_cost=both.input_cost[:, :number].copy(), output_cost=both.output_cost[:, :number].copy(),

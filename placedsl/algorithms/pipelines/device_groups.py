@@ -11,7 +11,7 @@ from placedsl.algorithms.pipelines.clusters import in_clusters, merged
 from placedsl.algorithms.pipelines.hierarchical import best_hierarchical
 from placedsl.algorithms.pipelines.replicated import Replication, best_replicated, no_replication
 from placedsl.algorithms.pipelines.state_dp import SearchLimits
-from placedsl.algorithms.stages.stage_costs import DeviceClasses, StageCostModel
+from placedsl.algorithms.stages.stage_costs import DeviceClasses, StageCostModel, StageCosts
 from placedsl.graph.contraction import Quotient
 from placedsl.graph.graph import Floats, Integers
 from placedsl.problem.problem import Problem
@@ -34,20 +34,20 @@ def best_with_device_groups(
     problem: Problem,
     quotient: Quotient,
     classes: DeviceClasses,
-    schedule: Callable[[Quotient, DeviceClasses], StageCostModel],
+    stage_costs: StageCosts,
     limits: SearchLimits,
     at_least: float,
     progress: Callable[[GroupedPipeline], None],
 ) -> BottleneckResult:
     """The best pipeline; its groups say which devices share a stage."""
     if not problem.machine.clusters:
-        costs = schedule(quotient, classes)
+        costs = stage_costs(quotient, classes)
         return best_replicated(
             costs, _replication(problem, quotient, classes, costs), limits, at_least=at_least, progress=progress
         )
     cluster = np.array([_innermost(problem, d) for d in range(len(problem.machine.devices))], dtype=np.int64)
     further = _further(problem)[[int(members[0]) for members in classes.devices]]
-    costs, clusters = in_clusters(schedule, quotient, classes, cluster, merged(quotient, further))
+    costs, clusters = in_clusters(stage_costs, quotient, classes, cluster, merged(quotient, further))
     replication = _replication(problem, quotient, classes, costs)
     return best_hierarchical(costs, clusters, replication, limits, at_least=at_least, progress=progress)
 

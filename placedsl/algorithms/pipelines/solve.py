@@ -20,18 +20,17 @@ from placedsl.algorithms.pipelines.gpipe import best_sum
 from placedsl.algorithms.pipelines.state_dp import SearchLimits
 from placedsl.algorithms.simple_bounds import simple_bound
 from placedsl.algorithms.stages.stage_costs import (
+    STAGE_COSTS,
     DeviceClasses,
     StageCostModel,
-    after_computation,
-    beside_computation,
-    both_ways,
     device_classes,
+    stage_costs,
 )
 from placedsl.algorithms.supports import PLACING, Supports, ignored, reasons_against
 from placedsl.algorithms.units import placement_units
 from placedsl.graph.contraction import Quotient
 from placedsl.graph.graph import Integers
-from placedsl.problem.execution import COMMUNICATIONS, Communication, Execution
+from placedsl.problem.execution import Execution
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
 
@@ -41,22 +40,23 @@ MOST_COUNTED = 1_000_000_000
 
 _TOO_MANY = "more than {:,} ideals, the sets that the search is over, matter here"
 
-#: What a stage costs under each communication model.
-_STAGES: dict[Communication, Callable[[Quotient, DeviceClasses], StageCostModel]] = {
-    "sequential": after_computation, "overlapped": beside_computation, "full_duplex": both_ways,
-}  # fmt: skip
-#: Any communication under 1F1B, and GPipe with transfers after computation.
+#: Any communication whose stage costs are known under 1F1B, and GPipe with transfers after computation.
 SUPPORTS = Supports(
     objective="time_per_sample",
-    executions=tuple(Execution(communication=c) for c in COMMUNICATIONS), alone=(Execution(order="gpipe"),),
+    executions=tuple(Execution(communication=c) for c in STAGE_COSTS), alone=(Execution(order="gpipe"),),
+    communications=tuple(STAGE_COSTS),
     requires=("contiguous",), constraints=PLACING | {"contiguous", "convex"}, cluster_levels=1, shared_levels=1,
     data_parallelism=True, relaxes=True, further=("devices_used",),
 )  # fmt: skip
+#: A contiguous split of any problem may be a start for those who go on from there, if stages have costs.
+STARTS = Supports(
+    communications=tuple(STAGE_COSTS), data_parallelism=True, variables=True, formulations=True, relaxes=True
+)
 
 
 def _stages(problem: Problem, quotient: Quotient, classes: DeviceClasses) -> StageCostModel:
     # Under gpipe the sum of both passes still makes good starts.
-    return _STAGES[problem.execution.communication](quotient, classes)
+    return stage_costs(problem.execution.communication)(quotient, classes)
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def _with_device_groups(
             progress(pipeline.device[quotient.unit_of_node], pipeline.value, bound)
 
     found = best_with_device_groups(
-        problem, quotient, classes, _STAGES[problem.execution.communication], limits, bound, begun
+        problem, quotient, classes, stage_costs(problem.execution.communication), limits, bound, begun
     )
     placement = None if found.device is None else found.device[quotient.unit_of_node]
     message = _TOO_MANY.format(limits.most) if found.too_many else ""

@@ -8,14 +8,17 @@ limits, one per device class.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from placedsl.diagnostics import PlacedslError
 from placedsl.graph.contraction import Quotient
 from placedsl.graph.graph import Booleans, Floats, Integers
 from placedsl.graph.order import csr
+from placedsl.problem.execution import Communication
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,43 +112,62 @@ class StageCostModel:
         return reading
 
 
+class Load(NamedTuple):
+    """What a load of a stage adds up: the work of its units, its transfers in, its transfers out."""
+
+    computation: bool
+    inputs: bool
+    outputs: bool
+
+
 def after_computation(quotient: Quotient, classes: DeviceClasses) -> StageCostModel:
     """The load of section 3 of Tarnawski et al. 2020: transfers in, computation, transfers out, one after another."""
-    edges = Edges.of(quotient)
-    return _of_rows(quotient, classes, edges, [(1.0, edges.transfer, edges.transfer)])
+    return cost_model_of(quotient, classes, [Load(True, True, True)])
 
 
 def beside_computation(quotient: Quotient, classes: DeviceClasses) -> StageCostModel:
     """Appendix C.1: computation on one side, all transfers on the other; the longer of the two."""
-    edges = Edges.of(quotient)
-    return _of_rows(quotient, classes, edges, [(1.0, None, None), (0.0, edges.transfer, edges.transfer)])
+    return cost_model_of(quotient, classes, [Load(True, False, False), Load(False, True, True)])
 
 
 def both_ways(quotient: Quotient, classes: DeviceClasses) -> StageCostModel:
     """Appendix C.1, full duplex: computation, transfers in, transfers out; the longest of the three."""
+    loads = [Load(True, False, False), Load(False, True, False), Load(False, False, True)]
+    return cost_model_of(quotient, classes, loads)
+
+
+def cost_model_of(quotient: Quotient, classes: DeviceClasses, loads: Sequence[Load]) -> StageCostModel:
+    """The cost model of a stage that takes as long as the largest of ``loads``, with memory as a limited component."""
     edges = Edges.of(quotient)
-    rows = [(1.0, None, None), (0.0, edges.transfer, None), (0.0, None, edges.transfer)]
-    return _of_rows(quotient, classes, edges, rows)
-
-
-def _of_rows(
-    quotient: Quotient,
-    classes: DeviceClasses,
-    edges: Edges,
-    rows: Sequence[tuple[float, Floats | None, Floats | None]],
-) -> StageCostModel:
-    """The cost model whose loads are rows of (share of the work, what reading costs, what making costs), and memory."""
     work = np.where(np.isfinite(quotient.work), quotient.work, 0.0)
     nothing = np.zeros_like(edges.transfer)
     return StageCostModel(
         classes=classes, before=quotient.before, after=quotient.after, work=quotient.work, memory=quotient.memory,
         touch_start=edges.touch_start, touched=edges.touched, role=edges.role, readers=edges.readers,
-        unit_cost=np.stack([*(share * work for share, _, _ in rows), np.broadcast_to(quotient.memory, work.shape)]),
-        input_cost=np.stack([*(nothing if read is None else read for _, read, _ in rows), nothing]),
-        output_cost=np.stack([*(nothing if make is None else make for _, _, make in rows), nothing]),
-        limit=np.array([*([np.inf] * len(classes.counts) for _ in rows), classes.memory]),
-        loads=len(rows),
+        unit_cost=np.stack(
+            [*(one.computation * work for one in loads), np.broadcast_to(quotient.memory, work.shape)]
+        ),
+        input_cost=np.stack([*(edges.transfer if one.inputs else nothing for one in loads), nothing]),
+        output_cost=np.stack([*(edges.transfer if one.outputs else nothing for one in loads), nothing]),
+        limit=np.array([*([np.inf] * len(classes.counts) for _ in loads), classes.memory]),
+        loads=len(loads),
     )  # fmt: skip
+
+
+#: Makes the cost model of the stages of a contracted graph on classes of devices.
+StageCosts = Callable[[Quotient, DeviceClasses], StageCostModel]
+#: The cost of a stage by communication model.  What has no row here is no communication model that searches for
+#: pipelines support.
+STAGE_COSTS: dict[Communication, StageCosts] = {
+    "sequential": after_computation, "overlapped": beside_computation, "full_duplex": both_ways,
+}  # fmt: skip
+
+
+def stage_costs(communication: Communication) -> StageCosts:
+    """The row of :data:`STAGE_COSTS`; whoever asks has made sure that there is one, by ``Supports.communications``."""
+    if communication not in STAGE_COSTS:
+        raise PlacedslError(f"internal error: no costs of stages are known under communication {communication}")
+    return STAGE_COSTS[communication]
 
 
 @dataclass(frozen=True, eq=False)

@@ -135,7 +135,7 @@ def against_slicing(problem: Problem, request: Request) -> list[str]:
     if request.method != "program" and not reasons:
         return ["dynamic programming gives the start"]
     undecided = bool(problem.variables or problem.has_user_formulations)
-    return reasons if undecided else []
+    return reasons if undecided else reasons_against(problem, contiguous.STARTS)
 
 
 def start_by_slicing(run: Run) -> None:

@@ -12,11 +12,16 @@ For each read of a tensor, the shares of pairs of devices have the shares of the
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse import coo_array
 
-from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, options, supported, unit_memory
-from placedsl.graph.graph import Floats, Integers
+from placedsl.algorithms.operator_scheduling.instance import (
+    SchedulingInstance,
+    options,
+    supported,
+    unit_memory,
+)
+from placedsl.arrays import Floats, Integers
+from placedsl.graph.order import csr, rows_of
+from placedsl.ir.linear_rows import LinearRows
 
 #: Pairs of devices are considered if there are at most so many in total.
 _MOST_PAIRS = 150_000
@@ -30,7 +35,7 @@ def relaxed_latency(instance: SchedulingInstance, seconds: float, *, pairs: bool
 
     Without ``pairs`` transfers take no time: weaker, and far quicker.
     """
-    rows = _Rows()
+    rows = LinearRows()
     able = supported(instance)
     unit, device = np.nonzero(able)
     shares = len(unit)
@@ -47,27 +52,27 @@ def relaxed_latency(instance: SchedulingInstance, seconds: float, *, pairs: bool
     size = unit_memory(instance)
     for d in np.flatnonzero(np.isfinite(instance.room)).tolist():
         here = np.flatnonzero(device == d)
-        rows.add(np.zeros(len(here), dtype=np.int64), here, size[unit[here]], [float(instance.room[d])])
+        rows.at_most(np.zeros(len(here), dtype=np.int64), here, size[unit[here]], instance.room[[d]])
     if instance.sequential:
         own = np.arange(instance.devices)
-        rows.add(np.concatenate([on, own]), np.concatenate([share, np.full(instance.devices, latency)]),
-                 np.concatenate([time, -np.ones(instance.devices)]), np.zeros(instance.devices))  # fmt: skip
+        rows.at_most(np.concatenate([on, own]), np.concatenate([share, np.full(instance.devices, latency)]),
+                     np.concatenate([time, -np.ones(instance.devices)]), np.zeros(instance.devices))  # fmt: skip
     every = np.arange(instance.nodes)
-    rows.add(np.concatenate([every, every]), np.concatenate([ends, np.full(instance.nodes, latency)]),
-             np.concatenate([np.ones(instance.nodes), -np.ones(instance.nodes)]), np.zeros(instance.nodes))  # fmt: skip
+    one = np.ones(instance.nodes)
+    rows.at_most(np.tile(every, 2), np.concatenate([ends, np.full(instance.nodes, latency)]),
+                 np.concatenate([one, -one]), np.zeros(instance.nodes))  # fmt: skip
     first = np.flatnonzero((np.diff(instance.input_start) == 0)[node])
-    rows.add(np.concatenate([node[first], every]), np.concatenate([share[first], ends]),
-             np.concatenate([time[first], -np.ones(instance.nodes)]), np.zeros(instance.nodes))  # fmt: skip
-    # What each read takes: the reader's time, and the tensor's way.
-    order = np.argsort(node, kind="stable")
-    begin = np.searchsorted(node[order], np.arange(instance.nodes + 1))
-    read_of, pair_share = _repeated(reads, target, begin, order)
+    rows.at_most(np.concatenate([node[first], every]), np.concatenate([share[first], ends]),
+                 np.concatenate([time[first], -one]), np.zeros(instance.nodes))  # fmt: skip
+    # What each read takes: the reader's time at its shares, and the transfer time at those of pairs of devices.
+    start, of_node = csr(node, np.arange(len(node)), instance.nodes)
+    read_of, at = rows_of(start, target)
+    pair_share = of_node[at]
     columns = [ends[source], ends[target], share[pair_share]]
     entries = [np.ones(len(reads)), -np.ones(len(reads)), time[pair_share]]
     lines = [reads, reads, read_of]
     width = latency + 1
-    equal = _Rows()
-    equal.add(unit, np.arange(shares), np.ones(shares), np.ones(len(able)))
+    rows.equal(unit, np.arange(shares), np.ones(shares), np.ones(len(able)))
     if pairs and 0 < len(reads) * instance.devices**2 <= _MOST_PAIRS:
         a, b = np.divmod(np.arange(instance.devices**2), instance.devices)
         r, way = np.repeat(reads, instance.devices**2), np.tile(np.arange(instance.devices**2), len(reads))
@@ -86,52 +91,17 @@ def relaxed_latency(instance: SchedulingInstance, seconds: float, *, pairs: bool
             key, place = np.unique(r * instance.devices + which[way], return_inverse=True)
             read, held = np.divmod(key, instance.devices)
             share_of = number[instance.unit[end[read]], held]
-            equal.add(np.concatenate([place, np.arange(len(key))]), np.concatenate([pair, share_of]),
-                      np.concatenate([np.ones(len(pair)), -np.ones(len(key))]), np.zeros(len(key)))  # fmt: skip
-            _absent(equal, number, instance, end, reads, key)
+            rows.equal(np.concatenate([place, np.arange(len(key))]), np.concatenate([pair, share_of]),
+                       np.concatenate([np.ones(len(pair)), -np.ones(len(key))]), np.zeros(len(key)))  # fmt: skip
+            _absent(rows, number, instance, end, reads, key)
         width = _resources(rows, instance, tensor[r], way, pair, latency, width)
-    rows.add(np.concatenate(lines), np.concatenate(columns), np.concatenate(entries), np.zeros(len(reads)))
+    rows.at_most(np.concatenate(lines), np.concatenate(columns), np.concatenate(entries), np.zeros(len(reads)))
     goal = np.zeros(width)
     goal[latency] = 1.0
-    solved = linprog(
-        goal, A_ub=rows.matrix(width), b_ub=rows.limits(), A_eq=equal.matrix(width), b_eq=equal.limits(),
-        method="highs", options={"time_limit": seconds},
-    )  # fmt: skip
+    solved = rows.minimise(goal, seconds=seconds)
     if solved.status == 2:
         return np.inf
     return float(solved.fun) * (1.0 - _ROUNDING) if solved.status == 0 else 0.0
-
-
-class _Rows:
-    """Rows of a linear program, collected block by block."""
-
-    def __init__(self) -> None:
-        self.parts: list[tuple[Integers, Integers, Floats]] = []
-        self.right: list[Floats] = []
-        self.height = 0
-
-    def add(self, row: Integers, column: Integers, entry: Floats, right: Floats | list[float]) -> None:
-        """Add rows, numbered from 0, with their entries and right-hand sides."""
-        self.parts.append((row + self.height, column, entry))
-        self.right.append(np.asarray(right, dtype=np.float64))
-        self.height += len(right)
-
-    def matrix(self, width: int) -> coo_array:
-        """All rows as a sparse matrix."""
-        row, column, entry = (np.concatenate(arrays) for arrays in zip(*self.parts, strict=True))
-        return coo_array((entry, (row, column)), shape=(self.height, width)).tocsr()
-
-    def limits(self) -> Floats:
-        """The right-hand sides."""
-        return np.concatenate(self.right)
-
-
-def _repeated(reads: Integers, target: Integers, begin: Integers, order: Integers) -> tuple[Integers, Integers]:
-    """For each read, the pairs of its reader and a device: the read, and the number of the pair."""
-    count = np.diff(begin)[target]
-    read = np.repeat(reads, count)
-    at = np.repeat(begin[target], count) + np.arange(len(read)) - np.repeat(np.cumsum(count) - count, count)
-    return read, order[at]
 
 
 def _moves(instance: SchedulingInstance, tensor: Integers, a: Integers, b: Integers) -> Floats:
@@ -141,7 +111,7 @@ def _moves(instance: SchedulingInstance, tensor: Integers, a: Integers, b: Integ
 
 
 def _absent(
-    equal: _Rows, number: Integers, instance: SchedulingInstance, end: Integers, reads: Integers, key: Integers
+    rows: LinearRows, number: Integers, instance: SchedulingInstance, end: Integers, reads: Integers, key: Integers
 ) -> None:
     """Fix to 0 the shares of devices that no pair of a read has."""
     every = (reads[:, None] * instance.devices + np.arange(instance.devices)).ravel()
@@ -149,12 +119,13 @@ def _absent(
     read, d = np.divmod(missing, instance.devices)
     column = number[instance.unit[end[read]], d]
     column = np.unique(column[column >= 0])
-    equal.add(np.arange(len(column)), column, np.ones(len(column)), np.zeros(len(column)))
+    rows.equal(np.arange(len(column)), column, np.ones(len(column)), np.zeros(len(column)))
 
 
 def _resources(
-    rows: _Rows, instance: SchedulingInstance, tensor: Integers, way: Integers, pair: Integers, latency: int, width: int
-) -> int:
+    rows: LinearRows, instance: SchedulingInstance, tensor: Integers, way: Integers, pair: Integers, latency: int,
+    width: int,
+) -> int:  # fmt: skip
     """Add the rows of the resources: a tensor moves over a pair of devices as much as its reader with the largest
     share; the new number of columns.
     """
@@ -164,19 +135,13 @@ def _resources(
     moved, over = np.divmod(key, instance.devices**2)
     most = width + np.arange(len(key))
     line = np.arange(len(pair))
-    rows.add(np.concatenate([line, line]), np.concatenate([pair, most[place]]),
-             np.concatenate([np.ones(len(pair)), -np.ones(len(pair))]), np.zeros(len(pair)))  # fmt: skip
+    rows.at_most(np.concatenate([line, line]), np.concatenate([pair, most[place]]),
+                 np.concatenate([np.ones(len(pair)), -np.ones(len(pair))]), np.zeros(len(pair)))  # fmt: skip
     a, b = np.divmod(over, instance.devices)
     time = _moves(instance, moved, a, b)
-    count = np.diff(instance.resource_start)[over]
-    of = np.repeat(np.arange(len(key)), count)
-    at = (
-        np.repeat(instance.resource_start[over], count)
-        + np.arange(len(of))
-        - np.repeat(np.cumsum(count) - count, count)
-    )
+    of, at = rows_of(instance.resource_start, over)
     own = np.arange(instance.resources)
     ones = np.ones(instance.resources)
-    rows.add(np.concatenate([instance.resource[at], own]), np.concatenate([most[of], np.full(len(own), latency)]),
-             np.concatenate([time[of], -ones]), np.zeros(len(own)))  # fmt: skip
+    rows.at_most(np.concatenate([instance.resource[at], own]), np.concatenate([most[of], np.full(len(own), latency)]),
+                 np.concatenate([time[of], -ones]), np.zeros(len(own)))  # fmt: skip
     return width + len(key)

@@ -17,8 +17,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse import coo_array
 
 from placedsl.algorithms.interface import NothingFoundError, Progress
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, scheduling_instance
@@ -33,6 +31,8 @@ from placedsl.algorithms.operator_scheduling.list_scheduling.listing import (
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence
 from placedsl.budget import Budget
 from placedsl.graph.graph import Booleans, Floats, Integers
+from placedsl.graph.order import csr, rows_of
+from placedsl.ir.linear_rows import LinearRows
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
 
@@ -99,39 +99,29 @@ def _shares(instance: SchedulingInstance, able: Booleans, seconds: float | None)
     source, target = instance.producer[tensor], instance.reader
     edges = len(tensor)
     starts = np.flatnonzero(np.diff(instance.input_start) == 0)
-    e, end, last = np.arange(edges), pairs + np.arange(nodes), pairs + nodes
-    # Rows: load of each device, edges, nodes that read nothing, end of all.
-    first, second, third = devices, devices + edges, devices + edges + len(starts)
-    order = np.argsort(node, kind="stable")
-    begin = np.searchsorted(node[order], np.arange(nodes + 1))
-    count = np.diff(begin)[target]
-    of_edge = np.repeat(e, count)
-    at = np.repeat(begin[target], count) + np.arange(len(of_edge)) - np.repeat(np.cumsum(count) - count, count)
-    pair_of_edge = order[at]
-    number = np.full(nodes, -1)
-    number[starts] = np.arange(len(starts))
-    reads_nothing = np.flatnonzero(number[node] >= 0)
-    rows = np.concatenate([
-        device, np.arange(devices), first + e, first + e, first + of_edge, second + number[node[reads_nothing]],
-        second + np.arange(len(starts)), third + np.arange(nodes), third + np.arange(nodes),
-    ])  # fmt: skip
-    columns = np.concatenate([
-        np.arange(pairs), np.full(devices, last), end[source], end[target], pair_of_edge, reads_nothing,
-        end[starts], end, np.full(nodes, last),
-    ])  # fmt: skip
-    entries = np.concatenate([
-        time, -np.ones(devices), np.ones(edges), -np.ones(edges), time[pair_of_edge], time[reads_nothing],
-        -np.ones(len(starts)), np.ones(nodes), -np.ones(nodes),
-    ])  # fmt: skip
-    height = third + nodes
-    matrix = coo_array((entries, (rows, columns)), shape=(height, last + 1)).tocsr()
-    whole = coo_array((np.ones(pairs), (node, np.arange(pairs))), shape=(nodes, last + 1)).tocsr()
+    share, end, last = np.arange(pairs), pairs + np.arange(nodes), pairs + nodes
+    start, of_node = csr(node, share, nodes)
+    edge, reader_at = rows_of(start, target)
+    first, first_at = rows_of(start, starts)
+    rows = LinearRows()
+    # The load of each device, both ends of each edge, the end of nodes that read nothing, and the end of all.
+    rows.at_most(np.concatenate([device, np.arange(devices)]), np.concatenate([share, np.full(devices, last)]),
+                 np.concatenate([time, -np.ones(devices)]), np.zeros(devices))  # fmt: skip
+    rows.at_most(
+        np.concatenate([np.arange(edges), np.arange(edges), edge]),
+        np.concatenate([end[source], end[target], of_node[reader_at]]),
+        np.concatenate([np.ones(edges), -np.ones(edges), time[of_node[reader_at]]]), np.zeros(edges),
+    )  # fmt: skip
+    rows.at_most(
+        np.concatenate([first, np.arange(len(starts))]), np.concatenate([of_node[first_at], end[starts]]),
+        np.concatenate([time[of_node[first_at]], -np.ones(len(starts))]), np.zeros(len(starts)),
+    )  # fmt: skip
+    rows.at_most(np.tile(np.arange(nodes), 2), np.concatenate([end, np.full(nodes, last)]),
+                 np.concatenate([np.ones(nodes), -np.ones(nodes)]), np.zeros(nodes))  # fmt: skip
+    rows.equal(node, share, np.ones(pairs), np.ones(nodes))
     goal = np.zeros(last + 1)
     goal[last] = 1.0
-    settings = {} if seconds is None else {"time_limit": seconds}
-    solved = linprog(
-        goal, A_ub=matrix, b_ub=np.zeros(height), A_eq=whole, b_eq=np.ones(nodes), method="highs", options=settings
-    )
+    solved = rows.minimise(goal, seconds=seconds)
     if solved.x is None:
         return None
     out = np.zeros((nodes, devices))

@@ -15,8 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse import coo_array
 
 from placedsl.algorithms.interface import NothingFoundError, Progress
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, scheduling_instance
@@ -30,6 +28,7 @@ from placedsl.algorithms.operator_scheduling.list_scheduling.listing import (
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, mean_times
 from placedsl.budget import Budget
 from placedsl.graph.graph import Integers
+from placedsl.ir.linear_rows import LinearRows
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
 
@@ -59,25 +58,19 @@ def favourite_children(instance: SchedulingInstance, seconds: float | None = Non
     nodes, edges = instance.nodes, len(tensor)
     e, v = np.arange(edges), np.arange(nodes)
     x, last = nodes + e, nodes + edges
-    makers, children = np.unique(source, return_inverse=True)
-    readers, parents = np.unique(target, return_inverse=True)
-    first = edges + nodes  # rows: precedence, end of all, one favourite child, one favourite parent
-    second = first + len(makers)
-    rows = np.concatenate([e, e, e, edges + v, edges + v, first + children, second + parents])
-    columns = np.concatenate([source, target, x, v, np.full(nodes, last), x, x])
-    ones, one = np.ones(edges), np.ones(nodes)
-    entries = np.concatenate([ones, -ones, cost, one, -one, -ones, -ones])
-    limits = np.concatenate(
-        [-work[source], -work, 1.0 - np.bincount(children).astype(float), 1.0 - np.bincount(parents).astype(float)]
-    )
-    matrix = coo_array((entries, (rows, columns)), shape=(second + len(readers), last + 1)).tocsr()
+    children, parents = (np.unique(side, return_inverse=True)[1] for side in (source, target))
+    rows, ones, one = LinearRows(), np.ones(edges), np.ones(nodes)
+    # Precedence, the end of all, at most one favourite child and at most one favourite parent.
+    rows.at_most(np.tile(e, 3), np.concatenate([source, target, x]), np.concatenate([ones, -ones, cost]), -work[source])
+    rows.at_most(np.tile(v, 2), np.concatenate([v, np.full(nodes, last)]), np.concatenate([one, -one]), -work)
+    for group in (children, parents):
+        rows.at_most(group, x, -ones, 1.0 - np.bincount(group).astype(float))
     goal = np.zeros(last + 1)
     goal[last] = 1.0
     bounds = np.zeros((last + 1, 2))
     bounds[:, 1] = np.inf
     bounds[x, 1] = 1.0
-    settings = {} if seconds is None else {"time_limit": seconds}
-    solved = linprog(goal, A_ub=matrix, b_ub=limits, bounds=bounds, method="highs", options=settings)
+    solved = rows.minimise(goal, bounds, seconds=seconds)
     if solved.x is None:
         return None
     out = np.full(nodes, -1)

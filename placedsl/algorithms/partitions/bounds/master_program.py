@@ -18,6 +18,8 @@ import numpy as np
 
 from placedsl.algorithms.partitions.bounds.relaxation import Relaxation
 from placedsl.graph.graph import Floats, Integers
+from placedsl.ir.linear_rows import LinearRows
+from placedsl.solvers.highs import linear_model
 
 #: Limit on the iterations of the simplex method; some hundred are usual.
 ITERATIONS = 50_000
@@ -95,8 +97,6 @@ class MasterProgram:
     size: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        import highspy
-
         groups, classes = int(self.group.max()) + 1, self.relaxed.classes
         base = base_prices(self.relaxed)
         weight = np.bincount(self.group, weights=base, minlength=groups)
@@ -104,26 +104,19 @@ class MasterProgram:
         self._share = np.where(
             weight[self.group] > 0, base / np.maximum(weight[self.group], 1e-300), 1 / size[self.group]
         )
-        inf = highspy.kHighsInf
-        self._solver = solver = highspy.Highs()
-        solver.setOptionValue("output_flag", False)
-        solver.setOptionValue("threads", 1)
-        solver.setOptionValue("simplex_iteration_limit", ITERATIONS)
-        solver.addVar(0.0, inf)
-        solver.changeColCost(0, 1.0)
-        nothing = np.zeros(0, dtype=np.int32)
-        for _ in range(groups):
-            solver.addRow(1.0, 1.0, 0, nothing, np.zeros(0))
-        for _ in range(2):
-            for device in classes:
-                solver.addRow(-inf, 0.0, 1, np.zeros(1, dtype=np.int32), np.array([-float(device.count)]))
+        # Columns: theta, then what is missing and what is too much of each group.
+        self._slacks = 2 * groups
+        slack_of, sign = np.repeat(np.arange(groups), 2), np.tile((1.0, -1.0), groups)
         centre = np.bincount(self.group, weights=self.centre, minlength=groups)
         reach = self.box * (weight + 1.0 / groups)
-        self._slacks = 2 * groups
-        for row in range(groups):
-            for sign in (1.0, -1.0):
-                cost = reach[row] + sign * centre[row]
-                solver.addCol(cost, 0.0, inf, 1, np.array([row], dtype=np.int32), np.array([sign]))
+        rows = LinearRows()
+        rows.equal(slack_of, 1 + np.arange(self._slacks), sign, np.ones(groups))
+        for _ in range(2):  # how many devices are used, and their memory
+            count = np.array([float(device.count) for device in classes])
+            rows.at_most(np.arange(len(classes)), np.zeros(len(classes), dtype=np.int64), -count, 0.0 * count)
+        self._solver = linear_model(rows, np.append(1.0, reach[slack_of] + sign * centre[slack_of]))
+        self._solver.setOptionValue("threads", 1)
+        self._solver.setOptionValue("simplex_iteration_limit", ITERATIONS)
 
     def add(self, column: Floats, class_index: int) -> bool:
         """Add a column (u shares) for a device class; returns whether it was new."""

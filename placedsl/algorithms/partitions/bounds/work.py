@@ -16,6 +16,7 @@ import numpy as np
 
 from placedsl.algorithms.partitions.bounds.relaxation import Relaxation
 from placedsl.graph.graph import Floats
+from placedsl.ir.linear_rows import LinearRows
 
 #: The relative rounding error of a sum of a few thousand terms; subtracted from every bound.
 ROUNDING = 1e-11
@@ -34,9 +35,6 @@ def work_bound(relaxed: Relaxation) -> float:
 
 def _proposed_prices(relaxed: Relaxation, work: Floats) -> tuple[Floats, Floats]:
     """Prices of time and memory for each class: the duals of the fractional assignment."""
-    from scipy.optimize import linprog
-    from scipy.sparse import coo_array
-
     classes, units = work.shape
     where, which = np.nonzero(np.isfinite(work))
     column = np.arange(len(where))
@@ -44,15 +42,14 @@ def _proposed_prices(relaxed: Relaxation, work: Floats) -> tuple[Floats, Floats]
     count = np.array([c.count for c in relaxed.classes], dtype=float)
     last = np.full(classes, len(where))
     scale = float(work[np.isfinite(work)].mean()) or 1.0
-    rows = np.concatenate((where, np.arange(classes), classes + where))
-    columns = np.concatenate((column, last, column))
-    values = np.concatenate((work[where, which] / scale, -count, memory[where, which]))
-    above = coo_array((values, (rows, columns)), shape=(2 * classes, len(where) + 1))
-    each = coo_array((np.ones(len(where)), (which, column)), shape=(units, len(where) + 1))
+    rows = LinearRows()
+    rows.at_most(np.concatenate((where, np.arange(classes))), np.concatenate((column, last)),
+                 np.concatenate((work[where, which] / scale, -count)), np.zeros(classes))  # fmt: skip
+    rows.at_most(where, column, memory[where, which], count)
+    rows.equal(which, column, np.ones(len(where)), np.ones(units))
     cost = np.zeros(len(where) + 1)
     cost[-1] = 1.0
-    limit = np.concatenate((np.zeros(classes), count))
-    found = linprog(cost, A_ub=above, b_ub=limit, A_eq=each, b_eq=np.ones(units), method="highs")
+    found = rows.minimise(cost)
     if found.status != 0:
         even = np.full(classes, 1.0 / count.sum())
         return even, np.zeros(classes)
