@@ -128,7 +128,7 @@ class Answer(answers.Answer):
         if self.problem.execution.one_sample:
             refuse_for_samples(self.problem, samples=samples, schedule=schedule, microbatches=microbatches)
             return shown_sample(self.problem, self.placement, self.evaluation)
-        return shown_timeline(self.problem, self.placement, samples, schedule, microbatches)
+        return shown_timeline(self.problem, self.placement, self.evaluation, samples, schedule, microbatches)
 
     def __repr__(self) -> str:
         from placedsl.report.html.notebook import objective_lines

@@ -130,23 +130,28 @@ class Spec:
         *,
         schedule: str | None = None,
         microbatches: int | None = None,
+        variables: Mapping[str, object] | None = None,
         times: Mapping[str, object] | None = None,
     ) -> Timeline | SampleTimeline:
         """The pipeline that a complete placement makes, run sample by sample; of an answer: ``answer.timeline``.
 
-        Under a schedule of one sample, its run; ``times``: what an answer's JSON says under ``schedule``.  ``samples``:
-        100 when nothing is said.  Whether the placement keeps to the constraints is for :meth:`evaluate` to say.
+        Under a schedule of one sample, its run; ``times``: what an answer's JSON says under ``schedule``.
+        ``variables``: as in :meth:`evaluate`; ``copies`` says how many devices share a stage.  ``samples``: 100 when
+        nothing is said.  Whether the placement keeps to the constraints is for :meth:`evaluate` to say.
         """
         from placedsl.api.timelines import refuse_for_samples, shown_sample, shown_timeline
         from placedsl.evaluation.evaluate import evaluate
-        from placedsl.problem.placement_files import positions, schedule_decisions
+        from placedsl.problem.placement_files import positions, schedule_decisions, values
 
         places = positions(self.problem, placement) if isinstance(placement, Mapping) else list(placement)
         if self.problem.execution.one_sample:
             refuse_for_samples(self.problem, samples=samples, schedule=schedule, microbatches=microbatches)
-            values = schedule_decisions(self.problem, times or {})
-            return shown_sample(self.problem, places, evaluate(self.problem, places, values))
-        return shown_timeline(self.problem, places, samples, schedule, microbatches)
+            decisions = schedule_decisions(self.problem, times or {})
+            return shown_sample(self.problem, places, evaluate(self.problem, places, decisions))
+        own = values(self.problem, variables or {})
+        shared = self.problem.execution.data_parallelism is not None
+        found = evaluate(self.problem, places, own) if shared else None
+        return shown_timeline(self.problem, places, found, samples, schedule, microbatches)
 
     def check(self) -> None:
         """Ground the problem as solving would; InputError for what cannot be stated, as a product of two loads."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from placedsl.api import display  # noqa: F401 - connects timelines with reports
 from placedsl.diagnostics import Diagnostic, InputError, UsageError
+from placedsl.problem.plan import sharing
 from placedsl.problem.problem import Problem
 from placedsl.simulation.pipeline import SAMPLES, simulate
 from placedsl.simulation.pipeline import PipelineTimeline as Timeline
@@ -34,8 +35,17 @@ def refuse_for_samples(problem: Problem, **asked: object) -> None:
 
 
 def shown_timeline(
-    problem: Problem, placement: Sequence[int], samples: int | None, schedule: str | None, microbatches: int | None
+    problem: Problem,
+    placement: Sequence[int],
+    evaluation: Evaluation | None,
+    samples: int | None,
+    schedule: str | None,
+    microbatches: int | None,
 ) -> Timeline:
-    """The timeline of a placement; ``samples``: None for :data:`SAMPLES`."""
+    """The timeline of a placement; ``evaluation`` says which devices share stages (None: none does), ``samples``: None
+    for :data:`SAMPLES`."""
     number = SAMPLES if samples is None else samples
-    return simulate(problem, placement, samples=number, schedule=schedule, microbatches=microbatches)
+    followers = {} if evaluation is None else sharing(problem, evaluation)
+    return simulate(
+        problem, placement, samples=number, schedule=schedule, microbatches=microbatches, followers=followers
+    )

@@ -75,8 +75,7 @@ def _of_many(
     from placedsl.simulation.pipeline import SAMPLES, asked
 
     asked(loaded.problem, SAMPLES if samples is None else samples, schedule, microbatches)
-    places, _ = _held(loaded, placement)
-    return shown_timeline(loaded.problem, places, samples, schedule, microbatches)
+    return shown_timeline(loaded.problem, *_held(loaded, placement), samples, schedule, microbatches)
 
 
 def _of_one(

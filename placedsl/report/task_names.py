@@ -8,7 +8,8 @@ from placedsl.simulation.timeline import Task, Timeline
 
 
 def name_of(timeline: Timeline, task: Task) -> str:
-    """A node by its name, a call by its number, a transfer by its tensor, a stage by its pass and sample."""
+    """A node by its name, a call by its number, a transfer by its tensor, a stage by its pass and
+    sample, what moves its tensors by the sample."""
     graph = timeline.problem.graph
     if task.kind == "node":
         return str(graph.names[task.first])
@@ -16,12 +17,16 @@ def name_of(timeline: Timeline, task: Task) -> str:
         return f"{pass_of(timeline, task)} {task.sample}"
     if task.kind == "call":
         return f"call {task.first}"
+    if task.kind in ("receive", "send"):
+        return f"{task.kind} {task.sample}"
+    if task.kind == "weights":
+        return "weights"
     return f"tensor of {graph.tensor_names[task.first]}"
 
 
 def pass_of(timeline: Timeline, task: Task) -> str:
     """``forward`` or ``backward``: what computes some of the forward part is forward; ``transfer`` for transfers."""
-    if task.kind == "transfer":
+    if task.kind in ("transfer", "receive", "send", "weights"):
         return "transfer"
     if isinstance(timeline, PipelineTimeline):
         return "backward" if timeline.stages[task.first].backward else "forward"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -22,23 +22,31 @@ def peak(since: Sequence[Floats], until: Sequence[Floats], amounts: Sequence[flo
     return float(np.cumsum(changes[np.argsort(times, kind="stable")]).max(initial=0.0))
 
 
-def samples_in_flight(stages: Sequence[VirtualStage], start: Floats, end: Floats, devices: int) -> tuple[int, Integers]:
-    """The most samples at once between their first stage and their last: in all, and on each device."""
+def samples_in_flight(
+    stages: Sequence[VirtualStage], start: Floats, end: Floats, taken: Mapping[int, tuple[int, Integers]], devices: int
+) -> tuple[int, Integers]:
+    """The most samples at once between their first stage and their last: in all, and on each device.
+
+    ``taken``: by device whose stages it holds (its own, or those of the leader) and which samples it takes.
+    """
     everywhere = round(peak([start.min(axis=0)], [end.max(axis=0)], [1.0]))
     out = np.zeros(devices, dtype=np.int64)
-    for device in {stage.device for stage in stages}:
-        own = [p for p, stage in enumerate(stages) if stage.device == device]
-        out[device] = round(peak([start[own].min(axis=0)], [end[own].max(axis=0)], [1.0]))
+    for device, (leader, samples) in taken.items():
+        own = [p for p, stage in enumerate(stages) if stage.device == leader]
+        begun, ended = start[own][:, samples].min(axis=0), end[own][:, samples].max(axis=0)
+        out[device] = round(peak([begun], [ended], [1.0]))
     return everywhere, out
 
 
-def tensors_in_flight(stashes: Sequence[ActivationStash], end: Floats, devices: int) -> tuple[Integers, Floats]:
+def tensors_in_flight(
+    stashes: Sequence[ActivationStash], end: Floats, taken: Mapping[int, tuple[int, Integers]], devices: int
+) -> tuple[Integers, Floats]:
     """The most tensors, and the most bytes of them, that lie on each device at once, over all samples."""
     counts, sizes = np.zeros(devices, dtype=np.int64), np.zeros(devices)
-    for device in {stash.device for stash in stashes}:
-        own = [stash for stash in stashes if stash.device == device]
-        since = [end[stash.since] for stash in own]
-        until = [end[list(stash.until)].max(axis=0) for stash in own]
+    for device, (leader, samples) in taken.items():
+        own = [stash for stash in stashes if stash.device == leader]
+        since = [end[stash.since, samples] for stash in own]
+        until = [end[list(stash.until)][:, samples].max(axis=0) for stash in own]
         counts[device] = round(peak(since, until, [stash.tensors for stash in own]))
         known = all(np.isfinite(stash.size) for stash in own)
         sizes[device] = peak(since, until, [stash.size for stash in own]) if known else np.nan

@@ -1,8 +1,8 @@
-"""Round-based schedules: in each round every device runs all its pieces, each on a sample of its own.
+"""Round-based schedules: in each round every engine runs all its operations, each on a sample of its own.
 
-A piece with offset k works in round r on sample r - k.  Of two pieces of which one reads from the other, the reader
-has the larger offset, or the same offset and comes later in the round.  That settles the order of work on every device;
-when work begins is left to the simulation.
+An operation with offset k works in round r on sample r - k.  Of two operations of which one needs the other, the later
+one has the larger offset, or the same offset and comes later in the round.  That settles the order of work on every
+engine; when work begins is left to the simulation.
 """
 
 from __future__ import annotations
@@ -11,37 +11,55 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from placedsl.problem.virtual_stages import Arcs, VirtualStage
+from placedsl.simulation.operations import Engine, Work
 
 
 @dataclass(frozen=True)
 class MicrobatchOrder:
-    """``sequence``: the pieces as they follow one another within a round; ``offset``: of each piece of the sequence."""
+    """``sequence``: the operations as they follow one another within a round; ``offset``: of each of the sequence;
+    ``depth``: how many rounds a sample takes."""
 
     sequence: tuple[int, ...]
     offset: tuple[int, ...]
-
-    @property
-    def depth(self) -> int:
-        """How many rounds a sample takes."""
-        return max(self.offset, default=0) + 1
+    depth: int
 
     def rank(self) -> dict[int, tuple[int, int]]:
-        """By piece: where it stands among all pieces in the course of one sample."""
+        """By operation: where it stands among all in the course of one sample."""
         return {p: (k, place) for place, (p, k) in enumerate(zip(self.sequence, self.offset, strict=True))}
 
 
-def pipelined(pieces: Sequence[VirtualStage], arcs: Arcs, among: Collection[int]) -> MicrobatchOrder:
-    """The pipeline of virtual devices (Figure 5): a sample spends a round on each stage, and old samples go first.
-
-    Pieces stand in a topological order.  What a piece reads from another device was made at least a round before: so
-    no device waits for what another does in the same round, and rounds need last no longer than the largest load.
-    """
+def stage_order(stages: Sequence[VirtualStage], arcs: Arcs, among: Collection[int]) -> dict[int, tuple[int, int]]:
+    """By stage: where it stands among all stages in the course of one sample.  Stages stand in a topological order."""
     offset: dict[int, int] = {}
     for p in sorted(among):
         before = [q for q, reader in arcs if reader == p and q in offset]
-        offset[p] = max((offset[q] + (pieces[q].device != pieces[p].device) for q in before), default=0)
-    sequence = sorted(offset, key=lambda p: (-offset[p], p))
-    return MicrobatchOrder(tuple(sequence), tuple(offset[p] for p in sequence))
+        offset[p] = max((offset[q] + (stages[q].device != stages[p].device) for q in before), default=0)
+    return {p: (k, p) for p, k in offset.items()}
+
+
+def pipelined(work: Work, among: Collection[int]) -> MicrobatchOrder:
+    """The pipeline of virtual devices (Figure 5): a sample spends a round on each engine, and old samples go first.
+
+    What an operation needs from another engine was made at least a round before: so no engine waits for what another
+    does in the same round, and rounds need last no longer than the largest load.  Of r devices that share a stage each
+    takes every r-th sample and has r rounds for it.  Where they exchange weights on the same engine, they wait for one
+    another: up to r - 1 rounds more.
+    """
+    offset: dict[int, int] = {}
+    rounds: dict[int, int] = {}
+    phase: dict[tuple[int, Engine], int] = {}
+    engine = [(operation.device, operation.engine) for operation in work.operations]
+    for p in sorted(among):
+        before = [q for q, reader in work.arcs if reader == p and q in offset]
+        least = max((offset[q] + rounds[q] * (engine[q] != engine[p]) for q in before), default=0)
+        replicas = work.replicas(p)
+        # A replica runs all its operations in the same rounds: every r-th one.
+        offset[p] = least + (phase.setdefault(engine[p], least) - least) % replicas
+        rounds[p] = 2 * replicas - 1 if work.exchanges(p) else replicas
+    weights = {p for p in offset if work.operations[p].kind == "weights"}
+    sequence = sorted(offset, key=lambda p: (p in weights, -offset[p], p))
+    depth = max((offset[p] + rounds[p] for p in offset if p not in weights), default=1)
+    return MicrobatchOrder(tuple(sequence), tuple(offset[p] for p in sequence), depth)
 
 
 def one_forward_one_backward(pieces: Sequence[VirtualStage], arcs: Arcs) -> MicrobatchOrder | None:
@@ -67,7 +85,7 @@ def one_forward_one_backward(pieces: Sequence[VirtualStage], arcs: Arcs) -> Micr
     back = sorted((p for p in range(len(pieces)) if pieces[p].backward), key=lambda p: -stage[pieces[p].device])
     forth = [p for p in range(len(pieces)) if not pieces[p].backward]
     offset = [len(stages)] * len(back) + [stage[pieces[p].device] for p in forth]
-    return MicrobatchOrder((*back, *forth), tuple(offset))
+    return MicrobatchOrder((*back, *forth), tuple(offset), max(offset, default=0) + 1)
 
 
 def _line(devices: Sequence[int], ahead: set[tuple[int, int]]) -> list[int] | None:

@@ -5,10 +5,10 @@ Shares no code with what solves, nor with the evaluator: loads and time per samp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from math import fsum
+from math import lcm
 from typing import overload
 
 import numpy as np
@@ -20,7 +20,8 @@ from placedsl.problem.virtual_stages import Arcs, VirtualStage, arcs_of, virtual
 from placedsl.simulation.clock import Simulation
 from placedsl.simulation.eager_1f1b import ramp_up
 from placedsl.simulation.in_flight import samples_in_flight, tensors_in_flight
-from placedsl.simulation.microbatch_order import MicrobatchOrder, one_forward_one_backward, pipelined
+from placedsl.simulation.microbatch_order import one_forward_one_backward, pipelined, stage_order
+from placedsl.simulation.operations import ENGINES, Engine, Work, work_of
 from placedsl.simulation.stage_times import StageTimes, times_of
 from placedsl.simulation.timeline import Row, Task, Timeline
 
@@ -30,6 +31,10 @@ SCHEDULES = ("pipelined", "1f1b", "1f1b-eager", "gpipe")
 SAMPLES, MICROBATCHES = 100, 4
 #: Stages times samples are at most so many: a gigabyte.
 _MOST = 5_000_000
+
+
+#: What the rows of the other engines are called.
+_ROWS: Mapping[Engine, str] = {"transfers": "transfers of", "in": "into", "out": "out of", "weights": "weights of"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,10 +48,12 @@ class PipelineTimeline(Timeline):
     ``stages``           P stages in a topological order
     ``arcs``             pairs of stages: the second reads from the first
     ``costs``            times of each stage to receive, compute and send one sample
-    ``start``, ``end``   P x n times
-    ``loads``            D: busy time for each sample
+    ``work``             what the engines of the devices do, and which devices share stages
+    ``begun``, ``ended``   times by operation of ``work`` and sample (nan: an exchange of weights, after other samples)
+    ``start``, ``end``   P x n times, from the first operation of the stage to its last
+    ``loads``            D: busy time for each sample, of the busiest engine
     ``time_per_sample``  measured in the steady state (gpipe: over whole batches); nan when there were too few samples
-    ``total``            when the last sample has left
+    ``total``            when the last sample has left and all weights are exchanged
     ``ramp_up``          when every stage has begun its first sample
     ``idle``             D: share of the total time in which the device does nothing (the bubble)
     ``samples_in_flight``         the most samples that have entered and not left at once
@@ -61,6 +68,9 @@ class PipelineTimeline(Timeline):
     stages: tuple[VirtualStage, ...]
     arcs: Arcs
     costs: StageTimes
+    work: Work
+    begun: Floats
+    ended: Floats
     start: Floats
     end: Floats
     loads: Floats
@@ -75,19 +85,33 @@ class PipelineTimeline(Timeline):
 
     @cached_property
     def tasks(self) -> Sequence[Task]:
-        """Each stage on each sample: stage p on sample i (from 0) stands at p * n + i."""
+        """Each operation on each sample, and the exchanges of weights: operation o on sample i (from 0) stands at
+        o * n + i."""
         return _Tasks(self)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """A row for each device of the machine."""
+        """A row for each device of the machine, then those of the engines that move something beside it."""
+        rows: dict[tuple[Engine, int], list[int]] = {
+            ("device", d): [] for d in range(len(self.problem.machine.devices))
+        }
+        beside: dict[tuple[Engine, int], list[int]] = {}
+        for o, operation in enumerate(self.work.operations):
+            members = self.work.groups[operation.device]
+            for i in np.flatnonzero(np.isfinite(self.begun[o])).tolist():
+                held = members if operation.kind == "weights" else (members[self.turn(i) % len(members)],)
+                for device in held:
+                    kept = rows if operation.engine == "device" else beside
+                    if operation.engine == "device" or operation.duration > 0.0:
+                        kept.setdefault((operation.engine, device), []).append(o * self.samples + i)
         out = []
-        for d, device in enumerate(self.problem.machine.devices):
-            own = [p * self.samples + i for p, stage in enumerate(self.stages) if stage.device == d
-                   for i in range(self.samples)]  # fmt: skip
+        ways = dict(sorted(beside.items(), key=lambda one: (list(_ROWS).index(one[0][0]), one[0][1])))
+        for (engine, d), own in (rows | ways).items():
             place = np.array(own, dtype=np.int64)
-            order = np.lexsort((place, self.end.ravel()[place], self.start.ravel()[place]))
-            out.append(Row("device", device.name, True, tuple(place[order].tolist())))
+            order = np.lexsort((place, self.ended.ravel()[place], self.begun.ravel()[place]))
+            name = self.problem.machine.devices[d].name
+            kind, name = ("device", name) if engine == "device" else ("port", f"{_ROWS[engine]} {name}")
+            out.append(Row(kind, name, True, tuple(place[order].tolist())))
         return tuple(out)
 
     @property
@@ -97,9 +121,15 @@ class PipelineTimeline(Timeline):
 
     def arrows(self) -> Iterator[tuple[int, int]]:
         """From each stage to those of other devices that read from it, sample by sample."""
+        last = {operation.stage: o for o, operation in enumerate(self.work.operations)}
+        first = {operation.stage: o for o, operation in reversed(list(enumerate(self.work.operations)))}
         for q, p in sorted(self.arcs):
             if self.stages[q].device != self.stages[p].device:
-                yield from ((q * self.samples + i, p * self.samples + i) for i in range(self.samples))
+                yield from ((last[q] * self.samples + i, first[p] * self.samples + i) for i in range(self.samples))
+
+    def turn(self, sample: int) -> int:
+        """The number of a sample in its batch; devices that share a stage take them in turn."""
+        return sample % self.microbatches if self.microbatches else sample
 
     @property
     def samples(self) -> int:
@@ -107,21 +137,26 @@ class PipelineTimeline(Timeline):
         return int(self.start.shape[1])
 
     @property
+    def devices(self) -> tuple[int, ...]:
+        """The devices that hold stages, copies of them too."""
+        return tuple(sorted(d for members in self.work.groups.values() for d in members))
+
+    @property
     def largest_load(self) -> float:
         """What the time per sample cannot fall below; of gpipe the largest forward and the largest backward load."""
         if self.schedule != "gpipe":
             return float(self.loads.max())
-        largest = {False: 0.0, True: 0.0}
-        for device, backward in {(stage.device, stage.backward) for stage in self.stages}:
-            own = (p for p, stage in enumerate(self.stages) if (stage.device, stage.backward) == (device, backward))
-            largest[backward] = max(largest[backward], fsum(map(self.costs.duration, own)))
-        return sum(largest.values())
+        return sum(max(self.work.busy(device, (which,)) for device in self.work.groups) for which in (False, True))
 
     @property
     def bubble(self) -> float:
         """The share of the total time in which a device does nothing, on average over the devices that are used."""
-        used = sorted({stage.device for stage in self.stages})
-        return float(self.idle[used].mean()) if used else 0.0
+        return float(self.idle[list(self.devices)].mean()) if self.devices else 0.0
+
+    def pieces(self, device: int) -> int:
+        """How many stages a device holds."""
+        leaders = {d: leader for leader, members in self.work.groups.items() for d in members}
+        return sum(stage.device == leaders.get(device) for stage in self.stages)
 
 
 class _Tasks(Sequence[Task]):
@@ -131,7 +166,7 @@ class _Tasks(Sequence[Task]):
         self.run = run
 
     def __len__(self) -> int:
-        return int(self.run.start.size)
+        return int(self.run.begun.size)
 
     @overload
     def __getitem__(self, at: int) -> Task: ...
@@ -143,12 +178,18 @@ class _Tasks(Sequence[Task]):
         if not 0 <= at < len(self):
             raise IndexError(at)
         run = self.run
-        p, i = divmod(at, run.samples)
-        stage = run.stages[p]
+        o, i = divmod(at, run.samples)
+        operation = run.work.operations[o]
+        members = run.work.groups[operation.device]
+        together = operation.kind == "weights"
+        device = operation.device if together else members[run.turn(i) % len(members)]
+        nodes = () if together else run.stages[operation.stage].nodes
+        whole = operation.kind == "stage" and run.problem.execution.communication == "sequential"
         return Task(
-            "stage", p, stage.device, float(run.start[p, i]), float(run.end[p, i]), stage.nodes,
-            tuple(q * run.samples + i for q, reader in sorted(run.arcs) if reader == p), (stage.device,),
-            run.costs.receive[p], run.costs.send[p], i + 1,
+            operation.kind, operation.stage, device, float(run.begun[o, i]), float(run.ended[o, i]), nodes,
+            tuple(q * run.samples + i for q, reader in sorted(run.work.arcs) if reader == o), (device,),
+            run.costs.receive[operation.stage] if whole else 0.0, run.costs.send[operation.stage] if whole else 0.0,
+            i + 1,
         )  # fmt: skip
 
 
@@ -159,12 +200,14 @@ def simulate(
     samples: int = SAMPLES,
     schedule: str | None = None,
     microbatches: int | None = None,
+    followers: Mapping[int, int] | None = None,
 ) -> PipelineTimeline:
     """Run samples through a complete placement (a device position a node) whose devices support their nodes.
 
     ``schedule`` None: pipelined for inference, else gpipe or 1f1b as the spec says.  ``microbatches``: samples in a
-    batch of gpipe (None: four for each device that is used).  UsageError for what cannot be asked for, InputError for
-    a placement that cannot be run and for a forward part that reads from the backward part.
+    batch of gpipe (None: four for each device that is used).  ``followers``: devices that share the stages of another,
+    and which, as :func:`placedsl.problem.plan.sharing` says.  UsageError for what cannot be asked for,
+    InputError for a placement that cannot be run and for a forward part that reads from the backward part.
     """
     schedule = asked(problem, samples, schedule, microbatches)
     _check(problem, placement)
@@ -173,19 +216,31 @@ def simulate(
         raise UsageError(
             f"{samples} samples through {len(stages)} pieces are too many: at most {_MOST // len(stages)} samples"
         )
+    groups = _groups(stages, followers or {})
     arcs = arcs_of(problem, stages)
     batch = 0
     if schedule == "gpipe":
-        batch = microbatches or MICROBATCHES * len({stage.device for stage in stages})
-        run, costs = _batches(problem, stages, arcs, samples, batch)
+        batch = microbatches or MICROBATCHES * sum(map(len, groups.values()))
+        run, costs = _batches(problem, stages, arcs, groups, samples, batch)
     else:
-        run, costs = _stream(problem, stages, arcs, samples, schedule)
-    return _measured(problem, schedule, batch, run, costs)
+        run, costs = _stream(problem, stages, arcs, groups, samples, schedule)
+    return _measured(problem, schedule, batch, stages, arcs, run, costs)
+
+
+def _groups(stages: Sequence[VirtualStage], followers: Mapping[int, int]) -> dict[int, tuple[int, ...]]:
+    """By leader the devices that share its stages, the leader first; UsageError for what shares the stages of none."""
+    out = {stage.device: [stage.device] for stage in stages}
+    for device, leader in followers.items():
+        if leader not in out or device in out:
+            raise UsageError(f"device {device} cannot share the stages of device {leader}")
+        out[leader].append(device)
+    return {leader: tuple(members) for leader, members in out.items()}
 
 
 def asked(problem: Problem, samples: int, schedule: str | None, microbatches: int | None) -> str:
     """The schedule that :func:`simulate` will take; UsageError for what cannot be asked of this problem."""
-    _known(problem)
+    if problem.execution.communication not in ENGINES:
+        raise UsageError(f"timelines do not know 'communication = {problem.execution.communication}'")
     training = bool(problem.graph.backward.any())
     if schedule is None:
         schedule = "pipelined" if not training else problem.execution.order
@@ -199,21 +254,6 @@ def asked(problem: Problem, samples: int, schedule: str | None, microbatches: in
     if microbatches is not None and schedule != "gpipe":
         raise UsageError(f"'microbatches' is for schedule gpipe; this one is {schedule}")
     return schedule
-
-
-def _known(problem: Problem) -> None:
-    """UsageError for what specs can say of a machine and timelines do not know."""
-    if problem.execution.communication != "sequential":
-        raise UsageError(
-            f"timelines do not know 'schedule {problem.execution.name}', where a device moves tensors while it "
-            "computes: with 'schedule pipedream' it does one after the other, and has a timeline"
-        )
-    sharing = problem.execution.data_parallelism
-    if sharing is not None:
-        raise UsageError(
-            f"timelines do not know 'parallelism' ({sharing.span}), where several devices share the samples"
-            " of a stage: without it there is a timeline"
-        )
 
 
 def _check(problem: Problem, placement: Sequence[int]) -> None:
@@ -233,20 +273,37 @@ def _check(problem: Problem, placement: Sequence[int]) -> None:
 
 
 def _stream(
-    problem: Problem, stages: Sequence[VirtualStage], arcs: Arcs, samples: int, schedule: str
+    problem: Problem,
+    stages: Sequence[VirtualStage],
+    arcs: Arcs,
+    groups: Mapping[int, tuple[int, ...]],
+    samples: int,
+    schedule: str,
 ) -> tuple[Simulation, StageTimes]:
     """Samples that follow one another without a pause."""
-    straight = one_forward_one_backward(stages, arcs) if schedule.startswith("1f1b") else None
-    rounds = straight or pipelined(stages, arcs, range(len(stages)))
-    costs = times_of(problem, stages, rounds.rank(), passes_read=False)
-    run = Simulation(stages, arcs, [costs.duration(p) for p in range(len(stages))], samples)
+    alone = problem.execution.communication == "sequential" and all(len(members) == 1 for members in groups.values())
+    straight = one_forward_one_backward(stages, arcs) if alone and schedule.startswith("1f1b") else None
+    rank = straight.rank() if straight else stage_order(stages, arcs, range(len(stages)))
+    costs = times_of(problem, stages, rank, passes_read=False)
+    work = work_of(problem, stages, arcs, costs, sorted(rank, key=rank.__getitem__), groups)
+    if straight:
+        place = {operation.stage: o for o, operation in enumerate(work.operations)}
+        rounds = replace(straight, sequence=tuple(place[p] for p in straight.sequence))
+    else:
+        rounds = pipelined(work, range(len(work.operations)))
+    run = Simulation(work, samples)
     skipped = ramp_up(run, rounds) if schedule == "1f1b-eager" and straight else 0
     run.rounds(rounds, 0, samples, in_flight=rounds.depth, skipped=skipped)
     return run, costs
 
 
 def _batches(
-    problem: Problem, stages: Sequence[VirtualStage], arcs: Arcs, samples: int, batch: int
+    problem: Problem,
+    stages: Sequence[VirtualStage],
+    arcs: Arcs,
+    groups: Mapping[int, tuple[int, ...]],
+    samples: int,
+    batch: int,
 ) -> tuple[Simulation, StageTimes]:
     """Batch after batch: all forward passes, then all backward passes, then the next (Figure 7a)."""
     against = [(q, p) for q, p in arcs if stages[q].backward and not stages[p].backward]
@@ -256,14 +313,17 @@ def _batches(
             f"schedule gpipe: {stages[p].name} reads from {stages[q].name}, the forward part from the backward part"
         )
         raise InputError([Diagnostic(message, None, "forward and backward passes cannot follow one another")])
-    passes: list[MicrobatchOrder] = []
     rank: dict[int, tuple[int, int]] = {}
+    order: list[int] = []
     for backward in (False, True):
-        rounds = pipelined(stages, arcs, [p for p, stage in enumerate(stages) if stage.backward == backward])
-        passes.append(rounds)
-        rank |= rounds.rank()
+        own = stage_order(stages, arcs, [p for p, stage in enumerate(stages) if stage.backward == backward])
+        rank |= own
+        order += sorted(own, key=own.__getitem__)
     costs = times_of(problem, stages, rank, passes_read=True)
-    run = Simulation(stages, arcs, [costs.duration(p) for p in range(len(stages))], samples)
+    work = work_of(problem, stages, arcs, costs, order, groups)
+    passes = [pipelined(work, [o for o, operation in enumerate(work.operations) if operation.backward == backward])
+              for backward in (False, True)]  # fmt: skip
+    run = Simulation(work, samples)
     for first in range(0, samples, batch):
         for rounds in passes:
             past = min(first + batch, samples)
@@ -271,35 +331,69 @@ def _batches(
     return run, costs
 
 
-def _measured(problem: Problem, schedule: str, batch: int, run: Simulation, costs: StageTimes) -> PipelineTimeline:
-    stages, devices = tuple(run.stages), len(problem.machine.devices)
-    start, end = np.array(run.start), np.array(run.end)
-    total = float(end.max())
-    loads = np.zeros(devices)
-    for device in {stage.device for stage in stages}:
-        own = (run.durations[p] for p, stage in enumerate(stages) if stage.device == device)
-        loads[device] = fsum(own)
-    busy = loads * run.samples
-    together, each = samples_in_flight(stages, start, end, devices)
-    tensors, sizes = tensors_in_flight(costs.stashes, end, devices)
+def _measured(
+    problem: Problem,
+    schedule: str,
+    batch: int,
+    stages: Sequence[VirtualStage],
+    arcs: Arcs,
+    run: Simulation,
+    costs: StageTimes,
+) -> PipelineTimeline:
+    devices, work = len(problem.machine.devices), run.work
+    begun, ended = np.array(run.start), np.array(run.end)
+    own = [[o for o, operation in enumerate(work.operations) if operation.stage == p] for p in range(len(stages))]
+    start = np.array([begun[parts].min(axis=0) for parts in own])
+    end = np.array([ended[parts].max(axis=0) for parts in own])
+    total = float(np.nanmax(ended))
+    turn = np.arange(run.samples) % batch if batch else np.arange(run.samples)
+    loads, busy = np.zeros(devices), np.zeros(devices)
+    taken: dict[int, tuple[int, Integers]] = {}
+    for leader, members in work.groups.items():
+        stage_work = [o for o, operation in enumerate(work.operations) if operation.device == leader]
+        for place, device in enumerate(members):
+            samples = np.flatnonzero(turn % len(members) == place)
+            taken[device] = leader, samples
+            passes = ((False,), (True,)) if batch else ((False, True),)
+            loads[device] = sum(work.busy(leader, which) for which in passes)
+            held = [np.arange(run.samples) if work.operations[o].kind == "weights" else samples for o in stage_work]
+            busy[device] = _covered(
+                np.concatenate([begun[o, at] for o, at in zip(stage_work, held, strict=True)]),
+                np.concatenate([ended[o, at] for o, at in zip(stage_work, held, strict=True)]),
+            )
+    together, each = samples_in_flight(stages, start, end, taken, devices)
+    tensors, sizes = tensors_in_flight(costs.stashes, end, taken, devices)
+    cycle = lcm(*(len(members) for members in work.groups.values()))
     return PipelineTimeline(
-        problem, schedule, batch, stages, run.arcs, costs, start, end, loads,
-        time_per_sample=_by_batch(end, batch) if batch else _steady(start, end), total=total,
+        problem, schedule, batch, tuple(stages), arcs, costs, work, begun, ended, start, end, loads,
+        time_per_sample=_by_batch(ended, batch) if batch else _steady(start, end, cycle), total=total,
         ramp_up=float(start[:, 0].max()), idle=1.0 - busy / total if total > 0 else np.zeros(devices),
         samples_in_flight=together, device_samples_in_flight=each, tensors_in_flight=tensors, bytes_in_flight=sizes,
     )  # fmt: skip
 
 
-def _steady(start: Floats, end: Floats) -> float:
-    """Between samples that leave while others still enter, in the later half of that time; nan without such."""
-    left = end.max(axis=0)
+def _covered(begun: Floats, ended: Floats) -> float:
+    """How long at least one of these is under way; nan stands for none."""
+    known = np.isfinite(begun)
+    order = np.argsort(begun[known], kind="stable")
+    begun, ended = begun[known][order], ended[known][order]
+    before = np.concatenate([[0.0], np.maximum.accumulate(ended)[:-1]]) if len(ended) else ended
+    return float(np.maximum(0.0, ended - np.maximum(begun, before)).sum())
+
+
+def _steady(start: Floats, end: Floats, cycle: int) -> float:
+    """Between samples that leave while others still enter, in the later half of that time; nan without such.
+
+    ``cycle``: devices that share stages repeat what they do after so many samples.
+    """
+    left = np.maximum.accumulate(end.max(axis=0))
     last = int(np.searchsorted(left, start[:, -1].min(), side="right")) - 1
-    first = last // 2
-    return float((left[last] - left[first]) / (last - first)) if last > first else float("nan")
+    first = last - (last - last // 2) // cycle * cycle
+    return float((left[last] - left[first]) / (last - first)) if last > first >= 0 else float("nan")
 
 
-def _by_batch(end: Floats, batch: int) -> float:
-    """By whole batches, or by the only one."""
-    left = end.max(axis=0)
+def _by_batch(ended: Floats, batch: int) -> float:
+    """By whole batches, or by the only one; with the exchanges of weights."""
+    left = np.maximum.accumulate(np.nanmax(ended, axis=0))
     whole = len(left) // batch * batch
     return float(left[whole - 1] / whole) if whole else float(left[-1] / len(left))

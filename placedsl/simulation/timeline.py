@@ -20,7 +20,8 @@ class Task:
     """A node, a call, a transfer, or a stage that works on a sample.
 
     ``kind``      ``"node"`` (``first``: the node, ``device``: where it runs), ``"call"`` (its number, its device),
-                  ``"transfer"`` (the tensor, where it goes) or ``"stage"`` (its position, its device)
+                  ``"transfer"`` (the tensor, where it goes), ``"stage"`` (its position, its device); where transfers
+                  are beside computation ``"receive"`` and ``"send"`` (as a stage); ``"weights"``: an exchange of them
     ``nodes``     what a call or stage computes; of a node itself alone; nothing of a transfer
     ``inputs``    tasks whose results it needs, by position
     ``rows``      the rows that it is on

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import networkx as nx
 import numpy as np
 import pytest
-from support.random_pipelines import random_placement, random_problem
-from support.timeline_invariants import check
+from support.random_pipelines import random_copies, random_placement, random_problem
+from support.timeline_invariants import check, check_operations
 
 from placedsl.evaluation.evaluate import evaluate
+from placedsl.evaluation.evaluation import Evaluation
 from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.quantities import Quantities
+from placedsl.problem.plan import sharing
+from placedsl.problem.problem import Problem
 from placedsl.problem.virtual_stages import cut
-from placedsl.simulation.pipeline import simulate
+from placedsl.simulation.pipeline import PipelineTimeline, simulate
 
 SEEDS = range(40)
 
@@ -124,3 +128,66 @@ def test_in_flight_counts_agree_with_a_count_by_hand(seed: int) -> None:
             lies(home, takes, t)
     assert timeline.tensors_in_flight.tolist() == counts.max(axis=1).tolist()
     assert timeline.bytes_in_flight.tolist() == sizes.max(axis=1).tolist()
+
+
+COMMUNICATION = ("sequential", "overlapped", "full_duplex")
+FEW = range(12)
+
+
+def _timeline(problem: Problem, seed: int, *, line: bool, **asked: int) -> tuple[PipelineTimeline, Evaluation]:
+    """The timeline of a random placement, with random numbers of devices that share stages, and its evaluation."""
+    placement = random_placement(problem, seed, line=line)
+    if problem.execution.data_parallelism is not None:  # of each class one device, so that others are free
+        first = {kind: d for d, kind in reversed(list(enumerate(problem.interchangeable().tolist())))}
+        rng = random.Random(seed)
+        few = sorted({*first.values(), rng.choice(placement)})
+        placement = [d if d in few else few[d % len(few)] for d in placement]
+    copies = random_copies(problem, placement, seed)
+    evaluation = evaluate(problem, placement, {"copies": copies})
+    assert evaluation.violations == ()
+    followers = sharing(problem, evaluation)
+    return simulate(problem, placement, followers=followers, **asked), evaluation
+
+
+@pytest.mark.parametrize("line", [True, False])
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("communication", COMMUNICATION)
+def test_the_interval_is_the_evaluators_largest_load(communication: str, shared: bool, line: bool) -> None:
+    """Devices that share stages, transfers beside computation, within and across clusters: what is measured is what
+    the evaluator says."""
+    exact = several = exchanged = 0
+    for seed in FEW:
+        schedule = f"1f1b {{ communication = {communication} }}"
+        training = seed % 2 == 0
+        problem = random_problem(seed, training=training, schedule=schedule, shared=shared, clusters=seed % 3 == 0)
+        timeline, evaluation = _timeline(problem, seed, line=line, samples=300)
+        largest = evaluation.objectives[0]
+        for leader, members in timeline.work.groups.items():
+            assert timeline.loads[list(members)] == pytest.approx(evaluation.loads[leader], rel=1e-12)
+        assert timeline.largest_load == pytest.approx(largest, rel=1e-12)
+        depth = 6 * len(timeline.work.operations) * max(map(len, timeline.work.groups.values()))
+        assert timeline.total <= (300 + depth) * largest * (1 + 1e-12)
+        assert abs(timeline.time_per_sample - largest) <= depth / 300 * largest
+        exact += abs(timeline.time_per_sample - largest) <= 1e-9 * largest
+        several += any(len(members) > 1 for members in timeline.work.groups.values())
+        exchanged += any(operation.kind == "weights" for operation in timeline.work.operations)
+        check_operations(timeline)
+    assert exact >= 0.9 * len(FEW)
+    assert (several >= 0.5 * len(FEW) and exchanged >= 0.4 * len(FEW)) if shared else several == 0
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("communication", COMMUNICATION)
+def test_gpipe_approaches_the_evaluators_time_per_sample(communication: str, shared: bool) -> None:
+    for seed in FEW:
+        schedule = f"gpipe {{ communication = {communication} }}"
+        problem = random_problem(seed, training=True, schedule=schedule, shared=shared, clusters=seed % 3 == 0)
+        timeline, evaluation = _timeline(problem, seed, line=seed % 2 == 0, samples=300, microbatches=150)
+        expected = evaluation.objectives[0]
+        assert timeline.schedule == "gpipe"
+        assert timeline.largest_load == pytest.approx(expected, rel=1e-12)
+        for leader, members in timeline.work.groups.items():
+            assert timeline.loads[list(members)] == pytest.approx(evaluation.loads[leader], rel=1e-12)
+        depth = 6 * len(timeline.work.operations) * max(map(len, timeline.work.groups.values()))
+        assert expected * (1 - 1e-12) <= timeline.time_per_sample <= expected * (1 + depth / 150)
+        check_operations(timeline)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -33,3 +34,34 @@ def check(timeline: PipelineTimeline, placement: Sequence[int]) -> None:
             assert (start[stage_of[v]] >= end[stage_of[u]] - slack).all(), "an input had not arrived"
     for p in range(len(timeline.stages)):
         assert (np.diff(start[p]) >= -slack).all(), "samples overtake one another"
+
+
+def check_operations(timeline: PipelineTimeline) -> None:
+    """Every operation once a sample, on one engine one thing at a time, after what it needs; samples taken in turn."""
+    work, slack = timeline.work, 1e-9 * timeline.total
+    begun, ended = timeline.begun, timeline.ended
+    for o, operation in enumerate(work.operations):
+        known = np.isfinite(begun[o])
+        assert np.allclose((ended - begun)[o][known], operation.duration, rtol=0, atol=slack)
+        assert known.all() or operation.kind == "weights"
+    for q, p in work.arcs:
+        if work.operations[p].kind != "weights":
+            assert (begun[p] >= ended[q] - slack).all(), "an input had not arrived"
+            continue
+        last = 0  # an exchange of weights follows all samples since the one before
+        for i in np.flatnonzero(np.isfinite(begun[p])):
+            assert (begun[p, i] >= ended[q, last : i + 1] - slack).all()
+            last = i + 1
+        assert last == timeline.samples
+    tasks = timeline.tasks
+    for row in timeline.rows:
+        own = [tasks[k] for k in row.tasks]
+        assert all(b.start >= a.finish - slack for a, b in itertools.pairwise(own)), "an engine does two things at once"
+    names = [device.name for device in timeline.problem.machine.devices]
+    for leader, members in work.groups.items():
+        for place, device in enumerate(members):
+            own = [tasks[k] for k in timeline.rows[names.index(names[device])].tasks]
+            held = {task.sample - 1 for task in own if task.kind == "stage"}
+            assert all(timeline.turn(i) % len(members) == place for i in held)
+            pieces = sum(stage.device == leader for stage in timeline.stages)
+            assert sum(task.kind == "stage" for task in own) == pieces * len(held)

@@ -23,7 +23,6 @@ def _pipeline(timeline: PipelineTimeline) -> dict[str, Any]:
     problem, costs = timeline.problem, timeline.costs
     ids, devices = problem.graph.written.ids, problem.machine.devices
     stages = timeline.stages
-    used = sorted({stage.device for stage in stages})
     return {
         "schema": SCHEMA,
         "schedule": timeline.schedule,
@@ -43,11 +42,12 @@ def _pipeline(timeline: PipelineTimeline) -> dict[str, Any]:
                 "tensors_in_flight": int(timeline.tensors_in_flight[d]),
                 "bytes_in_flight": finite(float(timeline.bytes_in_flight[d])),
             }
-            for d in used
+            for d in timeline.devices
         ],
         "pieces": [
             {
-                "name": stage.name, "device": devices[stage.device].name, "backward": stage.backward,
+                "name": stage.name, "device": devices[stage.device].name,
+                "devices": [devices[d].name for d in timeline.work.groups[stage.device]], "backward": stage.backward,
                 "nodes": [ids[v] for v in problem.graph.members(stage.nodes)],
                 "reads": [stages[q].name for q, reader in sorted(timeline.arcs) if reader == p],
                 "receive": costs.receive[p], "compute": costs.compute[p], "send": costs.send[p],

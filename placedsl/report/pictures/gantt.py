@@ -74,7 +74,8 @@ def _about(timeline: PipelineTimeline | SampleTimeline) -> tuple[float, str, str
         shown = max(1, min(timeline.samples, MOST_SAMPLES, _MOST_BARS // len(timeline.stages)))
         of = f"the first {shown} of " if shown < timeline.samples else ""
         training = f"; {light}" if any(stage.backward for stage in timeline.stages) else ""
-        labels = f"numbers: samples{training}; hatched: moving tensors"
+        weights = "; w: exchange of weights" if any(o.kind == "weights" for o in timeline.work.operations) else ""
+        labels = f"numbers: samples{training}; hatched: moving tensors{weights}"
         return float(timeline.end[:, shown - 1].max()), f"{timeline.schedule}, {of}{timeline.samples} samples", labels
     unit, scale = picture.unit_for(timeline.latency, timeline.problem)
     goal = next((o.dimension for o in timeline.problem.objectives if o.name == "latency"), None)
@@ -137,6 +138,8 @@ def _label(timeline: PipelineTimeline | SampleTimeline, task: Task) -> str:
     """The name; of a stage the number of its sample, with a letter where its device has several of its pass."""
     if not isinstance(timeline, PipelineTimeline):
         return name_of(timeline, task)
+    if task.kind == "weights":
+        return "w"
     own = timeline.stages[task.first]
     alike = [p for p, s in enumerate(timeline.stages) if (s.device, s.backward) == (own.device, own.backward)]
     return f"{task.sample}{'abcdefgh'[alike.index(task.first)] if 1 < len(alike) <= 8 else ''}"

@@ -46,7 +46,7 @@ def _devices(timeline: PipelineTimeline) -> Table:
     for heading in [*headings, *(["bytes in flight"] if sized else [])]:
         table.add_column(heading, justify="left" if heading == "device" else "right")
     for d, device in enumerate(problem.machine.devices):
-        count = sum(stage.device == d for stage in timeline.stages)
+        count = timeline.pieces(d)
         if not count:
             continue
         size = float(timeline.bytes_in_flight[d])

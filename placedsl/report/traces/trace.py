@@ -82,7 +82,8 @@ def _slices(
     about: dict[str, Any]
     if isinstance(timeline, PipelineTimeline):
         category = pass_of(timeline, task)
-        about = {"sample": task.sample, "piece": timeline.stages[task.first].name, "nodes": len(task.nodes)}
+        piece = {} if task.kind == "weights" else {"piece": timeline.stages[task.first].name}
+        about = {"sample": task.sample, **piece, "nodes": len(task.nodes)}
     else:
         category = f"{task.kind},critical" if critical else task.kind
         about = {"where": place_of(timeline, task), "waits for": because(timeline, timeline.wait(k))}
