@@ -104,6 +104,7 @@ def _evaluated(facts: Facts, given: Sequence[int], values: OwnValues, *, not_bef
                 found = custom.check(rule, compiler)
                 violations += [] if found is None else [found]
     return Evaluation(
+        problem=problem,
         objectives=tuple(objectives),
         violations=tuple(violations),
         loads=tuple(quantities.loads),
