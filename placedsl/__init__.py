@@ -6,11 +6,12 @@ from placedsl.diagnostics import Diagnostic, InputError, LimitError, PlacedslErr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from placedsl.api.answers import Answer, Evaluation
     from placedsl.api.model import Model
     from placedsl.api.spec import Spec, load, loads
     from placedsl.api.timelines import SampleTimeline, Timeline
+    from placedsl.evaluation.evaluation import Evaluation
     from placedsl.language.syntax.formatter import formatted as format
+    from placedsl.planner.answer import Answer
     from placedsl.sweeps.engine import sweep
 
 __all__ = [
@@ -20,9 +21,9 @@ __all__ = [
 
 #: What is imported when it is first used, by module and name: importing placedsl alone takes no time.
 _LATER = {
-    "Answer": ("api.answers", "Answer"), "Evaluation": ("api.answers", "Evaluation"), "Model": ("api.model", "Model"),
-    "SampleTimeline": ("api.timelines", "SampleTimeline"), "Spec": ("api.spec", "Spec"),
-    "Timeline": ("api.timelines", "Timeline"),
+    "Answer": ("planner.answer", "Answer"), "Evaluation": ("evaluation.evaluation", "Evaluation"),
+    "Model": ("api.model", "Model"), "SampleTimeline": ("api.timelines", "SampleTimeline"),
+    "Spec": ("api.spec", "Spec"), "Timeline": ("api.timelines", "Timeline"),
     "format": ("language.syntax.formatter", "formatted"), "load": ("api.spec", "load"), "loads": ("api.spec", "loads"),
     "sweep": ("sweeps.engine", "sweep"),
 }  # fmt: skip

@@ -9,9 +9,8 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from placedsl.api.answers import Answer
 from placedsl.api.spec import Spec, spec_of
 from placedsl.diagnostics import Source, UsageError
 from placedsl.expr import Element, Family, Set, Term
@@ -20,6 +19,9 @@ from placedsl.graph.networkx_graphs import native_text
 from placedsl.language.elaboration.statement_entries import STATEMENTS
 from placedsl.language.syntax.printer import word
 from placedsl.units import TIME, exact
+
+if TYPE_CHECKING:
+    from placedsl.planner.answer import Answer
 
 #: What a plain number means where the language wants a dimension: SI units, bytes.
 _DIMENSIONS = {

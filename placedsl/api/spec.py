@@ -14,12 +14,13 @@ from placedsl.problem.problem import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from placedsl.api.answers import Answer, Evaluation
     from placedsl.api.timelines import SampleTimeline, Timeline
     from placedsl.diagnosis.infeasibility.conflict import Conflict
     from placedsl.diagnosis.sensitivity.report import Why
+    from placedsl.evaluation.evaluation import Evaluation
     from placedsl.graph.graph import Graph
     from placedsl.graph.readers.sizes import Sizes
+    from placedsl.planner.answer import Answer
     from placedsl.planner.incumbent import Progress
     from placedsl.report.explanation.explain import Explanation
 
@@ -53,13 +54,12 @@ class Spec:
         another that docs/methods.md tells of; of either also what plug-ins bring;
         ``time_limit`` seconds; ``gap`` relative; ``progress`` hears (value, bound, seconds).
         """
-        from placedsl.api.answers import shown_answer
+        from placedsl.api import display  # noqa: F401 - gives results the reports that show them
         from placedsl.planner.request import Request
         from placedsl.planner.solve import solve
 
         request = Request(solver, method, time_limit, gap, workers, seed)
-        found = solve(self.problem, self.elaborated.checked_formulations, request, progress, self.read_seconds)
-        return shown_answer(found)
+        return solve(self.problem, self.elaborated.checked_formulations, request, progress, self.read_seconds)
 
     def conflict(
         self,
@@ -115,13 +115,13 @@ class Spec:
         ``variables`` gives the values of the spec's own variables: a number, or an object of numbers by index.
         ``times``: what an answer's JSON says under ``schedule``.
         """
-        from placedsl.api.answers import shown_evaluation
+        from placedsl.api import display  # noqa: F401 - gives results the reports that show them
         from placedsl.evaluation.evaluate import evaluate
         from placedsl.problem.placement_files import positions, schedule_decisions, values
 
         places = positions(self.problem, placement) if isinstance(placement, Mapping) else list(placement)
         own = {**values(self.problem, variables or {}), **schedule_decisions(self.problem, times or {})}
-        return shown_evaluation(self.problem, evaluate(self.problem, places, own))
+        return evaluate(self.problem, places, own)
 
     def timeline(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from placedsl.api import display  # noqa: F401 - connects timelines with reports
+from placedsl.api import display  # noqa: F401 - gives timelines the reports that show them
 from placedsl.diagnostics import Diagnostic, InputError, UsageError
 from placedsl.problem.plan import sharing
 from placedsl.problem.problem import Problem

@@ -108,6 +108,7 @@ def _evaluated(data: ProblemData, given: Sequence[int], values: Values, *, not_b
                 found = user_constraints.check(rule, compiler)
                 violations += [] if found is None else [found]
     return Evaluation(
+        problem=problem,
         objectives=tuple(objectives),
         violations=tuple(violations),
         loads=tuple(quantities.loads),

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 
 from placedsl.diagnostics import Span
 from placedsl.evaluation.sample_times import SampleTimes
+from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
+from placedsl.rendering import Rendered, Renderer
 
 
 @dataclass(frozen=True)
@@ -19,14 +21,15 @@ class Violation:
     amount: float
 
 
-@dataclass(frozen=True)
-class Evaluation:
+@dataclass(frozen=True, repr=False)
+class Evaluation(Rendered[Renderer]):
     """Objective values in order, what is violated, and load, memory and nodes of each device.
 
     ``soft_costs``: what each soft constraint costs; ``values``: the spec's own variables, and what else an answer says;
-    ``times``: when everything happens, under a schedule of one sample.
+    ``times``: when everything happens, under a schedule of one sample; ``problem``: what was evaluated.
     """
 
+    problem: Problem = field(compare=False)
     objectives: tuple[float, ...]
     violations: tuple[Violation, ...]
     loads: tuple[float, ...]

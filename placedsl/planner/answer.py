@@ -4,16 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
+from placedsl import cost_model
+from placedsl.diagnostics import UsageError
 from placedsl.evaluation.evaluate import Evaluation
+from placedsl.problem.plan import Plan
 from placedsl.problem.problem import Problem
+from placedsl.rendering import Rendered, Renderer
+
+if TYPE_CHECKING:
+    from placedsl.simulation.pipeline import PipelineTimeline
+    from placedsl.simulation.sample import SampleTimeline
 
 #: How an answer's termination becomes the exit code of the command.
 EXIT_SOLVED, EXIT_INFEASIBLE, EXIT_LIMIT, EXIT_NOTHING = 0, 3, 4, 5
 
 
-@dataclass(frozen=True, eq=False)
-class Answer:
+class AnswerRenderer(Renderer, Protocol):
+    """What reports, the simulation and exporters make of answers."""
+
+    def files(self, answer: Any, runtime: str) -> dict[str, str]:
+        """The files of a runtime."""
+
+    def timeline(
+        self, answer: Any, samples: int | None, schedule: str | None, microbatches: int | None
+    ) -> PipelineTimeline | SampleTimeline:
+        """The run of its placement."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Answer(Rendered[AnswerRenderer]):
     """What solving gave.
 
     ``termination``  why it ended: optimal, gap_reached, time_limit, ended (an algorithm came to its end without a
@@ -81,6 +103,77 @@ class Answer:
         devices = self.problem.machine.devices
         graph = self.problem.graph
         return {node: devices[d].name for node, d in zip(graph.written.ids, graph.spread(self.placement), strict=True)}
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row a node, as ``pandas.DataFrame`` reads it: node (the id), name, device, time (there), memory.
+
+        Times are seconds, or in the graph's own unit; without a placement ``device`` and ``time`` are None.  Members
+        of a fused operator have a row and the time of their own each.
+        """
+        graph, machine = self.problem.graph.written, self.problem.machine
+        devices = machine.devices
+        placement = self.problem.graph.spread(self.placement) if self.placement else (None,) * graph.nodes
+        whole = self.problem.graph.fusion is None
+        time = self.problem.time if whole else cost_model.build(graph, machine).time
+        return [
+            {
+                "node": graph.ids[v],
+                "name": graph.names[v],
+                "device": None if d is None else devices[d].name,
+                "time": None if d is None else float(time[v, d]),
+                "memory": float(graph.memory[v]),
+            }
+            for v, d in enumerate(placement)
+        ]
+
+    def graph(self) -> Any:
+        """A ``networkx.DiGraph``: nodes with ``device``, ``time``, ``memory``, ``name``, ``backward`` and attributes
+        of the graph, edges with ``bytes`` and ``time``.
+
+        ``time`` of an edge is what writing its tensor from the one device and reading it on the other takes, 0 within a
+        device.  A device pays once for a tensor, however many of its nodes read it: loads are no sums of these.
+        """
+        from placedsl.graph.networkx_graphs import digraph
+
+        problem, graph, fusion = self.problem, self.problem.graph.written, self.problem.graph.fusion
+        placement = None if self.placement is None else problem.graph.spread(self.placement)
+        tensor_of = graph.edge_tensor if fusion is None else fusion.tensor_of[graph.edge_tensor]
+        ends = (graph.edge_source.tolist(), graph.edge_target.tolist(), tensor_of.tolist())
+
+        def moved(edge: int) -> float | None:
+            if placement is None:
+                return None
+            u, v, tensor = placement[ends[0][edge]], placement[ends[1][edge]], ends[2][edge]
+            return 0.0 if u == v else float(problem.transfer[tensor, u] + problem.transfer[tensor, v])
+
+        out = digraph(graph, moved)
+        for row in self.table():
+            out.nodes[row["node"]].update(device=row["device"], time=row["time"])
+        return out
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Ordered stages with their devices and nodes, and what they exchange; UsageError without a placement."""
+        if self.evaluation is None:
+            raise UsageError("there is no placement, and so no plan")
+        return Plan.of(self.problem, self.evaluation)
+
+    def export(self, runtime: str) -> dict[str, str]:
+        """The files that configure a runtime (``"vllm"``, or one of a plug-in), texts by file name.
+
+        UsageError when there is no such exporter; InputError with the reasons where the runtime cannot run the plan.
+        """
+        return self._rendered().files(self, runtime)
+
+    def timeline(
+        self, samples: int | None = None, *, schedule: str | None = None, microbatches: int | None = None
+    ) -> PipelineTimeline | SampleTimeline:
+        """The pipeline that the placement makes, run sample by sample; docs/timelines.md has schedules and measures.
+
+        Under a schedule of one sample, its run.  ``samples``: 100 when nothing is said.  UsageError without a
+        placement, and for what does not fit the spec's schedule.
+        """
+        return self._rendered().timeline(self, samples, schedule, microbatches)
 
 
 def gap(value: float, bound: float) -> float:

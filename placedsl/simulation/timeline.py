@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from placedsl.diagnostics import PlacedslError
 from placedsl.problem.problem import Problem
+from placedsl.rendering import Rendered, Renderer
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.text import Text
 
 
 @dataclass(frozen=True)
@@ -52,17 +51,11 @@ class Row:
     tasks: tuple[int, ...]
 
 
-class Renderer(Protocol):
-    """How timelines are shown: what reports make of them."""
-
-    def measures(self, timeline: Any) -> list[str]:
-        """The measures of the whole run, in words."""
+class TimelineRenderer(Renderer, Protocol):
+    """What reports make of timelines."""
 
     def show(self, timeline: Any, console: Console) -> None:
         """Print the measures and tables."""
-
-    def text(self, timeline: Any) -> Text:
-        """The same for ``rich``."""
 
     def document(self, timeline: Any) -> dict[str, Any]:
         """The measures as plain data."""
@@ -73,11 +66,8 @@ class Renderer(Protocol):
     def draw(self, timeline: Any, path: Path) -> None:
         """Write a Gantt chart."""
 
-    def html(self, timeline: Any) -> str:
-        """Measures and chart as an HTML element."""
 
-
-class Timeline:
+class Timeline(Rendered[TimelineRenderer]):
     """Tasks on rows, and arrows between them.  Times are seconds, or in the graph's own unit.
 
     ``problem``   what was run
@@ -86,8 +76,6 @@ class Timeline:
     ``critical``  the positions of the tasks of a critical path, where the run has one
     """
 
-    #: Set by :mod:`placedsl.api.display`, as reports stand above the simulation.
-    renderer: ClassVar[Renderer | None] = None
     #: How it is called where it shows itself.
     title: ClassVar[str] = "Timeline"
 
@@ -142,19 +130,3 @@ class Timeline:
     def document(self) -> dict[str, Any]:
         """The measures and what they are of as plain data: what ``placedsl timeline --json`` writes."""
         return self._rendered().document(self)
-
-    def __repr__(self) -> str:
-        if self.renderer is None:
-            return object.__repr__(self)
-        return f"<{self.title} {'; '.join(line.strip() for line in self.renderer.measures(self))}>"
-
-    def __rich__(self) -> Text:
-        return self._rendered().text(self)
-
-    def _repr_html_(self) -> str:
-        return self._rendered().html(self)
-
-    def _rendered(self) -> Renderer:
-        if self.renderer is None:
-            raise PlacedslError("timelines are shown by placedsl.api.display, which has not been imported")
-        return self.renderer

@@ -10,40 +10,14 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from support.commands import finished, run, started
 from support.paths import ROOT, child_environment
+from support.small_spec import SMALL
 
 import placedsl
 from placedsl.cli import main as cli
 
 SCHEMA = json.loads((ROOT / "docs" / "answer.schema.json").read_text(encoding="utf-8"))
-SMALL = """
-graph {
-    node a { time = {accelerator: 4 ms, host: 9 ms}, memory = 2 GiB, output = 8 MiB }
-    node b { time = {accelerator: 6 ms, host: 40 ms}, memory = 3 GiB, output = 8 MiB }
-    node c { time = {accelerator: 5 ms}, memory = 3 GiB }
-    a -> b -> c
-}
-param room = 6 GiB
-param gpus: int = 2
-device gpu[gpus]: accelerator { memory = room }
-device cpu: host
-link gpu <-> cpu { bandwidth = 16 GB/s }
-minimize time_per_sample
-subject to
-    memory
-    contiguous
-"""
-
-
-def run(*arguments: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """``placedsl`` in a process of its own."""
-    environment = child_environment()
-    command = [sys.executable, "-m", "placedsl", *map(str, arguments)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env=environment, cwd=folder, timeout=100
-    )
-    assert "Traceback" not in done.stdout + done.stderr
-    return done
 
 
 @pytest.fixture
@@ -55,11 +29,7 @@ def spec(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(("command", "code"), [("solve", 0), ("explain", 141)])
 def test_a_reader_that_goes_early_is_no_error_of_the_spec(command: str, code: int, spec: Path) -> None:
-    environment = child_environment()
-    with subprocess.Popen(
-        [sys.executable, "-m", "placedsl", command, str(spec)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
-    ) as process:  # fmt: skip
+    with started(command, spec) as process:
         assert process.stdout is not None
         process.stdout.close()
         assert process.wait(timeout=100) == code
@@ -100,7 +70,8 @@ def test_names_in_brackets_are_shown(spec: Path) -> None:
 
 
 def test_progress_goes_to_stderr(spec: Path) -> None:
-    done = run("solve", spec, "--json", "-")
+    """As a process of its own shows it."""
+    done = finished(started("solve", spec, "--json", "-"))
     json.loads(done.stdout)
     assert "bound" in done.stderr
 

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.paths import child_environment
+from support.commands import started
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="signals and /proc")
 
@@ -45,9 +45,7 @@ def spec(tmp_path: Path) -> Path:
 
 
 def start(spec: Path, *options: str) -> subprocess.Popen[str]:
-    environment = child_environment()
-    command = [sys.executable, "-m", "placedsl", "solve", str(spec), "--json", "-", "--method", "program", *options]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    return started("solve", spec, "--json", "-", "--method", "program", *options)
 
 
 def finished(running: subprocess.Popen[str], seconds: float = 60) -> tuple[int, dict[str, object]]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support import commands
 from support.spec_texts import ODD, ROOT, documented, files, respaced, specs
 
 import placedsl
@@ -124,13 +123,8 @@ def test_a_text_with_errors_is_not_touched() -> None:
         placedsl.format("param = 3\n")
 
 
-def run(*arguments: object, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """``placedsl fmt`` in a process of its own."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "placedsl", "fmt", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, input=given, check=False, env=environment, timeout=100)
-    assert b"Traceback" not in done.stderr
-    return done
+def run(*arguments: object, given: bytes = b"") -> subprocess.CompletedProcess[str]:
+    return commands.run("fmt", *arguments, given=given)
 
 
 def test_command(tmp_path: Path) -> None:
@@ -140,19 +134,19 @@ def test_command(tmp_path: Path) -> None:
     wrong.write_bytes(b"param  = 1\n")
 
     done = run("--check", bad, good)
-    assert (done.returncode, done.stdout.decode().split()) == (1, [str(bad), "would", "change"])
+    assert (done.returncode, done.stdout.split()) == (1, [str(bad), "would", "change"])
     assert bad.read_bytes() == "param a=1 # ž\n".encode()
     assert run("--check", good).returncode == 0
 
     done = run("--diff", bad, good)
     assert done.returncode == 0
-    assert "-param a=1 # ž\n+param a = 1  # ž\n" in done.stdout.decode()
+    assert "-param a=1 # ž\n+param a = 1  # ž\n" in done.stdout
     assert run("--diff", "--check", bad).returncode == 1
     assert bad.read_bytes() == "param a=1 # ž\n".encode()
 
     done = run(bad, wrong, good)
     assert done.returncode == 1
-    assert f"{wrong}:1:8: error: unexpected '='" in done.stderr.decode()
+    assert f"{wrong}:1:8: error: unexpected '='" in done.stderr
     assert bad.read_bytes() == "param a = 1  # ž\n".encode()
     assert wrong.read_bytes() == b"param  = 1\n"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.place", "good.place", "wrong.place"]
@@ -164,10 +158,10 @@ def test_command(tmp_path: Path) -> None:
 
 def test_stdin_and_stdout() -> None:
     done = run("-", given=b"param a=1\n")
-    assert (done.returncode, done.stdout) == (0, b"param a = 1\n")
+    assert (done.returncode, done.stdout) == (0, "param a = 1\n")
     done = run("-", given=b"param =1\n")
-    assert (done.returncode, done.stdout) == (1, b"")
-    assert b"<stdin>:1:7" in done.stderr
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "<stdin>:1:7" in done.stderr
     assert run("-", given=b"\xff").returncode == 1
     assert run(ROOT / "docs").returncode == 1
     assert run().returncode == 2

@@ -1,33 +1,11 @@
-"""Specs for sweeps, and the command in a process of its own."""
+"""A spec that takes long, for sweeps, and the answers of a sweep."""
 
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
-
-from support.paths import child_environment
 
 NO_DASK = "Dask is not tested: the package distributed is not installed"
-SMALL = """
-graph {
-    node a { time = {accelerator: 4 ms, host: 9 ms}, memory = 2 GiB, output = 8 MiB }
-    node b { time = {accelerator: 6 ms, host: 40 ms}, memory = 3 GiB, output = 8 MiB }
-    node c { time = {accelerator: 5 ms}, memory = 3 GiB }
-    a -> b -> c
-}
-param room = 6 GiB
-param gpus: int = 2
-device gpu[gpus]: accelerator { memory = room }
-device cpu: host
-link gpu <-> cpu { bandwidth = 16 GB/s }
-minimize time_per_sample
-subject to
-    memory
-    contiguous
-"""
 
 
 def hard_spec() -> str:
@@ -44,23 +22,6 @@ def hard_spec() -> str:
         "link gpu <-> cpu { bandwidth = 2 GiB/s }", "minimize time_per_sample", "subject to", "    memory",
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
-
-
-def started(*arguments: object, folder: Path, **further: Any) -> subprocess.Popen[str]:
-    """``placedsl sweep`` in a process of its own."""
-    environment = child_environment()
-    command = [sys.executable, "-m", "placedsl", "sweep", *map(str, arguments)]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=folder, **further
-    )
-
-
-def run(*arguments: object, folder: Path) -> tuple[int, str, str]:
-    """Exit code, stdout and stderr of a sweep that runs to its end."""
-    process = started(*arguments, folder=folder)
-    out, err = process.communicate(timeout=120)
-    assert "Traceback" not in out + err
-    return process.returncode, out, err
 
 
 def answers(folder: Path) -> dict[str, int]:

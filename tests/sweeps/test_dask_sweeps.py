@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.sweep_specs import NO_DASK, SMALL, answers, hard_spec
+from support.small_spec import SMALL
+from support.sweep_specs import NO_DASK, answers, hard_spec
 
 import placedsl
 from placedsl.sweeps import cluster as clusters

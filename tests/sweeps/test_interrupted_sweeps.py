@@ -12,7 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.sweep_specs import answers, hard_spec, run, started
+from support.commands import finished, run, started
+from support.sweep_specs import answers, hard_spec
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="signals and /proc")
 COMMAND = ("hard.place", "--method", "program", "--solver", "highs", "--seed", "0..5", "--time-limit", "0.5s")
@@ -50,7 +51,7 @@ def runs(command: str, process: int) -> bool:
 
 
 def test_a_sweep_that_is_killed_goes_on_where_it_was(folder: Path) -> None:
-    sweep = started(*COMMAND, "--jobs", "2", folder=folder)
+    sweep = started("sweep", *COMMAND, "--jobs", "2", folder=folder)
     until(lambda: len(answers(folder / "runs")) >= 2, "two answers")
     started_by_it = descendants(sweep.pid)
     os.kill(sweep.pid, signal.SIGKILL)
@@ -60,43 +61,43 @@ def test_a_sweep_that_is_killed_goes_on_where_it_was(folder: Path) -> None:
     assert 2 <= len(kept) < 6
     for name in kept:
         assert json.loads((folder / "runs" / name).read_text(encoding="utf-8"))["verified"]
-    code, out, _ = run("--table", "runs", folder=folder)
-    assert (code, out.count("not run")) == (4, 6 - len(kept))
-    code, out, err = run(*COMMAND, folder=folder)
-    assert code == 0, err
-    assert f"6 runs (6 seed), {len(kept)} of them there already" in err
-    assert out.count("time limit") == 6
+    done = run("sweep", "--table", "runs", folder=folder)
+    assert (done.returncode, done.stdout.count("not run")) == (4, 6 - len(kept))
+    done = run("sweep", *COMMAND, folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert f"6 runs (6 seed), {len(kept)} of them there already" in done.stderr
+    assert done.stdout.count("time limit") == 6
     after = answers(folder / "runs")
     assert len(after) == 6
     assert {name: after[name] for name in kept} == kept
 
 
 def test_a_process_that_is_killed_costs_its_run_only(folder: Path) -> None:
-    sweep = started(*COMMAND, "--jobs", "2", folder=folder)
+    sweep = started("sweep", *COMMAND, "--jobs", "2", folder=folder)
     until(lambda: answers(folder / "runs"), "an answer")
     workers = [p for p in descendants(sweep.pid) if runs("placedsl.sweeps.worker", p)]
     assert len(workers) == 2
     os.kill(workers[0], signal.SIGKILL)
-    out, err = sweep.communicate(timeout=100)
-    assert sweep.returncode == 1
-    assert err.count("failed: ") == 1
-    assert "the process of this run was killed, most likely because the memory was used up" in err
+    done = finished(sweep)
+    assert done.returncode == 1
+    assert done.stderr.count("failed: ") == 1
+    assert "the process of this run was killed, most likely because the memory was used up" in done.stderr
+    out = done.stdout
     assert (out.count("failed"), out.count("time limit"), len(answers(folder / "runs"))) == (1, 5, 5)
-    code, out, err = run(*COMMAND, folder=folder)
-    assert (code, out.count("time limit")) == (0, 6), err
-    assert "5 of them there already" in err
+    done = run("sweep", *COMMAND, folder=folder)
+    assert (done.returncode, done.stdout.count("time limit")) == (0, 6), done.stderr
+    assert "5 of them there already" in done.stderr
     assert not list((folder / "runs").glob("*.failed.json"))
 
 
 def test_ctrl_c_keeps_what_has_ended(folder: Path) -> None:
-    sweep = started(*COMMAND, "--jobs", "1", folder=folder, start_new_session=True)
+    sweep = started("sweep", *COMMAND, "--jobs", "1", folder=folder, start_new_session=True)
     until(lambda: answers(folder / "runs"), "an answer")
     started_by_it = descendants(sweep.pid)
     os.killpg(sweep.pid, signal.SIGINT)
-    out, err = sweep.communicate(timeout=30)
-    assert "Traceback" not in err
+    done = finished(sweep, 30)
     kept = answers(folder / "runs")
-    assert sweep.returncode == 4
-    assert f"stopped: {6 - len(kept)} of 6 were not run; the same command goes on from here" in err
-    assert (out.count("time limit"), out.count("not run")) == (len(kept), 6 - len(kept))
+    assert done.returncode == 4
+    assert f"stopped: {6 - len(kept)} of 6 were not run; the same command goes on from here" in done.stderr
+    assert (done.stdout.count("time limit"), done.stdout.count("not run")) == (len(kept), 6 - len(kept))
     until(lambda: not any(runs("placedsl", p) for p in started_by_it), "its processes leave")

@@ -12,7 +12,8 @@ from typing import Any
 import jsonschema
 import pytest
 from support.paths import ROOT
-from support.sweep_specs import SMALL, answers
+from support.small_spec import SMALL
+from support.sweep_specs import answers
 
 import placedsl
 from placedsl.cli.main import main

@@ -1,4 +1,4 @@
-"""The reference and the generator stand beside the tests."""
+"""A stand-in for the program that Scotch brings."""
 
 from __future__ import annotations
 
