@@ -60,7 +60,7 @@ def plugins_() -> int:
     from placedsl.export.programs.formats import FORMATS
     from placedsl.export.registry import built_in
     from placedsl.graph.readers import READERS
-    from placedsl.language.elaboration.formulations import constraint_definitions
+    from placedsl.language.elaboration.model_library import constraint_definitions
     from placedsl.planner.request import METHODS
     from placedsl.solvers.registry import BUILT_IN
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from placedsl.sweeps.table import Table
 
 
+# More than ten arguments: one per option of the command.
 @click.command()
 @click.argument("specs", nargs=-1, type=click.Path(path_type=Path), metavar="[SPEC]...")
 @click.option(

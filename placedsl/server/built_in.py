@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from placedsl.diagnostics import Source
-from placedsl.language.elaboration import formulations as library
+from placedsl.language.elaboration import model_library as library
 from placedsl.language.elaboration.composition import Composition, model_for, scopes, within
 from placedsl.language.syntax import statements as syntax
 from placedsl.problem.execution import SCHEDULES, Execution

@@ -134,13 +134,8 @@ class _Walk:
                     self.mark(word, "decision", scope.decisions.get(word.text))
                 for rule in rules:
                     self.rule(rule, scope)
-            case syntax.ConstraintDefinition(by=by, body=body):
-                if by is not None:
-                    key = Symbol("key", by.text, place(by.at), node)
-                    self.symbols.append(key)
-                    self.mark(by, "key", key)
-                    scope = scope.with_symbol(key)
-                self.expression(body, self.given(node, scope))
+            case syntax.ConstraintDefinition():
+                self.constraint_definition(node, scope)
             case syntax.Formulation(clauses=clauses) | syntax.Part(clauses=clauses):
                 self.formulation(clauses, scope)
             case syntax.Alias(of=word, conditions=conditions):
@@ -168,6 +163,15 @@ class _Walk:
                 self.parts(node, self.given(node, scope), ("parameters",))
         for entry in getattr(node, "block", ()):
             self.entry(node, entry, scope)
+
+    def constraint_definition(self, node: syntax.ConstraintDefinition, scope: Scope) -> None:
+        """A definition; the attribute that it is given ``by`` and its parameters are known in its body."""
+        if node.by is not None:
+            key = Symbol("key", node.by.text, place(node.by.at), node)
+            self.symbols.append(key)
+            self.mark(node.by, "key", key)
+            scope = scope.with_symbol(key)
+        self.expression(node.body, self.given(node, scope))
 
     def given(self, node: Any, scope: Scope) -> Scope:
         """The parameters of a definition, known in its body."""

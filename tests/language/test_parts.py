@@ -12,7 +12,7 @@ from placedsl import InputError, loads
 from placedsl.diagnostics import Source
 from placedsl.grounding.build import build
 from placedsl.language.elaboration.composition import Composition, model_for, renamed
-from placedsl.language.elaboration.formulations import aliases, models, parts
+from placedsl.language.elaboration.model_library import aliases, models, parts
 from placedsl.language.syntax import statements as syntax
 from placedsl.language.syntax.parser import parse
 from placedsl.language.syntax.printer import statement

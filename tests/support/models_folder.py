@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from placedsl.language.elaboration import formulations
+from placedsl.language.elaboration import model_library
 from placedsl.resources import model_files
 
 
@@ -22,4 +22,4 @@ def changed_models(folder: Path, patch: pytest.MonkeyPatch, changes: Mapping[str
             continue
         (folder / path.name).write_text(changed, encoding="utf-8")
         files.append(folder / path.name)
-    patch.setattr(formulations, "model_files", lambda: files)
+    patch.setattr(model_library, "model_files", lambda: files)

@@ -133,6 +133,8 @@ def estimated_steps(tables: ChainTables, probes: int) -> float:
     return total / probes
 
 
+# Longer than 80 lines: every array is a local variable; functions that take the tuples apart in the inner loops make
+# the walk five times as slow.
 @njit(cache=True)
 def walk(
     tables: ChainTables, state: WalkState, found: NDArray[np.unsignedinteger], pruning: TransferPruning, patience: int
@@ -141,8 +143,6 @@ def walk(
 
     Without ranges of weight nothing is stored and no branch passed over: the ideals are counted.
     """
-    # One long function with every array in a local variable: functions that take the tuples apart in the inner loops
-    # make the walk five times as slow.
     row_start, start, unit, need, block, sums, low, high = tables
     least, most, at, have, counters = state
     (touch_start, touched, role, full, cost, inside, paid, lightest_at, heaviest_at, total, others, time, counts,
@@ -259,13 +259,13 @@ def walk(
     return DONE
 
 
+# More than ten arguments: the arrays one by one, as in ``walk``.
 @njit(cache=True)
 def _move(
     unit: Integers, start: int, now: int, goal: int, touch_start: Integers, touched: NDArray[np.int32],
     role: NDArray[np.int32], full: NDArray[np.int32], cost: Integers, inside: NDArray[np.int32], paid: Integers,
 ) -> None:  # fmt: skip
     """Take units of a chain in or out until there are ``goal`` instead of ``now``, and keep the sums up to date."""
-    # Eleven arguments, the arrays one by one: see ``walk``.
     while now != goal:
         if now < goal:
             u, sign = unit[start + now], 1

@@ -116,6 +116,7 @@ def _bases(
     return count
 
 
+# Longer than 80 lines: a call per ideal, with all these arrays, would cost more than what it does.
 @njit(cache=True)
 def _join_class(
     exact: bool, lattice: IdealLattice, states: DeviceStates, value: Floats, progress: Progress, bases: Integers,
@@ -126,7 +127,6 @@ def _join_class(
     The stages that end at an ideal are looked at by rising bounds of their loads, so that the first ones do and the
     rest can be left.
     """
-    # Longer than most functions: a call per ideal, with all these arrays, would cost more than what it does.
     pairs, memory, near, key = lattice.pairs, lattice.memory, lattice.near[c], lattice.key[c]
     weight, words, top = pairs.weight, pairs.words, pairs.top
     limit, cursor, seen, left = progress.limit, progress.cursor, progress.seen, progress.left

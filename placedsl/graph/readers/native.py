@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -38,70 +39,13 @@ def read(source: Source) -> Graph:
     if root.get("version", 1) != 1:
         document.error(("version",), f"version {root['version']} is not known", "known here: 1")
     unit = _unit(document)
-    nodes, edges = document.records("nodes"), document.records("edges")
-    count = len(nodes)
-    time: dict[str, Floats] = {}
-    memory, output, transfer = np.zeros(count), np.full(count, np.nan), np.full(count, np.nan)
-    backward = np.zeros(count, dtype=bool)
-    ids: list[int | str] = []
-    names: list[str] = []
-    attributes: dict[str, dict[int, Any]] = {}
-
-    def column_of(kind: str) -> Floats:
-        """The times on a kind, which begin as "not supported" everywhere."""
-        if kind not in time:
-            time[kind] = np.full(count, np.inf)
-        return time[kind]
-
-    for i, node in enumerate(nodes):
-        at = ("nodes", i)
-        document.known(at, node, _NODE)
-        ids.append(document.identifier(at, node, "id"))
-        names.append(document.text(at, node, "name", str(ids[-1])))
-        memory[i] = document.number(at, node, "memory", 0.0)
-        backward[i] = document.truth(at, node, "backward", False)
-        if "output" in node:
-            output[i] = document.number(at, node, "output")
-        if "transfer" in node:
-            transfer[i] = unit.times(document.number(at, node, "transfer"))
-        work = [key for key in ("flops", "bytes") if key in node]
-        for key in work:
-            attributes.setdefault(key, {})[i] = document.number(at, node, key)
-        given = node.get("time")
-        if work and "time" not in node:
-            pass  # it is estimated
-        elif "time" not in node or given == {}:
-            hint = 'as in "time": {"accelerator": 4, "host": 9}, or "flops" and "bytes" to estimate it from'
-            document.missing(at, "time", "this node has no 'time'", hint)
-        elif isinstance(given, dict):
-            for kind in given:
-                column_of(kind)[i] = unit.times(document.number((*at, "time"), given, kind))
-        else:
-            everywhere = unit.times(document.number(at, node, "time"))
-            for kind in ("accelerator", "host"):
-                column_of(kind)[i] = everywhere
-        extra = node.get("attributes", {})
-        if not isinstance(extra, dict):
-            document.error((*at, "attributes"), f"'attributes' is an object, this is {word(extra)}")
-            continue
-        for key, value in extra.items():
-            if key in ("flops", "bytes"):
-                document.error((*at, "attributes", key), f"'{key}' stands beside 'time', not among the attributes")
-            elif isinstance(value, bool) or not isinstance(value, int | float | str):
-                document.error((*at, "attributes", key), f"an attribute is a number or a text, this is {word(value)}")
-            else:
-                attributes.setdefault(key, {})[i] = value
-    pairs = []
-    own: dict[int, tuple[float, float]] = {}
-    for i, edge in enumerate(edges):
-        at = ("edges", i)
-        document.known(at, edge, _EDGE)
-        pairs.append((document.identifier(at, edge, "from"), document.identifier(at, edge, "to")))
-        if "output" in edge or "transfer" in edge:
-            size = document.number(at, edge, "output") if "output" in edge else np.nan
-            own[i] = size, unit.times(document.number(at, edge, "transfer")) if "transfer" in edge else np.nan
+    records, edges = document.records("nodes"), document.records("edges")
+    nodes = _Nodes(document, unit, len(records))
+    for i, record in enumerate(records):
+        nodes.read(i, record)
+    pairs, own = _edges(document, unit, edges)
     document.stop()
-    edge_bytes, edge_time = edge_costs(ids, output, transfer, pairs, own)
+    edge_bytes, edge_time = edge_costs(nodes.ids, nodes.output, nodes.transfer, pairs, own)
     fields = {"source": "from", "target": "to", "cost": "output"}
 
     def locate(place: Place) -> Span:
@@ -112,12 +56,92 @@ def read(source: Source) -> Graph:
         return document.span(*path)
 
     return build(
-        source=source, ids=ids, names=names, time=time, memory=memory, backward=backward,
-        attributes={k: column(v, count) for k, v in attributes.items()}, edges=pairs,
+        source=source, ids=nodes.ids, names=nodes.names, time=nodes.time, memory=nodes.memory, backward=nodes.backward,
+        attributes={k: column(v, len(records)) for k, v in nodes.attributes.items()}, edges=pairs,
         edge_time=edge_time, edge_bytes=edge_bytes,
         # Where nothing is timed times are estimated, which is in seconds.
-        time_in_seconds="time_unit" in root or not (time or np.isfinite(edge_time).any()), locate=locate,
+        time_in_seconds="time_unit" in root or not (nodes.time or np.isfinite(edge_time).any()), locate=locate,
     )  # fmt: skip
+
+
+class _Nodes:
+    """The fields of the nodes, as columns; ``time`` by kind of device, inf where a kind does not support a node."""
+
+    def __init__(self, document: Document, unit: Quantity, count: int) -> None:
+        self.document, self.unit, self.count = document, unit, count
+        self.ids: list[int | str] = []
+        self.names: list[str] = []
+        self.time: dict[str, Floats] = {}
+        self.memory, self.output, self.transfer = np.zeros(count), np.full(count, np.nan), np.full(count, np.nan)
+        self.backward = np.zeros(count, dtype=bool)
+        self.attributes: dict[str, dict[int, Any]] = {}
+
+    def read(self, i: int, node: Mapping[str, Any]) -> None:
+        """Read node i."""
+        document, at = self.document, ("nodes", i)
+        document.known(at, node, _NODE)
+        self.ids.append(document.identifier(at, node, "id"))
+        self.names.append(document.text(at, node, "name", str(self.ids[-1])))
+        self.memory[i] = document.number(at, node, "memory", 0.0)
+        self.backward[i] = document.truth(at, node, "backward", False)
+        if "output" in node:
+            self.output[i] = document.number(at, node, "output")
+        if "transfer" in node:
+            self.transfer[i] = self.unit.times(document.number(at, node, "transfer"))
+        self._times(i, node)
+        extra = node.get("attributes", {})
+        if not isinstance(extra, dict):
+            document.error((*at, "attributes"), f"'attributes' is an object, this is {word(extra)}")
+            return
+        for key, value in extra.items():
+            if key in ("flops", "bytes"):
+                document.error((*at, "attributes", key), f"'{key}' stands beside 'time', not among the attributes")
+            elif isinstance(value, bool) or not isinstance(value, int | float | str):
+                document.error((*at, "attributes", key), f"an attribute is a number or a text, this is {word(value)}")
+            else:
+                self.attributes.setdefault(key, {})[i] = value
+
+    def _times(self, i: int, node: Mapping[str, Any]) -> None:
+        """The running times of node i, or the work that they are estimated from."""
+        document, at = self.document, ("nodes", i)
+        work = [key for key in ("flops", "bytes") if key in node]
+        for key in work:
+            self.attributes.setdefault(key, {})[i] = document.number(at, node, key)
+        given = node.get("time")
+        if work and "time" not in node:
+            return
+        if "time" not in node or given == {}:
+            hint = 'as in "time": {"accelerator": 4, "host": 9}, or "flops" and "bytes" to estimate it from'
+            document.missing(at, "time", "this node has no 'time'", hint)
+        elif isinstance(given, dict):
+            for kind in given:
+                self._on(kind)[i] = self.unit.times(document.number((*at, "time"), given, kind))
+        else:
+            everywhere = self.unit.times(document.number(at, node, "time"))
+            for kind in ("accelerator", "host"):
+                self._on(kind)[i] = everywhere
+
+    def _on(self, kind: str) -> Floats:
+        """The times on a kind of device."""
+        if kind not in self.time:
+            self.time[kind] = np.full(self.count, np.inf)
+        return self.time[kind]
+
+
+def _edges(
+    document: Document, unit: Quantity, edges: list[Mapping[str, Any]]
+) -> tuple[list[tuple[int | str, int | str]], dict[int, tuple[float, float]]]:
+    """The ends of the edges, and by edge that states its own tensor, its size and transfer time (nan: not given)."""
+    pairs = []
+    own: dict[int, tuple[float, float]] = {}
+    for i, edge in enumerate(edges):
+        at = ("edges", i)
+        document.known(at, edge, _EDGE)
+        pairs.append((document.identifier(at, edge, "from"), document.identifier(at, edge, "to")))
+        if "output" in edge or "transfer" in edge:
+            size = document.number(at, edge, "output") if "output" in edge else np.nan
+            own[i] = size, unit.times(document.number(at, edge, "transfer")) if "transfer" in edge else np.nan
+    return pairs, own
 
 
 def _unit(document: Document) -> Quantity:

@@ -12,7 +12,7 @@ from placedsl.language.checking.constant_folding import fold, is_zero
 from placedsl.language.checking.definitions import unfold
 from placedsl.language.checking.scope import Checked, Definition
 from placedsl.language.checking.vocabulary import ERROR, PLAIN, TRUTH, Type, number
-from placedsl.language.elaboration import formulations as library
+from placedsl.language.elaboration import model_library as library
 from placedsl.language.elaboration.imports import first_at
 from placedsl.language.elaboration.parameters import bare_names
 from placedsl.language.syntax import statements as syntax

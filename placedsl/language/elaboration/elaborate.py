@@ -19,14 +19,15 @@ from placedsl.language.checking.schedule_vocabulary import with_execution
 from placedsl.language.checking.scope import Definition
 from placedsl.language.checking.vocabulary import Value, Vocabulary, types, vocabulary, with_clusters
 from placedsl.language.elaboration import constraints as rules
-from placedsl.language.elaboration import formulations as library
 from placedsl.language.elaboration import graph_file as graph_files
 from placedsl.language.elaboration import machine as deployment
-from placedsl.language.elaboration import parallelism, parameters
+from placedsl.language.elaboration import model_library, parallelism, parameters
 from placedsl.language.elaboration import schedule as schedules
 from placedsl.language.elaboration import solve_block as settings
 from placedsl.language.elaboration.declared_names import sets_and_tables, variables
 from placedsl.language.elaboration.external_values import ExternalValues
+from placedsl.language.elaboration.formulation_clauses import Setting
+from placedsl.language.elaboration.formulations import formulations_of_spec
 from placedsl.language.elaboration.fusion import fused, unclear
 from placedsl.language.elaboration.goals import Body, Named, goals
 from placedsl.language.elaboration.imports import first_at
@@ -111,8 +112,8 @@ class _Elaboration:
             decided["copies"], _ = parallelism.variable(sharing)
         self.check_definitions(words)
         stated = goals(self.checker(words), minimize, named)
-        setting = library.Setting(words, self.parameters, self.definitions, spec.found, choices(execution))
-        formulations = library.stated(spec.texts.statements, setting)
+        setting = Setting(words, self.parameters, self.definitions, spec.found, choices(execution))
+        formulations = formulations_of_spec(spec.texts.statements, setting)
         bodies = stated.bodies(sets, decided)
         self.check_fused_attributes(graph, bodies)
         spec.fail()
@@ -189,7 +190,7 @@ class _Elaboration:
         spec, blocks = self.spec, self.spec.all(syntax.Subject)
         self.definitions |= rules.definitions(spec.definitions, spec.all(syntax.Formulation), spec.found)
         asked = [r.name.text for block in blocks for r in block.rules if r.body is None]
-        self.definitions |= library.from_plugins(name for name in asked if name not in self.definitions)
+        self.definitions |= model_library.from_plugins(name for name in asked if name not in self.definitions)
         named = rules.named(blocks, self.definitions, spec.found)
         if execution.run == "operators":
             return named

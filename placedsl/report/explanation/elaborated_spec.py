@@ -12,7 +12,7 @@ from pathlib import Path
 
 from placedsl.language.elaboration.constraints import meant
 from placedsl.language.elaboration.elaborate import Elaborated
-from placedsl.language.elaboration.formulations import constraint_definitions
+from placedsl.language.elaboration.model_library import constraint_definitions
 from placedsl.language.syntax import statements as syntax
 from placedsl.language.syntax.printer import block, expression, statement, word
 from placedsl.report.explanation.parameter_values import scalar, values_written_out

@@ -14,8 +14,8 @@ from placedsl.grounding.universe import original
 from placedsl.language.checking.checker import Checker
 from placedsl.language.checking.vocabulary import PLAIN, Type, types
 from placedsl.language.elaboration.elaborate import Elaborated
-from placedsl.language.elaboration.formulations import constraint_definitions
 from placedsl.language.elaboration.indexed_parameters import PARTS
+from placedsl.language.elaboration.model_library import constraint_definitions
 from placedsl.language.syntax import statements as syntax
 from placedsl.language.syntax.printer import expression, word
 from placedsl.problem.problem import Table

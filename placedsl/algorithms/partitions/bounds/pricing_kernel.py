@@ -208,7 +208,7 @@ def decompose(graph: StateGraph, envelopes: Envelopes) -> Floats:
     return out
 
 
-# Longer than 80 lines: as above.
+# Longer than 80 lines: as ``concave_envelopes``.
 @njit(cache=True)
 def label_setting(
     graph: StateGraph, envelopes: Envelopes, labels: Labels, price: Floats, largest: float, threshold: float, keep: int
