@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from placedsl import plugins
 from placedsl.graph.readers import READERS
 from placedsl.planner.request import methods, solver_names
+from placedsl.problem.execution import COMMUNICATIONS
 
 #: The statements of syntax nodes with entries, as :data:`placedsl.language.elaboration.statement_entries.STATEMENTS`
 #: calls them.
@@ -19,5 +20,6 @@ HOLDERS = {
 CHOICES: Mapping[str, Callable[[], tuple[str, ...]]] = {
     "solver": solver_names,
     "method": methods,
+    "communication": lambda: COMMUNICATIONS,
     "format": lambda: tuple(dict.fromkeys((*READERS, *plugins.names("readers")))),
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from placedsl.language.checking.vocabulary import types
 from placedsl.language.elaboration.composition import AXES
-from placedsl.language.elaboration.statement_entries import DEVICE_KINDS, STATEMENTS
+from placedsl.language.elaboration.statement_entries import DEVICE_KINDS, STATEMENTS, schedule_entries
 from placedsl.language.elaboration.variables import type_words
 from placedsl.language.syntax.formatter import is_operand
 from placedsl.language.syntax.keywords import KEYWORDS, RESERVED, SOFT_KEYWORDS
@@ -217,7 +217,7 @@ def _special(place: _Place) -> list[Completion] | None:
         return place.items("word", ((n, "type") for n in types()))
     if before == ":" and head == "var" and place.innermost.block:
         return place.items("word", ((n, "type") for n in type_words(types())))
-    if before == "=" and second in CHOICES and place.innermost.holder in ("solve", "graph"):
+    if before == "=" and second in CHOICES and place.innermost.holder in ("solve", "graph", "schedule"):
         quotes = '"' if second == "format" else ""
         return place.items("word", ((f"{quotes}{n}{quotes}", second) for n in CHOICES[second]()))
     return None
@@ -278,6 +278,10 @@ def _declared(place: _Place, keyword: str) -> list[str]:
 def _entries(place: _Place) -> Iterator[Completion]:
     """The entries of a block, or what can be the value of one."""
     known = STATEMENTS[place.innermost.holder].entries
+    if place.innermost.holder == "schedule":
+        tokens = [token.text for token in place.earlier]
+        after = len(tokens) - tokens[::-1].index("schedule")
+        known = schedule_entries(tokens[after].strip('"'))
     if place.before in ("{", ",") or place.begins_line:
         given = {t.text for t in place.innermost.tokens}
         yield from place.items("entry", ((n, e.meaning) for n, e in known.items() if n not in given))

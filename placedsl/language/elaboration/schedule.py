@@ -13,13 +13,14 @@ from placedsl.diagnostics import nearest
 from placedsl.language.checking.checker import Checker
 from placedsl.language.elaboration.imports import first_at
 from placedsl.language.elaboration.parameters import bare_names
+from placedsl.language.elaboration.statement_entries import schedule_entries
 from placedsl.language.syntax import statements as syntax
-from placedsl.problem.execution import COMMUNICATIONS, ORDERS, SCHEDULES, SHORTHANDS, Execution
+from placedsl.problem.execution import COMMUNICATIONS, SCHEDULES, SHORTHANDS, Execution
 
 #: What only a schedule of one sample speaks of, and nobody names by chance.
 _TELLING = frozenset(("latency", "sequential", "congestion"))
 _MOST_SLOTS = 1_000
-#: Entries of the block: of a microbatch order, and of subgraph calls (two names of one choice).
+#: Of a microbatch order, and of subgraph calls: two names of one choice.
 _COMMUNICATION, _SLOTS = "communication", ("slots", "pieces")
 
 
@@ -47,7 +48,7 @@ def execution(checker: Checker, statement: syntax.Schedule) -> Execution:
     if model is None:
         checker.error(name, f"there is no schedule '{name.text}'", nearest(name.text, SCHEDULES))
         return Execution()
-    known = _SLOTS if model.run == "subgraph_calls" else (_COMMUNICATION,) if name.text in ORDERS else ()
+    known = schedule_entries(name.text)
     seen: set[str] = set()
     for entry in statement.block:
         key = _SLOTS[0] if entry.name.text in _SLOTS else entry.name.text

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from placedsl.problem.execution import COMMUNICATIONS, ORDERS, SCHEDULES
 from placedsl.units import BANDWIDTH, COMPUTE, DATA, NUMBER, OPERATIONS, PRICE, TIME, Dimension
 
 
@@ -73,7 +74,13 @@ _PARALLELISM = {
     "data": EntryKind("how many devices may share the samples of a stage, as in 1..4", NUMBER, "1..4"),
     "weights": EntryKind("attribute of nodes that holds the bytes to exchange, or 0", None, "parameters"),
 }
-_SCHEDULE = {"pieces": EntryKind("calls: how many an accelerator may have", NUMBER, "2")}
+_PIPELINE = {
+    "communication": EntryKind("how transfers relate to computation: " + ", ".join(COMMUNICATIONS), None, "overlapped"),
+}
+_CALLS = {
+    "slots": EntryKind("subgraph calls: how many an accelerator may have", NUMBER, "2"),
+    "pieces": EntryKind("calls: how many an accelerator may have", NUMBER, "2"),
+}
 _SOLVE = {
     "time_limit": EntryKind("when to stop", TIME, "10 s"),
     "gap": EntryKind("how near to the bound is near enough, as in 1%", NUMBER, "1%"),
@@ -92,9 +99,17 @@ STATEMENTS: Mapping[str, StatementEntries] = {
     "edge": StatementEntries("an edge", _EDGE),
     "graph": StatementEntries("a graph file", _GRAPH),
     "parallelism": StatementEntries("'parallelism'", _PARALLELISM),
-    "schedule": StatementEntries("a schedule", _SCHEDULE),
+    "schedule": StatementEntries("a schedule", {**_PIPELINE, **_CALLS}),
     "solve": StatementEntries("'solve'", _SOLVE),
 }
+
+
+def schedule_entries(keyword: str) -> Mapping[str, EntryKind]:
+    """The entries that the block after one keyword of ``schedule`` can have: none after most shorthands."""
+    if keyword in ORDERS:
+        return _PIPELINE
+    return _CALLS if keyword in SCHEDULES and SCHEDULES[keyword].run == "subgraph_calls" else {}
+
 
 #: Dimensions of the attributes that formulas read of devices and of nodes.
 DEVICE_DIMENSIONS = STATEMENTS["device"].dimensions
