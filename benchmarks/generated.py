@@ -225,7 +225,7 @@ def write(folder: Path, model: str, size: str, scenario: str, seed: int = 0, *, 
 _MEASURE = """
 import resource, sys, time
 from placedsl.api.spec import load
-from placedsl.graph.fusion import coarser, matches
+from placedsl.graph.fusion import fused_graph, matches
 began = time.perf_counter()
 spec = load(sys.argv[1])
 loaded = time.perf_counter() - began
@@ -233,7 +233,7 @@ memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 graph = spec.problem.graph
 began = time.perf_counter()
 unit = matches(graph.written, [said.split(" + ") for said, _ in graph.fusion.made]).unit
-coarser(graph.written, unit, {}, [], one_kernel=True)
+fused_graph(graph.written, unit, {}, [], one_kernel=True)
 fusing = time.perf_counter() - began
 began = time.perf_counter()
 spec.check()

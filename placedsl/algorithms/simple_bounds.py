@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from placedsl.graph.order import csr, together, topological
+from placedsl.graph.order import csr, joined_partitions, topological
 from placedsl.problem.problem import Problem
 
 
 def simple_bound(problem: Problem) -> float:
     """A value that time_per_sample cannot undercut (inf: some node runs nowhere; transfers are left out)."""
     graph = problem.graph
-    unit = together(graph.nodes, problem.colocation_groups())
+    unit = joined_partitions(graph.nodes, problem.colocation_groups())
     work = np.zeros((int(unit.max(initial=-1)) + 1, problem.time.shape[1]))
     np.add.at(work, unit, problem.time)
     least = work.min(axis=1)

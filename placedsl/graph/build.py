@@ -147,7 +147,7 @@ def column(values: Mapping[int, float | str], count: int) -> NDArray[np.float64]
     return numbers
 
 
-def _nowhere(edges: Sequence[tuple[Id, Id]], side: int, i: int) -> tuple[str, str]:
+def _unknown_node(edges: Sequence[tuple[Id, Id]], side: int, i: int) -> tuple[str, str]:
     return f"there is no node '{edges[i][side]}'", "edges join nodes of the graph"
 
 
@@ -195,7 +195,7 @@ def _ends(
         for side in (0, 1):
             ends[side, i] = position.get(pair[side], -1)
     for side, field in ((0, "source"), (1, "target")):
-        _report(found, ends[side] < 0, partial(_nowhere, edges, side), locate, "edge", field)
+        _report(found, ends[side] < 0, partial(_unknown_node, edges, side), locate, "edge", field)
     known = (ends >= 0).all(axis=0)
     loop = known & (ends[0] == ends[1])
     _report(found, loop, lambda i: (f"node '{edges[i][0]}' has an edge to itself", "a computation graph has no cycles"),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placedsl.graph.graph import Booleans, Floats, Graph, Integers
-from placedsl.graph.order import components, renumbered, together, topological
+from placedsl.graph.order import components, joined_partitions, renumbered, topological
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,9 @@ def attribute_groups(graph: Graph, attribute: str) -> Integers:
     Fused operators whose members are of several groups make one group of these.
     """
     if graph.fusion is not None:
-        parts = together(graph.written.nodes, [attribute_groups(graph.written, attribute), graph.fusion.node_of])
+        parts = joined_partitions(
+            graph.written.nodes, [attribute_groups(graph.written, attribute), graph.fusion.node_of]
+        )
         labels = np.empty(graph.nodes, dtype=np.int64)
         labels[graph.fusion.node_of] = parts
         return renumbered(labels)
@@ -78,11 +80,11 @@ def precedence(graph: Graph, groups: Sequence[Integers]) -> tuple[Integers, Inte
     return before, after, orientation if graph.backward.any() else ""
 
 
-def joined(nodes: int, groups: Sequence[Integers], before: Integers, after: Integers) -> Integers:
+def contraction_units(nodes: int, groups: Sequence[Integers], before: Integers, after: Integers) -> Integers:
     """A unit number a node: nodes of one group, in any of the partitions, and nodes on a cycle are one."""
     if not groups and (before < after).all():
         return np.arange(nodes)  # no cycle: what most small graphs are, without a library for it
-    unit = together(nodes, groups)
+    unit = joined_partitions(nodes, groups)
     first, second = unit[before], unit[after]
     apart = first != second
     if topological(int(unit.max(initial=-1)) + 1, first[apart], second[apart]) is not None:
@@ -107,7 +109,7 @@ def backward_orientation(
     if not len(back[0]):
         return *against, "against"
     along = (np.concatenate((forward[0], back[0])), np.concatenate((forward[1], back[1])))
-    count = [int(joined(len(backward), groups, *pairs).max(initial=-1)) for pairs in (against, along)]
+    count = [int(contraction_units(len(backward), groups, *pairs).max(initial=-1)) for pairs in (against, along)]
     return (*against, "against") if count[0] >= count[1] else (*along, "along")
 
 
@@ -131,7 +133,7 @@ def contract(
     nodes, tensors = len(memory), len(tensor_producer)
     none = np.zeros(0, dtype=np.int64)
     pairs = (none, none) if before is None or after is None else (before, after)
-    unit = joined(nodes, groups, *pairs)
+    unit = contraction_units(nodes, groups, *pairs)
     units = int(unit.max(initial=-1)) + 1
     first, second = unit[pairs[0]], unit[pairs[1]]
     apart = first != second
@@ -175,4 +177,12 @@ def contract(
     )  # fmt: skip
 
 
-__all__ = ["Quotient", "attribute_groups", "backward_orientation", "contract", "joined", "precedence", "renumbered"]
+__all__ = [
+    "Quotient",
+    "attribute_groups",
+    "backward_orientation",
+    "contract",
+    "contraction_units",
+    "precedence",
+    "renumbered",
+]

@@ -74,7 +74,7 @@ def _only_reader(graph: Graph) -> Integers:
     return out
 
 
-def coarser(
+def fused_graph(
     graph: Graph, unit: Integers, ids: Mapping[int, str], made: Sequence[tuple[str, int]], *, one_kernel: bool
 ) -> Graph:
     """The graph whose nodes are the units of ``graph``; nodes of one unit bear the same number, that of one of them.
@@ -104,7 +104,7 @@ def coarser(
     tensor_of = np.full(graph.tensors, -1, dtype=np.int64)
     tensor_of[stays] = np.arange(len(stays))
     producer = node_of[graph.tensor_producer[stays]]
-    saved = _saved(graph, node_of) if one_kernel else np.zeros(n)
+    saved = _saved_bytes(graph, node_of) if one_kernel else np.zeros(n)
     attributes: dict[str, _Column] = {}
     unclear = {} if graph.fusion is None else dict(graph.fusion.unclear)
     for name, column in graph.attributes.items():
@@ -115,7 +115,7 @@ def coarser(
     fusion = Fusion(
         original=graph if before is None else before.original,
         node_of=node_of if before is None else node_of[before.node_of],
-        tensor_of=tensor_of if before is None else _chained(before.tensor_of, tensor_of),
+        tensor_of=tensor_of if before is None else _composed(before.tensor_of, tensor_of),
         before=graph,
         step=node_of,
         one_kernel=one_kernel,
@@ -137,12 +137,12 @@ def _sums(values: Floats, node_of: Integers) -> Floats:
     return np.bincount(node_of, weights=values, minlength=int(node_of.max(initial=-1)) + 1).astype(float)
 
 
-def _chained(first: Integers, second: Integers) -> Integers:
+def _composed(first: Integers, second: Integers) -> Integers:
     """Where something is after two steps (-1: it is gone)."""
     return np.where(first >= 0, second[first] if len(second) else -1, -1)
 
 
-def _saved(graph: Graph, node_of: Integers) -> Floats:
+def _saved_bytes(graph: Graph, node_of: Integers) -> Floats:
     """Bytes by node that are neither written nor read again, as their tensor stays within one chain."""
     inside = node_of[graph.edge_source] == node_of[graph.edge_target]
     size = np.nan_to_num(graph.tensor_bytes)[graph.edge_tensor[inside]]
@@ -152,7 +152,7 @@ def _saved(graph: Graph, node_of: Integers) -> Floats:
 def _attribute(
     name: str, column: _Column, node_of: Integers, several: NDArray[np.bool_], only: Integers, saved: Floats
 ) -> tuple[_Column, NDArray[np.bool_]]:
-    """An attribute of the coarser graph, and which of its nodes have members that differ in it."""
+    """An attribute of the fused graph, and which of its nodes have members that differ in it."""
     agree = np.zeros(len(several), dtype=bool)
     if column.dtype.kind == "f" and name in SUMMED:
         given = np.bincount(node_of, weights=~np.isnan(column), minlength=len(several)) > 0

@@ -79,7 +79,7 @@ def rows_of(start: Integers, keys: Integers) -> tuple[Integers, Integers]:
     return position, np.arange(len(position)) + np.repeat(start[keys] - (np.cumsum(count) - count), count)
 
 
-def together(nodes: int, partitions: Sequence[Integers]) -> Integers:
+def joined_partitions(nodes: int, partitions: Sequence[Integers]) -> Integers:
     """Nodes that have a label in common in any of the partitions are one; numbered by first member."""
     part, numbered = np.arange(nodes), [np.unique(labels, return_inverse=True)[1] for labels in partitions]
     while True:

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placedsl.graph.contraction import backward_orientation, contract, joined
+from placedsl.graph.contraction import backward_orientation, contract, contraction_units
 from placedsl.graph.graph import tensors_of_edges
 
 
@@ -39,7 +39,7 @@ def expected_units(n: int, source: np.ndarray, target: np.ndarray, labels: np.nd
 @settings(max_examples=200, deadline=None)
 def test_units(graph: tuple[int, np.ndarray, np.ndarray, np.ndarray]) -> None:
     n, source, target, labels = graph
-    unit = joined(n, [labels], source, target)
+    unit = contraction_units(n, [labels], source, target)
     found = {frozenset(np.flatnonzero(unit == k).tolist()) for k in range(unit.max() + 1)}
     assert found == expected_units(n, source, target, labels)
 
@@ -96,7 +96,7 @@ def test_orphaned_backward_nodes_and_orientation() -> None:
     )
     assert way == "against"
     assert set(zip(before.tolist(), after.tolist(), strict=True)) == {(0, 1), (1, 2), (4, 5), (3, 4)}
-    unit = joined(6, [colours], before, after)
+    unit = contraction_units(6, [colours], before, after)
     assert unit.max() + 1 == 4
     assert unit[0] == unit[3]
     assert unit[2] == unit[5]

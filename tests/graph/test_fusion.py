@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from placedsl.diagnostics import Source
-from placedsl.graph.fusion import coarser, matches
+from placedsl.graph.fusion import fused_graph, matches
 from placedsl.graph.graph import Graph
 from placedsl.graph.order import topological
 from placedsl.graph.readers import read
@@ -97,7 +97,7 @@ def fused(graph: Graph, rules: list[list[str]]) -> Graph:
     """The graph of what the rules fuse."""
     found = matches(graph, rules)
     ids = {int(u): "+".join(str(graph.ids[v]) for v in np.flatnonzero(found.unit == u)) for u in np.unique(found.unit)}
-    return coarser(graph, found.unit, ids, [("rules", sum(found.counts))], one_kernel=True)
+    return fused_graph(graph, found.unit, ids, [("rules", sum(found.counts))], one_kernel=True)
 
 
 def test_what_a_fused_operator_costs() -> None:

@@ -11,7 +11,7 @@ import pytest
 from placedsl import InputError, load, loads
 from placedsl.api.spec import Spec
 from placedsl.export.workload_spec import spec_of_profile
-from placedsl.graph.fusion import coarser
+from placedsl.graph.fusion import fused_graph
 from placedsl.graph.readers import read
 
 PROFILE = {
@@ -71,7 +71,7 @@ def test_its_times_may_be_given_a_unit(profile: Path) -> None:
 def test_its_matrices_follow_fusion(profile: Path) -> None:
     """1 and 7 are one, and the tensor between them is gone."""
     graph = read(profile)
-    coarse = coarser(graph, np.array([0, 1, 1]), {1: "1+7"}, [], one_kernel=False)
+    coarse = fused_graph(graph, np.array([0, 1, 1]), {1: "1+7"}, [], one_kernel=False)
     assert coarse.tensor_matrix is not None
     assert coarse.tensor_matrix.tolist() == [[[0, 10], [20, 0]]] * 2
     assert coarse.edge_target.tolist() == [1, 1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from placedsl.graph.order import csr, together
+from placedsl.graph.order import csr, joined_partitions
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -31,6 +31,6 @@ def test_nodes_with_a_common_label_in_any_partition_are_one(seed: int) -> None:
     for labels in partitions:
         graph.add_edges_from((u, v) for u in range(nodes) for v in range(u) if labels[u] == labels[v])
     expected = sorted(sorted(part) for part in nx.connected_components(graph))
-    found = together(nodes, partitions)
+    found = joined_partitions(nodes, partitions)
     # Numbered by first member.
     assert [np.flatnonzero(found == n).tolist() for n in range(int(found.max()) + 1)] == expected

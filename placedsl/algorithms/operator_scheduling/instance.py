@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placedsl.graph.graph import Booleans, Floats, Integers
-from placedsl.graph.order import csr, together, topological
+from placedsl.graph.order import csr, joined_partitions, topological
 from placedsl.machine.routes import TransferTimes
 from placedsl.problem.problem import Problem
 
@@ -96,7 +96,7 @@ def build(
     output_start, outputs = csr(producer, np.arange(tensors), nodes)
     sequence = topological(nodes, producer[pairs[0]], pairs[1])
     assert sequence is not None  # graphs are acyclic
-    unit = together(nodes, groups)
+    unit = joined_partitions(nodes, groups)
     member_start, member = csr(unit, np.arange(nodes), int(unit.max(initial=-1)) + 1)
     resource_start, resource, resources = _resources(moves, devices, congestion)
     return SchedulingInstance(

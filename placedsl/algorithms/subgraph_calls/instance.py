@@ -14,7 +14,7 @@ import numpy as np
 from placedsl.algorithms.subgraph_calls.latency_kernel import CallInstance, evaluate, new_scratch
 from placedsl.algorithms.supports import PLACING, Supports
 from placedsl.graph.graph import Floats, Integers
-from placedsl.graph.order import csr, renumbered, together, topological
+from placedsl.graph.order import csr, joined_partitions, renumbered, topological
 from placedsl.problem.execution import Execution
 from placedsl.problem.problem import Problem
 
@@ -54,7 +54,7 @@ def build(
     ``groups``: arrays of n labels; nodes with equal labels share a device.
     """
     nodes, tensors = time.shape[1], len(producer)
-    unit = together(nodes, groups) if groups else np.arange(nodes)
+    unit = joined_partitions(nodes, groups) if groups else np.arange(nodes)
     unit = renumbered(unit)
     units = int(unit.max(initial=-1)) + 1
     pairs = np.unique(np.stack((read_tensor, reader), axis=1).reshape(-1, 2), axis=0)

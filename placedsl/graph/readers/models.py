@@ -50,7 +50,7 @@ def graph_of(
     """
     found: list[Diagnostic] = []
     producer = {name: i for i, step in enumerate(steps) for name in step.makes}
-    _tell_broken(steps, {*producer, *inputs, *constants}, shapes, found)
+    _report_broken(steps, {*producer, *inputs, *constants}, shapes, found)
     _stop(found)
     flops, moves, memory = (np.zeros(len(steps)) for _ in range(3))
     unknown: Counter[str] = Counter()
@@ -85,7 +85,7 @@ def graph_of(
     )  # fmt: skip
 
 
-def _tell_broken(
+def _report_broken(
     steps: Sequence[Step], known: Collection[str], shapes: Mapping[str, Tensor], found: list[Diagnostic]
 ) -> None:
     """What nothing makes or several make; else the first tensors without a shape, and not what follows from them."""

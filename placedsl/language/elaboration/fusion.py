@@ -10,7 +10,7 @@ import numpy as np
 
 from placedsl.diagnostics import nearest
 from placedsl.graph.contraction import attribute_groups
-from placedsl.graph.fusion import coarser, matches, type_codes
+from placedsl.graph.fusion import fused_graph, matches, type_codes
 from placedsl.graph.graph import Graph, Integers
 from placedsl.graph.order import cycle
 from placedsl.language.checking.checker import Checker
@@ -37,7 +37,7 @@ def fused(checker: Checker, statements: Sequence[syntax.Fuse], graph: Graph) -> 
         made = list(zip(said, found.counts, strict=True))
         ids = _joined_ids(graph, found.unit)
         if _free(checker, rules[0], graph, ids.values()):
-            graph = coarser(graph, found.unit, ids, made, one_kernel=True)
+            graph = fused_graph(graph, found.unit, ids, made, one_kernel=True)
     seen: dict[str, syntax.Fuse] = {}
     for one in statements:
         if one.by is not None:
@@ -106,7 +106,7 @@ def _by_attribute(checker: Checker, one: syntax.Fuse, by: syntax.Word, graph: Gr
         return graph
     if not _free(checker, one, graph, ids.values()):
         return graph
-    return coarser(graph, unit, ids, [(f"by {by.text}", len(ids))], one_kernel=False)
+    return fused_graph(graph, unit, ids, [(f"by {by.text}", len(ids))], one_kernel=False)
 
 
 def _value_ids(graph: Graph, attribute: str, labels: Integers, unit: Integers) -> dict[int, str]:

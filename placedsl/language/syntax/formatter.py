@@ -32,13 +32,13 @@ def formatted(text: str, name: str = "<text>") -> str:
     text = text.replace("\r\n", "\n")
     parse(Source(name, text))
     known = tokens(text)
-    result = "".join(f"{line}\n" for line in _Layout().lines(text, known))
-    if _meant(tokens(result)) != _meant(known):
+    result = "".join(f"{line}\n" for line in _Formatter().lines(text, known))
+    if _significant_tokens(tokens(result)) != _significant_tokens(known):
         raise RuntimeError("laying out this text would change more than its blanks")
     return result.replace("\n", end)
 
 
-def _meant(known: Iterable[Token]) -> list[tuple[str, object, bool]]:
+def _significant_tokens(known: Iterable[Token]) -> list[tuple[str, object, bool]]:
     """What the parser and a reader see of a text, by its tokens."""
     return [
         (t.type, number_and_unit(t.text) if t.type == "QUANTITY" else t.text.rstrip(), t.begins)
@@ -66,7 +66,7 @@ class _Bracket:
 
 
 @dataclass
-class _Layout:
+class _Formatter:
     """One walk over the lines of a text."""
 
     #: The text as a whole is the outermost block.
@@ -79,7 +79,7 @@ class _Layout:
         """The lines of a text in their new layout; ``known`` are its tokens."""
         waiting: list[tuple[Token | None, int]] = []
         empty = True
-        for line in _split(known):
+        for line in _lines_of(known):
             column = _column(text, line[0]) if line else 0
             if not line or line[0].type == COMMENT:
                 waiting.append((line[0] if line else None, column))
@@ -111,14 +111,14 @@ class _Layout:
             return innermost.indent
         if not innermost.block:
             return innermost.inside
-        if not self._begins(line):
+        if not self._begins_entry(line):
             return self.statement + _STEP
         if not begins_rule(first):
             innermost.rules = False
         self.statement = self._inside()
         return self.statement
 
-    def _begins(self, line: _Line) -> bool:
+    def _begins_entry(self, line: _Line) -> bool:
         """Whether a statement, a rule or an entry of a block begins with this line."""
         if line[0].begins or self.previous is None or self.previous.text == "{":
             return True
@@ -129,8 +129,8 @@ class _Layout:
         parts: list[str] = []
         for token in line:
             if parts:
-                parts.append(self._blanks(token))
-            parts.append(_shown(token))
+                parts.append(self._space_before(token))
+            parts.append(_printed(token))
             if token.type == COMMENT:
                 continue
             if token.text in _OPENERS:
@@ -143,7 +143,7 @@ class _Layout:
             self.before_previous, self.previous = self.previous, token
         return "".join(parts)
 
-    def _blanks(self, token: Token) -> str:
+    def _space_before(self, token: Token) -> str:
         """What goes between the previous token and this one of the same line."""
         before = self.previous
         assert before is not None
@@ -163,7 +163,7 @@ class _Layout:
         return " "
 
 
-def _split(known: Iterable[Token]) -> Iterator[_Line]:
+def _lines_of(known: Iterable[Token]) -> Iterator[_Line]:
     line: _Line = []
     for token in known:
         if token.type == NEWLINE:
@@ -191,7 +191,7 @@ def _comments(
             yield ""
             empty = False
         deeper = closes or (following < inside and at > column)
-        yield " " * (inside if deeper else following) + _shown(comment)
+        yield " " * (inside if deeper else following) + _printed(comment)
     if empty:
         yield ""
 
@@ -202,7 +202,7 @@ def _column(text: str, token: Token) -> int:
     return len(text[start : token.start].expandtabs(_STEP))
 
 
-def _shown(token: Token) -> str:
+def _printed(token: Token) -> str:
     if token.type == COMMENT:
         return token.text.rstrip()
     if token.type == "QUANTITY":

@@ -141,7 +141,7 @@ def parse_readable(source: Source) -> tuple[syntax.Module, list[Diagnostic]]:
     except InputError as problem:
         whole = problem
     else:
-        deep = [(s, p) for s in statements_of_text for p in _pieces(s) if _depth(p) > _DEEPEST]
+        deep = [(s, p) for s in statements_of_text for p in _nested_parts(s) if _nesting_depth(p) > _DEEPEST]
         message = f"an expression here is nested more than {_DEEPEST} deep"
         hint = "take it apart with param and set, and write long sums as sum(v in …: …)"
         kept = tuple(s for s in statements_of_text if all(s is not d for d, _ in deep))
@@ -155,19 +155,19 @@ def parse_readable(source: Source) -> tuple[syntax.Module, list[Diagnostic]]:
             break
     else:
         # Past a bracket that nothing closes, statements are known by the margin that they begin at.
-        for start, end in _at_the_margin(source.text, chunks[-1][1] if chunks else 0):
+        for start, end in _cut_at_line_starts(source.text, chunks[-1][1] if chunks else 0):
             _parse_chunk(source, start, end, [], statements)
     return syntax.Module(source, tuple(statements)), found or list(whole.diagnostics)
 
 
-def _pieces(statement: syntax.Statement) -> tuple[syntax.Statement | syntax.Rule, ...]:
+def _nested_parts(statement: syntax.Statement) -> tuple[syntax.Statement | syntax.Rule, ...]:
     """What is nested by itself: the rules of a statement, or it as a whole."""
     if isinstance(statement, syntax.GraphInline):
         return ()
     return statement.rules if isinstance(statement, syntax.Subject) else (statement,)
 
 
-def _depth(statement: syntax.Statement | syntax.Rule) -> int:
+def _nesting_depth(statement: syntax.Statement | syntax.Rule) -> int:
     """How many pieces of syntax lie within one another."""
     deepest = 0
     stack: list[tuple[object, int]] = [(statement, 1)]
@@ -221,7 +221,7 @@ def _statements(text: str, source: Source) -> tuple[syntax.Statement, ...]:
     return attach_rules(statements)
 
 
-def _through(first: syntax.Subject | syntax.Tight, last: syntax.Rule) -> syntax.At:
+def _extent(first: syntax.Subject | syntax.Tight, last: syntax.Rule) -> syntax.At:
     return syntax.At(first.at.start, last.at.end, first.at.source)
 
 
@@ -234,7 +234,7 @@ def attach_rules(statements: tuple[syntax.Statement | syntax.Rule, ...]) -> tupl
         elif out and isinstance(out[-1], syntax.Subject | syntax.Tight):
             head = out[-1]
             rules = (*head.rules, statement)
-            out[-1] = replace(head, at=_through(head, statement), rules=rules)
+            out[-1] = replace(head, at=_extent(head, statement), rules=rules)
         else:
             hint = nearest(statement.name.text, KEYWORDS)
             if "did you mean" not in hint:
@@ -289,7 +289,7 @@ def _chunks(source: Source, found: list[Diagnostic]) -> list[tuple[int, int]]:
     return list(itertools.pairwise(cuts))
 
 
-def _at_the_margin(text: str, start: int) -> list[tuple[int, int]]:
+def _cut_at_line_starts(text: str, start: int) -> list[tuple[int, int]]:
     """Parts of a text from an offset on, cut where a line begins with a keyword of a statement."""
     cuts = [m.start() for m in re.finditer(rf"^(?:(?:{'|'.join(STATEMENTS)})\b|{_PART.pattern})", text, re.MULTILINE)]
     cuts = [c for c in cuts if c >= start]

@@ -43,7 +43,7 @@ def syntax_error(problem: UnexpectedInput, source: Source, terminals: Mapping[st
     if shown == ":" and before is not None and before[1] in RESERVED:
         place = source.span(before.start(1), before.end(1))
         return Diagnostic(f"'{before[1]}' is a word of the language", place, "choose another name for the constraint")
-    hint = _said_otherwise(text, start)
+    hint = _other_spelling_hint(text, start)
     # A word at the margin reads as a rule of 'subject to', which is seldom what it was meant to be.
     first = re.search(r"(?:^|\n)([A-Za-z_]\w*)[ \t]+$", text[:start])
     if first is not None and not hint and first[1] not in RESERVED:
@@ -70,7 +70,7 @@ _OTHERWISE = (
 )
 
 
-def _said_otherwise(text: str, at: int) -> str:
+def _other_spelling_hint(text: str, at: int) -> str:
     """How something is said here that other languages say otherwise."""
     before, rest = text[max(0, at - 400) : at], text[at:]
     return next((h for left, here, h in _OTHERWISE if re.search(left, before) and re.match(here, rest)), "")
