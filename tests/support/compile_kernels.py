@@ -6,15 +6,18 @@ one of them lives long enough to keep it, and processes beside a solver seldom d
 
 from __future__ import annotations
 
+import os
+import select
 import signal
 import sys
-from types import FrameType
+import time
+import traceback
+from collections.abc import Callable
 
 import numpy as np
 
 import placedsl
 from placedsl.planner.portfolio.latency_members import members_for_one_sample
-from placedsl.planner.portfolio.portfolio import Member
 from placedsl.planner.portfolio.throughput_members import members_for
 from placedsl.planner.request import Request
 from placedsl.planner.solve import solve
@@ -33,40 +36,51 @@ KINDS = {
         ("operators", "alone", 0, "    sequential\n"), ("operators", "alone", 0, ""),
     ],
 }  # fmt: skip
-#: A member that has not ended within so many seconds after its first report is stopped.
-_SECONDS = 1
+#: How long a member works on after its first report, and the longest that it may take, in seconds.
+_AFTER, _MOST = 1.0, 120.0
 
 
-class _Stopped(Exception):
-    """The alarm of a member."""
-
-
-class _Nobody:
-    """A channel to no planner."""
+class _Reports:
+    """A channel to no planner; says by a pipe that there was a report, so that kernels are compiled."""
 
     best = np.inf
 
+    def __init__(self, pipe: int) -> None:
+        self.pipe = pipe
+
     def report(self, placement: object, bound: float, values: object = None) -> None:
-        """Its kernels are compiled once it reports."""
-        signal.setitimer(signal.ITIMER_REAL, _SECONDS)
+        os.write(self.pipe, b".")
 
 
-def _stop(_number: int, _frame: FrameType | None) -> None:
-    raise _Stopped
+def _apart(work: Callable[[_Reports], object]) -> None:
+    """Do it in a process of its own, which is ended soon after it has reported; the disk keeps what it compiled."""
+    reports, pipe = os.pipe()
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            work(_Reports(pipe))
+            code = 0
+        except Exception:  # noqa: BLE001 - shown, and the parent sees the exit code
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    os.close(pipe)
+    if select.select([reports], [], [], _MOST)[0] and os.read(reports, 1):  # nothing to read: it has ended
+        time.sleep(_AFTER)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    os.close(reports)
+    if os.waitstatus_to_exitcode(status) not in (0, -signal.SIGKILL):
+        sys.exit("what compiles the kernels has failed: see above")
 
 
-def _work(member: Member) -> None:
-    try:
-        member.work(_Nobody(), *member.arguments)
-    except _Stopped:
-        return
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
+def _solve(spec: placedsl.api.spec.Spec) -> None:
+    solve(spec.problem, spec.elaborated.checked_formulations, Request("highs", workers=1), isolated=False)
 
 
 def compile_kind(kind: str) -> None:
-    """Solve small problems of one kind in this process, with all that runs beside a solver."""
-    signal.signal(signal.SIGALRM, _stop)
+    """Solve small problems of one kind, and do all that runs beside a solver."""
     for execution, sharing, machine, rules in KINDS[kind]:
         goal = "latency" if kind == "one sample" else "time_per_sample"
         parts = [GRAPHS["inference"], MACHINES[machine], EXECUTIONS[execution], SHARING[sharing], f"minimize {goal}"]
@@ -74,10 +88,10 @@ def compile_kind(kind: str) -> None:
         if kind == "one sample":
             members = members_for_one_sample(spec.problem, 1, 0, None, alone=False)
         else:
-            solve(spec.problem, spec.elaborated.checked_formulations, Request("highs", workers=1), isolated=False)
+            _apart(lambda _, spec=spec: _solve(spec))  # type: ignore[misc]
             members = members_for(spec.problem, None, 1, 0)
         for member in members:
-            _work(member)
+            _apart(lambda channel, member=member: member.work(channel, *member.arguments))  # type: ignore[misc]
 
 
 if __name__ == "__main__":
