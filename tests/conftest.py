@@ -1,4 +1,4 @@
-"""The published workloads, a line in the summary when they are absent, and the choice of cases.
+"""The published workloads, a line in the summary when they are absent, compiled kernels, and the choice of cases.
 
 A test marked ``sampled(n)`` runs one case in n, a test marked ``everything`` none; ``--everything`` runs all cases.
 The cases rotate: the commit chooses which one in n, and ``--cases NUMBER`` repeats the choice of another run.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,19 @@ def pytest_configure(config: pytest.Config) -> None:
     """Workers of a distributed run take the choice of the process that started them."""
     if config.option.cases is None:
         config.option.cases = _of_commit()
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    if whole and not config.option.collectonly and not hasattr(config, "workerinput"):
+        _compile_kernels()
+
+
+def _compile_kernels() -> None:
+    """Before a run of all tests: each kind in a process of its own, at the same time."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (*sys.path, str(ROOT / "tests"))))}
+    command = [sys.executable, "-P", "-m", "support.compile_kernels"]
+    running = [subprocess.Popen([*command, kind], env=environment) for kind in ("pipelines", "one sample")]
+    codes = [process.wait() for process in running]
+    if any(codes):
+        raise pytest.UsageError("the kernels were not compiled: see above")
 
 
 def _of_commit() -> int:

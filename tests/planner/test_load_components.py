@@ -44,7 +44,7 @@ def test_by_hand_where_a_stage_is_shared() -> None:
         assert found.objectives[0] == pytest.approx(value)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("sharing", [False, True])
 @pytest.mark.parametrize("clusters", [False, True])

@@ -16,7 +16,7 @@ from support.paths import child_environment
 
 import placedsl
 
-PROBLEMS, CHUNK, FEW = 640, 160, 20
+PROBLEMS, CHUNK, FEW = 640, 160, 10
 SOLVERS = ("highs", "cp-sat")
 SCHEDULES = ("pipedream", "gpipe", "overlapped", "duplex")
 #: Seconds of one program.

@@ -18,7 +18,7 @@ from support.suites import PATHS
 import placedsl
 
 PROBLEMS = 500
-CHUNK, FEW = 125, 25
+CHUNK, FEW = 125, 15
 #: Seeds from here on are for formulas.
 FORMULAS = 1_000_000
 #: And from here on for the algebra.
