@@ -70,7 +70,9 @@ def row(graph: Path, devices: int, link: str, seconds: float, clusters: bool) ->
     if clusters:
         quotient.transfer[:] /= SLOWER
         sync /= SLOWER
-    stages, among = in_clusters(after_computation, quotient, classes, np.arange(devices) // SERVER, surcharge)
+    stages, among = in_clusters(
+        after_computation, quotient, classes, np.arange(devices)[None] // SERVER, surcharge[None]
+    )
     began = time.monotonic()
     limits = SearchLimits(began + seconds)
     if clusters:

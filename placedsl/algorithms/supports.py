@@ -15,8 +15,6 @@ from placedsl.problem.problem import BUILT_IN, Problem
 
 #: The constraints of every search for placements: memory limits, and nodes that share a device.
 PLACING = frozenset(("memory", "colocated"))
-#: Any number of cluster levels.
-ANY_LEVEL = 1_000
 
 
 @dataclass(frozen=True)
@@ -31,8 +29,7 @@ class Supports:
     ``requires``          built-in constraints that the problem has to have
     ``constraints``       built-in constraints that are satisfied by construction (None: every constraint may be there,
                           the evaluator decides)
-    ``cluster_levels``    how deeply clusters may be nested
-    ``shared_levels``     the same where several devices share a stage
+    ``clusters``          machines with clusters
     ``data_parallelism``  several devices per stage
     ``variables``         variables of the spec
     ``formulations``      formulations of the spec, whose rows may rule out placements
@@ -47,8 +44,7 @@ class Supports:
     communications: tuple[Communication, ...] = ()
     requires: tuple[str, ...] = ()
     constraints: frozenset[str] | None = None
-    cluster_levels: int = ANY_LEVEL
-    shared_levels: int = ANY_LEVEL
+    clusters: bool = True
     data_parallelism: bool = False
     variables: bool = False
     formulations: bool = False
@@ -81,8 +77,6 @@ def reasons_against(problem: Problem, supports: Supports) -> list[str]:
         against.append(f"it does not know devices that share a stage under schedule {problem.execution.name}")
     if problem.execution.data_parallelism is not None and not supports.data_parallelism:
         against.append("it does not know devices that share a stage")
-    elif problem.execution.data_parallelism is not None and problem.machine.levels > supports.shared_levels:
-        against.append("it does not know parallelism on clusters within clusters")
     missing = [name for name in supports.requires if problem.constraint(name) is None]
     against += [f"it requires the '{name}' constraint" + _REQUIRED.get(name, "") for name in missing]
     return against if supports.relaxes else against + _unsupported(problem, supports)
@@ -97,8 +91,8 @@ def ignored(problem: Problem, supports: Supports) -> list[str]:
     known = supports.constraints
     out = [c.name for c in problem.constraints if known is not None and c.built_in not in known]
     out += [f"variable {name}" for name in _decided(problem, supports)]
-    if problem.machine.levels > supports.cluster_levels:
-        out.append("clusters within clusters")
+    if problem.machine.clusters and not supports.clusters:
+        out.append("clusters")
     return out + [f"then {name}" for name in _further(problem, supports)]
 
 
@@ -122,8 +116,8 @@ def _further(problem: Problem, supports: Supports) -> list[str]:
 
 def _unsupported(problem: Problem, supports: Supports) -> list[str]:
     against = []
-    if problem.machine.levels > supports.cluster_levels:
-        against.append("it does not know " + ("clusters within clusters" if supports.cluster_levels else "clusters"))
+    if problem.machine.clusters and not supports.clusters:
+        against.append("it does not know clusters")
     known = supports.constraints
     if known is not None:
         against += [f"it does not look at {one.name}" for one in problem.constraints if one.built_in not in known]

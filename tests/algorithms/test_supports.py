@@ -68,12 +68,12 @@ def test_reasons(rest: str, supports: Supports, reasons: list[str]) -> None:
     assert reasons_against(problem(rest), supports) == reasons
 
 
-def test_clusters_are_known_up_to_a_level() -> None:
+def test_clusters_are_known_or_not() -> None:
     clustered = problem(PLAIN, CLUSTERS)
     assert reasons_against(clustered, dynamic_programming.SUPPORTS) == []
     assert reasons_against(clustered, large_neighbourhood_search.SUPPORTS) == ["it does not know clusters"]
-    flat = replace(dynamic_programming.SUPPORTS, cluster_levels=0)
-    assert ignored(clustered, flat) == ["clusters within clusters"]
+    flat = replace(dynamic_programming.SUPPORTS, clusters=False)
+    assert ignored(clustered, flat) == ["clusters"]
 
 
 def test_whoever_relaxes_names_what_is_left_out() -> None:

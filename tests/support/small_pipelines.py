@@ -33,7 +33,8 @@ SCHEDULES: dict[str, StageCosts] = {
 class Small:
     """A graph, devices, and how they may share stages.
 
-    ``cluster``: a cluster a device; ``far``: levels x c x t, what a tensor costs on top where it leaves the cluster.
+    ``cluster``: levels x D the cluster of each device (-1: none), the outermost first; ``far``: levels x c x t, what a
+    tensor costs on top where it leaves the cluster of that level.
     """
 
     schedule: str
@@ -50,8 +51,11 @@ class Small:
         return SCHEDULES[self.schedule](self.quotient, self.classes)
 
 
-def small(seed: int, *, copies: bool, clusters: bool, most: int = 7) -> Small:
-    """Inference or training on one or two classes of devices, with groups, memory limits, unsupported nodes."""
+def small(seed: int, *, copies: bool, levels: int, most: int = 7) -> Small:
+    """Inference or training on one or two classes of devices, with groups, memory limits, unsupported nodes.
+
+    ``levels`` of clusters; with one, every device is in a cluster.
+    """
     rng = np.random.default_rng(seed)
     nodes = int(rng.integers(1, most + 1))
     share = rng.choice([0.2, 0.4, 0.7])
@@ -78,26 +82,39 @@ def small(seed: int, *, copies: bool, clusters: bool, most: int = 7) -> Small:
         tensor_producer=producers, read_tensor=tensor, read_node=edges[:, 1], transfer=transfer,
     )  # fmt: skip
     sets = ((1,), (1, 2), (1, 2, 4), (1, 3), (1, 2, 3, 4))
-    far = rng.integers(0, 5, size=(1, classes, len(quotient.tensor_producer))).astype(float)
+    far = rng.integers(0, 5, size=(levels, classes, len(quotient.tensor_producer))).astype(float)
     return Small(
         schedule=str(rng.choice(list(SCHEDULES))),
         quotient=quotient,
         classes=DeviceClasses(counts, limits, tuple(np.arange(a, b) for a, b in itertools.pairwise(starts))),
         allowed=tuple(sets[rng.integers(len(sets))] if copies else (1,) for _ in counts),
         sync=rng.integers(0, 5, size=(classes, quotient.units)) * (0.0 if rng.random() < 0.3 else 1.0),
-        cluster=rng.integers(0, 3, sum(counts)) if clusters else np.zeros(sum(counts), dtype=np.int64),
-        far=far * (clusters and rng.random() < 0.9),
+        cluster=_nested(rng, levels, sum(counts)),
+        far=far * (rng.random() < 0.9) * rng.choice([1.0, 1.0, 0.01, 100.0], size=(levels, 1, 1)) ** (levels > 1),
     )
+
+
+def _nested(rng: np.random.Generator, levels: int, devices: int) -> np.ndarray:
+    """levels x D: up to three clusters in what is around them; on several levels some devices are in none."""
+    out = np.full((levels, devices), -1, dtype=np.int64)
+    around = np.zeros(devices, dtype=np.int64)
+    for level in range(levels):
+        here = 3 * around + rng.integers(0, 3 if level == 0 else 2, devices)
+        outside = (around < 0) | ((levels > 1) & (rng.random(devices) < 0.15))
+        around = np.where(outside, -1, here)
+        out[level] = around
+    return out
 
 
 @dataclass(frozen=True)
 class Stage:
-    """The units of a stage, the class that runs it, how many devices share it, and all units of its cluster."""
+    """The units of a stage, the class that runs it, how many devices share it, and all units of each of its clusters,
+    the outermost first."""
 
     own: frozenset[int]
     kind: int
     copies: int
-    near: frozenset[int]
+    around: tuple[frozenset[int], ...]
 
 
 def load(case: Small, stage: Stage) -> float:
@@ -109,11 +126,11 @@ def load(case: Small, stage: Stage) -> float:
     compute, into, out = float(sum(quotient.work[c, u] for u in own)), 0.0, 0.0
     pins = [list(map(int, p)) for p in np.split(quotient.pin_unit, quotient.pin_start[1:-1])]
     for t, (maker, *readers) in enumerate(pins if len(quotient.tensor_producer) else []):
-        near, far = quotient.transfer[c, t], case.far[0, c, t]
+        levels = list(zip(stage.around, case.far[:, c, t].tolist(), strict=False))
         if maker in own and not set(readers) <= own:
-            out += near + (far if not set(readers) <= stage.near else 0.0)
+            out += quotient.transfer[c, t] + sum(far for units, far in levels if not set(readers) <= units)
         if maker not in own and set(readers) & own:
-            into += near + (far if maker not in stage.near else 0.0)
+            into += quotient.transfer[c, t] + sum(far for units, far in levels if maker not in units)
     alone = {
         "pipedream": compute + into + out, "overlapped": max(compute, into + out), "duplex": max(compute, into, out)
     }[case.schedule]  # fmt: skip
@@ -142,53 +159,64 @@ def combined(first: Options, second: Options) -> Options:
     return out
 
 
+@dataclass(frozen=True, order=True)
+class Left:
+    """What is left of a cluster, or of the machine: devices of each class, and clusters within."""
+
+    devices: tuple[int, ...]
+    within: tuple[Left, ...]
+
+
+def machine_of(case: Small) -> Left:
+    """All devices."""
+    family = np.repeat(np.arange(len(case.classes.counts)), case.classes.counts)
+
+    def made(devices: np.ndarray, level: int) -> Left:
+        inner = case.cluster[level, devices] if level < len(case.cluster) else np.full(len(devices), -1)
+        direct = np.bincount(family[devices[inner < 0]], minlength=len(case.classes.counts))
+        within = [made(devices[inner == k], level + 1) for k in sorted(set(inner[inner >= 0].tolist()))]
+        return Left(tuple(direct.tolist()), tuple(sorted(within)))
+
+    return made(np.arange(len(family)), 0)
+
+
 def by_recursion(case: Small) -> tuple[float, int]:
     """The least largest load, and the fewest devices that reach it."""
-    quotient = case.quotient
-    sets = ideals_of(quotient)
-    family = np.repeat(np.arange(len(case.classes.counts)), case.classes.counts)
-    members = [tuple(np.bincount(family[case.cluster == k], minlength=len(case.classes.counts)).tolist())
-               for k in sorted(set(case.cluster.tolist()))]  # fmt: skip
+    sets = ideals_of(case.quotient)
     price = functools.cache(lambda stage: load(case, stage))
 
     @functools.cache
-    def within(low: frozenset[int], high: frozenset[int], inside: frozenset[int], left: tuple[int, ...]) -> Options:
-        """From ``low`` to ``inside`` in the cluster that has what is between ``low`` and ``high``."""
-        if inside == low:
+    def best(low: frozenset[int], high: frozenset[int], left: Left, around: tuple[frozenset[int], ...]) -> Options:
+        """From ``low`` to ``high`` by what is left of a cluster; ``around``: all units of each cluster it is in."""
+        if low == high:
             return {0: 0.0}
         found: Options = {}
-        for smaller in sets:
-            if not (low <= smaller < inside):
+
+        def add(first: Options, second: Options) -> None:
+            for n, v in combined(first, second).items():
+                found[n] = min(found.get(n, math.inf), v)
+
+        for middle in sets:
+            if not (low <= middle < high):
                 continue
-            for kind, count in enumerate(left):
+            own = high - middle
+            for kind, count in enumerate(left.devices):
                 for r in case.allowed[kind]:
-                    if r > count:
+                    if r > count or (r > 1 and not around):
                         continue
-                    here = price(Stage(inside - smaller, kind, r, high - low))
-                    if here == math.inf:
-                        continue
-                    fewer = tuple(c - r * (k == kind) for k, c in enumerate(left))
-                    for n, v in combined({r: here}, within(low, high, smaller, fewer)).items():
-                        found[n] = min(found.get(n, math.inf), v)
+                    here = price(Stage(own, kind, r, around))
+                    if here < math.inf:
+                        devices = tuple(c - r * (k == kind) for k, c in enumerate(left.devices))
+                        add({r: here}, best(low, middle, Left(devices, left.within), around))
+            for chosen in dict.fromkeys(left.within):
+                within = list(left.within)
+                within.remove(chosen)
+                part = best(middle, high, chosen, (*around, own))
+                if part:
+                    add(part, best(low, middle, Left(left.devices, tuple(within)), around))
         return found
 
-    @functools.cache
-    def best(inside: frozenset[int], unused: tuple[tuple[int, ...], ...]) -> Options:
-        if not inside:
-            return {0: 0.0}
-        found: Options = {}
-        for low in sets:
-            if not low < inside:
-                continue
-            for chosen in dict.fromkeys(unused):
-                rest = list(unused)
-                rest.remove(chosen)
-                part = within(low, inside, inside, chosen)
-                for n, v in combined(part, best(low, tuple(rest)) if part else {}).items():
-                    found[n] = min(found.get(n, math.inf), v)
-        return found
-
-    options = best(frozenset(range(quotient.units)), tuple(sorted(members)))
+    options = best(frozenset(), frozenset(range(case.quotient.units)), machine_of(case), ())
     return min(((v, n) for n, v in options.items()), default=(math.inf, 0))
 
 
@@ -196,10 +224,12 @@ def stages_of(case: Small, device: np.ndarray, groups: Mapping[int, tuple[int, .
     """The stages of an answer with their leaders."""
     family = np.repeat(np.arange(len(case.classes.counts)), case.classes.counts)
     for leader in sorted(set(device.tolist())):
-        cluster = case.cluster[leader]
-        near = frozenset(np.flatnonzero(case.cluster[device] == cluster).tolist())
+        around = tuple(
+            frozenset(np.flatnonzero(level[device] == level[leader]).tolist())
+            for level in case.cluster if level[leader] >= 0
+        )  # fmt: skip
         own = frozenset(np.flatnonzero(device == leader).tolist())
-        yield leader, Stage(own, int(family[leader]), len(groups[leader]), near)
+        yield leader, Stage(own, int(family[leader]), len(groups[leader]), around)
 
 
 def check(case: Small, value: float, device: np.ndarray, groups: Mapping[int, tuple[int, ...]]) -> None:
@@ -212,7 +242,9 @@ def check(case: Small, value: float, device: np.ndarray, groups: Mapping[int, tu
         group = list(groups[leader])
         assert group[0] == leader
         # Neighbours among the devices of their class and cluster.
-        like = [d for d in np.flatnonzero(family == stage.kind) if case.cluster[d] == case.cluster[leader]]
+        like = [
+            d for d in np.flatnonzero(family == stage.kind) if (case.cluster[:, d] == case.cluster[:, leader]).all()
+        ]
         first = like.index(leader)
         assert group == like[first : first + stage.copies]
         assert set(family[group]) == {stage.kind}
@@ -220,7 +252,9 @@ def check(case: Small, value: float, device: np.ndarray, groups: Mapping[int, tu
         loads.append(load(case, stage))
     assert len(taken) == len(set(taken))
     assert abs(max(loads) - value) <= 1e-9 * (1 + value)
-    for label in (device, case.cluster[device]):
+    for level in (np.arange(len(family)), *case.cluster):
+        # A device that is in no cluster is one by itself.
+        label = np.where(level >= 0, level, -1 - np.arange(len(family)))[device]
         after = {(int(label[u]), int(label[v])) for u, v in zip(case.quotient.before, case.quotient.after, strict=True)}
         assert any(
             all(order.index(a) <= order.index(b) for a, b in after)

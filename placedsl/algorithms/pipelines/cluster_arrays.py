@@ -13,10 +13,10 @@ from placedsl.graph.graph import Booleans, Floats, Integers
 
 
 class ClusterStages(NamedTuple):
-    """The stages that the devices of a cluster can take within a load: P pairs of ideals by the first of them.
+    """The stages that devices can take within a load: P pairs of ideals by the first of them.
 
     ``start``, ``goal``   those that begin at ideal i end at ``goal[start[i]:start[i + 1]]``, ascending
-    ``load``   P x loads x c on one device, without what leaves the cluster (inf: not on this class)
+    ``load``   P x loads x c on one device, without what leaves a cluster (inf: not on this class)
     ``until``, ``base``, ``which``   those that end at ideal i begin at ``base[until[i]:until[i + 1]]``, and are these
     """
 
@@ -29,89 +29,120 @@ class ClusterStages(NamedTuple):
 
 
 class ClusterEdges(NamedTuple):
-    """The f edges that cost something where they leave a cluster.
+    """The f edges that cost something where they leave a cluster of any of L levels.
 
     ``code``   K x f how much of each is inside an ideal: 1 for what makes it + 2 for each reader
     ``cut_start``, ``cut_edge``   which of them each ideal cuts;  ``readers``  f
-    ``read``, ``make``   loads x c x f what is paid on top
+    ``paid``   L x f whether it costs something on a level
+    ``read``, ``make``   loads x c x (L f) what is paid on top, level by level
     """
 
     code: NDArray[np.int32]
     cut_start: Integers
     cut_edge: NDArray[np.int32]
     readers: NDArray[np.int32]
+    paid: Booleans
     read: Floats
     make: Floats
 
 
-class ClusterReach(NamedTuple):
-    """What the search inside one cluster writes: see ``extend`` of the replicated pipeline.  K x s and K x s x 3.
+class KindStates(NamedTuple):
+    """What clusters of Z kinds have, and how many of it can have been used.  c classes, M parts at most.
 
-    ``bought``, ``sold``   f edges whose maker, or some reader, is outside the cluster
-    ``listed``   K the ideals that are reached;  ``mark``  K in which run, times two, one more where the costs of the
-                 stages inside depend on where the cluster ends
+    A *member* of a cluster is a device of a class (0 to c - 1) or a cluster within (from c on, by the kind's parts).
+
+    ``first``    Z + 1: the states of kind x are rows ``first[x]`` to ``first[x + 1] - 1`` of the next three
+    ``digits``   how many of each member have been used, 0 for the main class of the kind
+    ``direct``   how many devices these are, those of clusters within aside
+    ``used``     c how many devices of each class these are, those of clusters within all counted
+    ``stride``   Z x (c + M): one more of a member is ``state + stride``;  ``number``  the same: how many there are
+    ``main``     Z the class whose devices are not counted by state (-1: none, where there are clusters within)
+    ``allowed``  Z x c x (n + 1) the least allowed number of devices to share a stage that is no less; 0: none
+    ``part``     Z x M the kinds of the clusters within; -1: no more
     """
 
-    reach: NDArray[np.int16]
-    origin: NDArray[np.int32]
-    bought: NDArray[np.int32]
-    sold: NDArray[np.int32]
-    listed: NDArray[np.int32]
-    mark: Integers
-
-
-class RemainingNeed(NamedTuple):
-    """What the rest of the pipeline needs, once a cluster has used some of its devices.
-
-    ``needed``  K x states of all devices: the devices of the main class that the rest needs at least
-    ``state``   per state of the cluster which of these states is the one of all other classes
-    ``spare``   how many devices of the main class there are in this cluster and in those left
-    """
-
-    needed: NDArray[np.int16]
-    state: Integers
-    spare: int
+    first: Integers
+    digits: Integers
+    direct: Integers
+    used: Integers
+    stride: Integers
+    number: Integers
+    main: Integers
+    allowed: Integers
+    part: Integers
 
 
 class ClusterProblem(NamedTuple):
-    """What the search inside a cluster of one kind is given: the stages, its devices, and what the rest needs.
+    """What the search is given.
 
     ``stages``, ``pairs``, ``edges``   the stages within the load, the ideals, and the edges that cost more between
-                   clusters
-    ``replicas``   the devices of such a cluster;  ``bound``  the load
-    ``need``       what the rest of the pipeline needs
+               clusters
+    ``kinds``  what clusters have;  ``every``  all devices, by states of the others than the main class
+    ``bound``  the load;  ``fewest``  whether as few devices as possible are asked for
+    ``fits``   K x s: which ideals matter between two members of the machine
+    ``needed`` L x K x s the devices of the main class that the rest needs at least after an ideal between two members
+               of a cluster of that level, by states of ``every``
     """
 
     stages: ClusterStages
     pairs: StagePairs
     edges: ClusterEdges
-    replicas: ReplicationStates
+    kinds: KindStates
+    every: ReplicationStates
     bound: float
-    need: RemainingNeed
-
-
-class Leaving(NamedTuple):
-    """How many edges leave a cluster: those whose maker is outside, those with a reader outside; of these surely."""
-
-    bought: int
-    sold: int
-    surely_bought: int
-    surely_sold: int
-
-
-class OuterReach(NamedTuple):
-    """The search over ideals and clusters used, S states, for one kind of clusters.
-
-    ``ways``     pairs of states before and after one more cluster;  ``number``  the kind of clusters
-    ``fewest``   whether as few devices as possible are asked for
-    ``fits``     K x S which matter
-    ``value``    K x S with how many devices an ideal is reached by the clusters of a state
-    ``came``     K x S x 2 where the last cluster begins, and its kind
-    """
-
-    ways: Integers
-    number: int
     fewest: bool
     fits: Booleans
-    value: NDArray[np.int32]
-    came: NDArray[np.int32]
+    needed: NDArray[np.int16]
+
+
+class ClusterReach(NamedTuple):
+    """What the search writes.  Depth 0 is the machine, depth l a cluster of level l; it is in two of 2 L + 2 slots:
+
+    slot 2 l as if only those edges left the cluster that surely do, or with a known end; slot 2 l + 1 repeated for one
+    end.
+
+    ``reach``, ``origin``   all slots one after another: the fewest devices (of the main class, where there is one) that
+               reach each ideal in each state, and where the last member begins, which it is, and of how many devices
+    ``start``, ``width``   where a slot begins in ``reach``, and how many states it has
+    ``listed``, ``number``  slots x K the ideals that are reached, and how many they are
+    ``bought``, ``sold``   depths x (L f) x 2 the edges whose maker, or some reader, is outside the cluster or one
+               around it; and where their costs are
+    ``leaving``  depths x 4 how many these are; and how many of them surely
+    ``mark``   depths x K in which run, times two, one more where what is reached depends on where the cluster ends
+    ``frame``  depths x 11 how far the search has come, see ``hierarchical_kernel``
+    ``left``   depths x c how many devices are left at the most, those of the cluster included
+    ``state``, ``spare``   depths x s: of each state, the state of ``every``, and the devices of the main class that are
+               left then at the most
+    """
+
+    reach: NDArray[np.int16]
+    origin: NDArray[np.int32]
+    start: Integers
+    width: Integers
+    listed: NDArray[np.int32]
+    number: Integers
+    bought: NDArray[np.int32]
+    sold: NDArray[np.int32]
+    leaving: Integers
+    mark: Integers
+    frame: Integers
+    left: Integers
+    state: Integers
+    spare: Integers
+
+
+class Members(NamedTuple):
+    """A cluster on its way through the search: its members' states, and what the rest needs beside them.
+
+    ``replicas`` its members as devices;  ``direct``  s devices used by state
+    ``machine``  whether it is the whole machine, where ``fits`` decides
+    ``needed``   K x states;  ``state``, ``spare``   see :class:`ClusterReach`
+    """
+
+    replicas: ReplicationStates
+    direct: Integers
+    machine: bool
+    fits: Booleans
+    needed: NDArray[np.int16]
+    state: Integers
+    spare: Integers

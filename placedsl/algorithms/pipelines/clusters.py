@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,24 +14,33 @@ from placedsl.graph.graph import Floats, Integers
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Which devices form a cluster, and what is paid for an edge that leaves it, on top.
+    """Which devices form clusters on each of L levels, the outermost first, and what is paid for an edge that leaves
+    one, on top.
 
-    ``cluster``  D a number a device, in the order of the devices' positions
-    ``read``     m x c x e where a device reads the edge and its maker is in another cluster
-    ``make``     m x c x e where a device makes the edge and some reader is in another cluster
+    ``cluster``  L x D a number a device, in the order of the devices' positions; -1: in no cluster of this level, nor
+                 of any further in
+    ``read``     L x m x c x e where a device reads the edge and its maker is in another cluster
+    ``make``     L x m x c x e where a device makes the edge and some reader is in another cluster
     """
 
     cluster: Integers
     read: Floats
     make: Floats
 
-    def load(self, costs: StageCostModel, own: Integers, near: Integers, kind: int) -> float:
-        """The largest load of a stage on one device; ``near``: all units of its cluster."""
+    @property
+    def levels(self) -> int:
+        """How deep clusters lie within one another."""
+        return len(self.cluster)
+
+    def load(self, costs: StageCostModel, own: Integers, near: Sequence[Integers], kind: int) -> float:
+        """The largest load of a stage on one device; ``near``: all units of each of its clusters, outermost first."""
         reading = costs.components(own, kind)
-        mine, there = _held(costs, own), _held(costs, near)
-        makes = (mine & 1 != 0) & (there >> 1 < costs.readers)
-        reads = (mine >> 1 > 0) & (there & 1 == 0)
-        reading += self.make[:, kind][:, makes].sum(axis=1) + self.read[:, kind][:, reads].sum(axis=1)
+        mine = _held(costs, own)
+        for units, read, make in zip(near, self.read, self.make, strict=False):
+            there = _held(costs, units)
+            makes = (mine & 1 != 0) & (there >> 1 < costs.readers)
+            reads = (mine >> 1 > 0) & (there & 1 == 0)
+            reading += make[:, kind][:, makes].sum(axis=1) + read[:, kind][:, reads].sum(axis=1)
         return float(reading[: costs.loads].max())
 
 
@@ -58,37 +68,76 @@ def in_clusters(
     cluster: Integers,
     surcharge: Floats,
 ) -> tuple[StageCostModel, Clusters]:
-    """The costs of stages, and clusters whose edges cost ``surcharge`` (c x t) more where they leave them.
+    """The costs of stages, and clusters whose edges cost ``surcharge`` (L x c x t) more where they leave them.
 
-    t are the tensors of the quotient: :func:`merged` makes their surcharges from those of the graph's tensors.
+    ``cluster`` is that of :class:`Clusters`.  t are the tensors of the quotient: :func:`merged` makes their surcharges
+    from those of the graph's tensors.
     """
-    number = len(classes.counts)
-    # Twice the classes, so that edges are kept that cost something in either way; transfers count where theirs do.
-    twice = replace(
-        quotient, work=np.tile(quotient.work, (2, 1)), transfer=np.concatenate((quotient.transfer, surcharge))
+    number, copies = len(classes.counts), len(surcharge) + 1
+    # All classes once more a level, so that edges are kept that cost something anywhere; transfers count where these
+    # do.
+    repeated = replace(
+        quotient, work=np.tile(quotient.work, (copies, 1)), transfer=np.concatenate((quotient.transfer, *surcharge))
     )
-    both = stage_costs(twice, DeviceClasses(classes.counts * 2, classes.memory * 2, classes.devices * 2))
+    every = stage_costs(
+        repeated, DeviceClasses(classes.counts * copies, classes.memory * copies, classes.devices * copies)
+    )
     costs = replace(
-        both, classes=classes, work=both.work[:number], unit_cost=both.unit_cost[:, :number],
-        input_cost=both.input_cost[:, :number].copy(), output_cost=both.output_cost[:, :number].copy(),
-        limit=both.limit[:, :number],
+        every, classes=classes, work=every.work[:number], unit_cost=every.unit_cost[:, :number],
+        input_cost=every.input_cost[:, :number].copy(), output_cost=every.output_cost[:, :number].copy(),
+        limit=every.limit[:, :number],
     )  # fmt: skip
-    return costs, Clusters(cluster, both.input_cost[:, number:].copy(), both.output_cost[:, number:].copy())
+    read, make = (
+        np.stack([side[:, number * k : number * (k + 1)] for k in range(1, copies)])
+        for side in (every.input_cost, every.output_cost)
+    )
+    return costs, Clusters(cluster, read, make)
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterKind:
-    """Clusters with the same devices: how many of each class one has, and per cluster and class which."""
+    """What clusters of one kind have.
+
+    ``devices``  c how many devices of each class are in none of the clusters within
+    ``parts``    the clusters within: pairs of a kind and how many of it
+    ``total``    c all devices
+    """
 
     devices: Integers
-    members: list[list[Integers]]
+    parts: tuple[tuple[int, int], ...]
+    total: Integers
 
 
-def cluster_kinds(costs: StageCostModel, clusters: Clusters) -> list[ClusterKind]:
-    """The clusters by what they have."""
-    known: dict[bytes, ClusterKind] = {}
-    for number in np.unique(np.concatenate([clusters.cluster[d] for d in costs.classes.devices])):
-        own = [d[clusters.cluster[d] == number] for d in costs.classes.devices]
-        devices = np.array([len(d) for d in own])
-        known.setdefault(devices.tobytes(), ClusterKind(devices, [])).members.append(own)
-    return list(known.values())
+@dataclass(frozen=True, eq=False)
+class DeviceTree:
+    """A cluster, or the whole machine: its kind, the devices that are in no cluster within, by class, and the clusters
+    within, by the ``parts`` of the kind."""
+
+    kind: int
+    devices: list[Integers]
+    parts: list[list[DeviceTree]]
+
+
+def device_tree(costs: StageCostModel, clusters: Clusters) -> tuple[list[ClusterKind], DeviceTree]:
+    """The kinds of clusters, each after those within it and the machine last; and the clusters of the machine."""
+    kinds: list[ClusterKind] = []
+    known: dict[tuple[bytes, tuple[tuple[int, int], ...]], int] = {}
+
+    def made(devices: list[Integers], level: int) -> DeviceTree:
+        # Further in than all levels, devices are in no cluster.
+        inner = [clusters.cluster[level, d] if level < clusters.levels else np.full(len(d), -1) for d in devices]
+        within: dict[int, list[DeviceTree]] = {}
+        for number in np.unique(np.concatenate(inner)).tolist():
+            if number >= 0:
+                one = made([d[i == number] for d, i in zip(devices, inner, strict=True)], level + 1)
+                within.setdefault(one.kind, []).append(one)
+        direct = [d[i < 0] for d, i in zip(devices, inner, strict=True)]
+        count = np.array([len(d) for d in direct])
+        parts = tuple((kind, len(within[kind])) for kind in sorted(within))
+        number = known.setdefault((count.tobytes(), parts), len(kinds))
+        if number == len(kinds):
+            kinds.append(ClusterKind(count, parts, np.array([len(d) for d in devices])))
+        return DeviceTree(number, direct, [within[kind] for kind, _ in parts])
+
+    machine = made(list(costs.classes.devices), 0)
+    return kinds, machine

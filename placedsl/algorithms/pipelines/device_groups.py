@@ -23,10 +23,10 @@ def uses_device_groups(problem: Problem) -> bool:
 
 
 def classes_of(problem: Problem) -> Integers:
-    """A class number a device: alike, and as far from what is outside of their cluster."""
+    """A class number a device: alike, and as far from what is outside of each of their clusters."""
     kinds, further = problem.interchangeable(clustered=False), _further(problem)
     known: dict[tuple[int, bytes], int] = {}
-    keys = [(int(kind), further[d].tobytes()) for d, kind in enumerate(kinds)]
+    keys = [(int(kind), further[:, d].tobytes()) for d, kind in enumerate(kinds)]
     return np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.int64)
 
 
@@ -45,9 +45,9 @@ def best_with_device_groups(
         return best_replicated(
             costs, _replication(problem, quotient, classes, costs), limits, at_least=at_least, progress=progress
         )
-    cluster = np.array([_innermost(problem, d) for d in range(len(problem.machine.devices))], dtype=np.int64)
-    further = _further(problem)[[int(members[0]) for members in classes.devices]]
-    costs, clusters = in_clusters(stage_costs, quotient, classes, cluster, merged(quotient, further))
+    further = _further(problem)[:, [int(members[0]) for members in classes.devices]]
+    surcharge = np.array([merged(quotient, level) for level in further])
+    costs, clusters = in_clusters(stage_costs, quotient, classes, _numbers(problem), surcharge)
     replication = _replication(problem, quotient, classes, costs)
     return best_hierarchical(costs, clusters, replication, limits, at_least=at_least, progress=progress)
 
@@ -63,17 +63,20 @@ def _replication(problem: Problem, quotient: Quotient, classes: DeviceClasses, c
     return Replication(allowed, sync, problem.execution.communication == "sequential")
 
 
-def _innermost(problem: Problem, device: int) -> int:
-    """A number of the cluster of a device; one that is in none is one by itself."""
-    inside = problem.machine.innermost(device)
-    return inside if inside >= 0 else len(problem.machine.clusters) + device
+def _numbers(problem: Problem) -> Integers:
+    """L x D: the cluster of each device on each level, the outermost first; -1: none."""
+    machine = problem.machine
+    out = np.full((machine.levels, len(machine.devices)), -1, dtype=np.int64)
+    for d, c in machine.memberships():
+        out[machine.clusters[c].level - 1, d] = c
+    return out
 
 
 def _further(problem: Problem) -> Floats:
-    """D x t: what a device pays besides for a tensor that leaves its cluster."""
-    out = np.zeros((len(problem.machine.devices), problem.graph.tensors))
-    for d, device in enumerate(problem.machine.devices):
-        inside = problem.machine.innermost(d)
-        if inside >= 0 and device.kind == "accelerator":
-            out[d] = problem.cluster_surcharge[inside]
+    """L x D x t: what a device pays besides for a tensor that leaves its cluster of each level."""
+    machine = problem.machine
+    out = np.zeros((machine.levels, len(machine.devices), problem.graph.tensors))
+    for d, c in machine.memberships():
+        if machine.devices[d].kind == "accelerator":
+            out[machine.clusters[c].level - 1, d] = problem.cluster_surcharge[c]
     return out

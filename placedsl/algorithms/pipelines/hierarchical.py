@@ -1,15 +1,16 @@
 """The best pipeline over clusters of devices, between which transfers cost more.   Tarnawski et al. 2020, Appendix C.3.
 
-It is contiguous at both levels: the chain of ideals is cut into what the clusters have, and that into stages.  For two
-ideals the problem inside a cluster is that of a pipeline in which edges that leave the cluster cost more; the outer
-search is over ideals and how many clusters of each kind have been used.  Stages may be shared by devices of a cluster.
+It is contiguous on all levels: the chain of ideals is cut into what the members of the machine have, that of a cluster
+into what its members have, and so on; a member is a cluster or a device.  For two ideals the problem inside a cluster
+is that of a machine in which edges that leave the cluster cost more.  Stages may be shared by devices of a cluster.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -29,30 +30,30 @@ from placedsl.algorithms.pipelines.cluster_arrays import (
     ClusterProblem,
     ClusterReach,
     ClusterStages,
-    OuterReach,
-    RemainingNeed,
+    KindStates,
 )
-from placedsl.algorithms.pipelines.clusters import ClusterKind, Clusters, cluster_kinds
-from placedsl.algorithms.pipelines.hierarchical_kernel import inside, list_cluster_stages, spread
+from placedsl.algorithms.pipelines.clusters import ClusterKind, Clusters, DeviceTree, device_tree
+from placedsl.algorithms.pipelines.hierarchical_kernel import FRAME, begin, go_on, list_cluster_stages
 from placedsl.algorithms.pipelines.load_pruning import LoadPruning
 from placedsl.algorithms.pipelines.replicated import (
     Replication,
     best_replicated,
     needed_after,
     replication_states,
-    traced,
 )
-from placedsl.algorithms.pipelines.replicated_kernel import NEVER
+from placedsl.algorithms.pipelines.replicated_kernel import NEVER, ReplicationStates
 from placedsl.algorithms.pipelines.state_dp import SearchLimits
 from placedsl.algorithms.stages.stage_costs import StageCostModel
 from placedsl.algorithms.stages.stage_pairs import all_stage_pairs, between, ideal_sums
-from placedsl.graph.graph import Booleans, Integers
+from placedsl.graph.graph import Booleans, Floats, Integers
 
-#: The most ideals, numbers in the list of stages, and numbers in the table of edges that leave clusters.
+#: The most ideals; and numbers in the list of stages, in the table of edges that leave clusters, and in what the
+#: search writes.
 MOST_IDEALS = 20_000
 MOST_NUMBERS = 24_000_000
-#: StageCostModel looked at between two looks at the clock.
+#: Pairs looked at between two looks at the clock.
 _PATIENCE = 1_000_000
+_ENDLESS = 2**62
 #: Seconds for slices of orders, which only help the search proper.
 _SLICING = 3.0
 
@@ -75,21 +76,14 @@ def best_hierarchical(
     limits = limits or SearchLimits()
     if not np.isfinite(costs.least).all():
         return BottleneckResult(np.inf, None, True, np.inf)
-    kinds = cluster_kinds(costs, clusters)
-    largest = np.max([k.devices for k in kinds], axis=0)
-    near = replace(
-        replication,
-        allowed=tuple(
-            tuple(r for r in a if r == 1 or r <= n) for a, n in zip(replication.allowed, largest, strict=True)
-        ),
-    )
+    machine = _Machine(costs, clusters, replication)
     # As if all devices were in one cluster: no load can be below that.
-    flat = best_replicated(costs, near, limits, at_least=at_least, fewest=False)
+    flat = best_replicated(costs, machine.replication, limits, at_least=at_least, fewest=False)
     if flat.complete and flat.device is None:
         return flat
 
     def table_of(cover: ChainCover, positions: np.ndarray) -> _ClusterTable | None:
-        return _ClusterTable(costs, clusters, near, kinds, cover, positions) if positions.size else None
+        return _ClusterTable(machine, cover, positions) if positions.size else None
 
     cover = None if limits.passed else chain_cover(costs.units, costs.before, costs.after)
     start = None if cover is None else _dealt(flat, table_of, cover, limits)
@@ -102,6 +96,27 @@ def best_hierarchical(
         return BottleneckResult(np.inf, None, False, flat.bound, too_many=not limits.passed).better(start)
     tables = FeasibilityOracle(costs, cover, table_of, min(limits.most, MOST_IDEALS), limits)
     return minimise_bottleneck(tables, start, flat.bound, fewest=fewest)
+
+
+class _Machine:
+    """What the search is about: costs, clusters and their kinds, and how stages are shared.
+
+    ``largest``: c the most devices of a class that are in one cluster, and in none within.
+    """
+
+    def __init__(self, costs: StageCostModel, clusters: Clusters, replication: Replication) -> None:
+        self.costs, self.clusters = costs, clusters
+        self.kinds, self.tree = device_tree(costs, clusters)
+        # The machine itself is the last kind.
+        inner = [kind.devices for kind in self.kinds[:-1]]
+        self.largest = np.max([np.zeros(len(costs.classes.counts), dtype=np.int64), *inner], axis=0)
+        self.replication = replace(
+            replication,
+            allowed=tuple(
+                tuple(r for r in a if r == 1 or r <= n)
+                for a, n in zip(replication.allowed, self.largest.tolist(), strict=True)
+            ),
+        )
 
 
 def _dealt(
@@ -123,21 +138,20 @@ def _dealt(
 class _ClusterTable:
     """Ideals with their costs, and the search over them within a load."""
 
-    def __init__(
-        self, costs: StageCostModel, clusters: Clusters, replication: Replication, kinds: Sequence[ClusterKind],
-        cover: ChainCover, positions: np.ndarray,
-    ) -> None:  # fmt: skip
-        self.costs, self.clusters, self.replication = costs, clusters, replication
-        self.kinds, self.cover = kinds, cover
-        self.pairs, self.positions = all_stage_pairs(costs, cover, positions, LoadPruning(costs, np.inf).weight)
-        self.sync = ideal_sums(cover, self.positions, replication.sync)
+    def __init__(self, machine: _Machine, cover: ChainCover, positions: np.ndarray) -> None:
+        self.machine, self.costs, self.cover = machine, machine.costs, cover
+        self.pairs, self.positions = all_stage_pairs(
+            self.costs, cover, positions, LoadPruning(self.costs, np.inf).weight
+        )
+        self.sync = ideal_sums(cover, self.positions, machine.replication.sync)
         self.far = self._cluster_edges()
         self.listed: tuple[float, ClusterStages] | None = None
 
     def _cluster_edges(self) -> ClusterEdges | None:
         """The edges that cost something where they leave a cluster; None where that takes too much room."""
-        costs, clusters, loads = self.costs, self.clusters, self.costs.loads
-        edges = np.flatnonzero(((clusters.read + clusters.make)[:loads] > 0.0).any(axis=(0, 1)))
+        costs, clusters, loads = self.costs, self.machine.clusters, self.costs.loads
+        paid: Booleans = np.any((clusters.read + clusters.make)[:, :loads] > 0.0, axis=(1, 2))
+        edges = np.flatnonzero(paid.any(axis=0))
         if len(edges) * max(len(self.positions), costs.units) > MOST_NUMBERS:
             return None
         held = np.zeros((len(costs.readers), costs.units), dtype=np.int32)
@@ -146,16 +160,23 @@ class _ClusterTable:
         readers = costs.readers[edges]
         ideal, edge = np.nonzero((code > 0) & (code <= 2 * readers))
         start = np.searchsorted(ideal, np.arange(len(code) + 1))
-        read, make = (np.ascontiguousarray(side[:loads][:, :, edges]) for side in (clusters.read, clusters.make))
-        return ClusterEdges(code, start, edge.astype(np.int32), readers, read, make)
+        # Level by level, as the last axis.
+        read, make = (
+            np.ascontiguousarray(np.concatenate([level[:loads][:, :, edges] for level in side], axis=2))
+            for side in (clusters.read, clusters.make)
+        )
+        return ClusterEdges(
+            code, start, edge.astype(np.int32), readers, np.ascontiguousarray(paid[:, edges]), read, make
+        )
 
     def _list(self, load: float, pruning: LoadPruning, limits: SearchLimits) -> ClusterStages | None:
         """The stages within a load, or within one not much larger; None where there are too many, or no time."""
         if self.listed is not None and load <= self.listed[0] <= 2.0 * load:
             return self.listed[1]
         self.listed = None
-        largest = np.max([k.devices for k in self.kinds], axis=0)
-        replicas = replication_states(self.replication, pruning, largest, int(np.argmax(largest)), self.sync)
+        # A device that is in no cluster takes stages as well.
+        largest = np.maximum(self.machine.largest, np.minimum(self.machine.kinds[-1].devices, 1))
+        replicas = replication_states(self.machine.replication, pruning, largest, int(np.argmax(largest)), self.sync)
         loads, classes = self.costs.loads, len(largest)
         most = MOST_NUMBERS // (loads * classes)
         start = np.zeros(len(self.positions) + 1, dtype=np.int64)
@@ -187,144 +208,244 @@ class _ClusterTable:
         listed = None if self.far is None else self._list(load, pruning, limits)
         if self.far is None or listed is None:
             return FeasibilityResult(None, False, not limits.passed)
-        return _ClusterSearch(self, load, pruning, listed, self.far).run(limits, fewest=fewest)
+        search = _ClusterSearch(self, load, pruning, listed, self.far)
+        if not search.fits_in_memory:
+            return FeasibilityResult(None, False, True)
+        return search.run(limits, fewest=fewest)
+
+
+def _all_by_state(kinds: Sequence[ClusterKind], x: int) -> bool:
+    """Whether the states of a kind count all its members: that of the machine, which is last, and of what has clusters
+    within."""
+    return bool(kinds[x].parts) or x == len(kinds) - 1
+
+
+def _counted(kinds: Sequence[ClusterKind], x: int, main: int) -> Integers:
+    """How many there are of each member that the states of a kind count."""
+    devices = kinds[x].devices.copy()
+    if not _all_by_state(kinds, x):
+        devices[main] = 0
+    return np.array([*devices, *(count for _, count in kinds[x].parts)], dtype=np.int64)
+
+
+def _kind_states(kinds: Sequence[ClusterKind], replication: Replication, main: int) -> KindStates:
+    """The states of clusters; ``main`` is the main class of those that have no clusters within."""
+    classes, parts = len(kinds[0].devices), max(len(kind.parts) for kind in kinds)
+    number = np.zeros((len(kinds), classes + parts), dtype=np.int64)
+    stride, part = np.zeros_like(number), np.full((len(kinds), parts), -1, dtype=np.int64)
+    digits, used, first, mains = [], [], [0], []
+    widest = max(int(kind.devices.max(initial=0)) for kind in kinds)
+    allowed = np.zeros((len(kinds), classes, widest + 1), dtype=np.int64)
+    for x, kind in enumerate(kinds):
+        number[x, :classes] = kind.devices
+        for k, (within, count) in enumerate(kind.parts):
+            part[x, k], number[x, classes + k] = within, count
+        mains.append(-1 if _all_by_state(kinds, x) else main)
+        counted = np.zeros(classes + parts, dtype=np.int64)
+        counted[: classes + len(kind.parts)] = _counted(kinds, x, main)
+        own = np.array(list(product(*(range(n + 1) for n in counted[::-1]))), dtype=np.int64)[:, ::-1]
+        stride[x] = np.where(counted < number[x], 0, np.concatenate(([1], np.cumprod(counted + 1)[:-1])))
+        table = replication.table(kind.devices.tolist())
+        if x == len(kinds) - 1:  # devices that are in no cluster share no stage
+            table[:, 2:] = 0
+        allowed[x, :, : table.shape[1]] = table
+        totals = [np.eye(classes, dtype=np.int64), *(kinds[within].total[None] for within, _ in kind.parts)]
+        totals.append(np.zeros((parts - len(kind.parts), classes), dtype=np.int64))
+        digits.append(own)
+        used.append(own @ np.concatenate(totals))
+        first.append(first[-1] + len(own))
+    rows, devices = (np.ascontiguousarray(np.concatenate(parts)) for parts in (digits, used))
+    return KindStates(
+        np.array(first), rows, rows[:, :classes].sum(axis=1), devices, stride, number, np.array(mains),
+        allowed, part,
+    )  # fmt: skip
 
 
 class _ClusterSearch:
-    """The search over ideals and clusters used, within a load."""
+    """The search over ideals and members used, within a load."""
 
     def __init__(
         self, table: _ClusterTable, load: float, pruning: LoadPruning, listed: ClusterStages, far: ClusterEdges
     ) -> None:
         self.table, self.load, self.pruning, self.listed, self.far = table, load, pruning, listed, far
-        numbers = [len(k.members) for k in table.kinds]
-        self.numbers = np.array(numbers)
-        self.digits = np.array(list(product(*(range(n + 1) for n in numbers[::-1]))), dtype=np.int64)[:, ::-1]
-        self.stride = np.concatenate(([1], np.cumprod(self.numbers + 1)[:-1])).astype(np.int64)
-        self.devices = np.array([k.devices for k in table.kinds])
+        self.machine = table.machine
         self.main = int(np.argmax(pruning.counts)) if pruning.paying is None else pruning.paying
-        self.all = replication_states(table.replication, pruning, pruning.counts, self.main, table.sync)
-        self.needed = needed_after(table.pairs.weight, table.pairs.rest, pruning, self.all)
-        self.replicas = [
-            replication_states(table.replication, pruning, kind.devices, self.main, table.sync) for kind in table.kinds
-        ]
-        ideals, states = len(table.positions), max(len(c.digits) for c in self.replicas)
-        edges = len(far.readers)
-        self.free, self.room = (
-            ClusterReach(
-                np.full((ideals, states), NEVER, dtype=np.int16), np.full((ideals, states, 3), -1, dtype=np.int32),
-                np.zeros(edges + 1, dtype=np.int32), np.zeros(edges + 1, dtype=np.int32),
-                np.zeros(ideals, dtype=np.int32), np.zeros(ideals, dtype=np.int64),
-            )
-            for _ in range(2)
-        )  # fmt: skip
+        # The most states of what is at each depth, for two slots each; the machine is in one of its two.
+        kinds, deepest = self.machine.kinds, self.machine.clusters.levels
+        sizes = [np.prod(_counted(kinds, x, self.main) + 1.0) for x in range(len(kinds))]
+        self.width = np.zeros(2 * deepest + 2)
+        self.width[0] = sizes[-1]
+        for depth, kind in _depths(self.machine.tree):
+            if depth:
+                self.width[2 * depth : 2 * depth + 2] = np.maximum(self.width[2 * depth], sizes[kind])
         self.seen = np.zeros(4, dtype=np.int64)
 
-    def fits(self) -> Booleans:
-        """K x s: where the clusters used can have taken what is inside, and those that are left can take the rest.
+    @property
+    def fits_in_memory(self) -> bool:
+        """Whether what the search writes does."""
+        return bool(self.width.sum() * len(self.table.positions) <= MOST_NUMBERS)
 
-        All edges that an ideal between two clusters cuts leave a cluster, on either side.
-        """
+    @cached_property
+    def kinds(self) -> KindStates:
+        """The states of clusters."""
+        return _kind_states(self.machine.kinds, self.machine.replication, self.main)
+
+    def _boundaries(self, level: int) -> tuple[Floats, Floats]:
+        """K: what the paying class pays besides for the edges that an ideal between two members of a cluster of this
+        level cuts, on either side: all that have them leave their clusters further in."""
+        table, paying, far = self.table, self.pruning.paying, self.far
+        clusters, edges = self.machine.clusters, len(far.readers)
+        ideals = len(table.positions)
+        timed = [q for q in self.pruning.timed if q < table.costs.loads]
+        nothing = np.zeros(ideals)
+        if paying is None:
+            return nothing, nothing.copy()
+        numbers = clusters.cluster[:, table.costs.classes.devices[paying]]
+        levels = [k for k in range(level, clusters.levels) if (numbers[k] >= 0).all()]
+        if not levels:
+            return nothing, nothing.copy()
+        ideal = np.repeat(np.arange(ideals), np.diff(far.cut_start))
+        made = (far.code[ideal, far.cut_edge] & 1).astype(bool)
+        read, make = (
+            side[timed, paying].sum(axis=0).reshape(clusters.levels, edges)[levels].sum(axis=0)[far.cut_edge]
+            for side in (far.read, far.make)
+        )
+        held, missing = np.where(made, make, read), np.where(made, read, make)
+        return nothing + np.bincount(ideal, held, ideals), nothing + np.bincount(ideal, missing, ideals)
+
+    def _fits(self) -> Booleans:
+        """K x s: where the members of the machine that are used can have taken what is inside, and those that are left
+        can take the rest."""
         pruning, table = self.pruning, self.table
-        weight, paying, far = table.pairs.weight, pruning.paying, self.far
-        held, missing = (np.zeros(len(weight)) for _ in range(2))
+        weight, paying = table.pairs.weight, pruning.paying
+        held, missing = self._boundaries(0)
         if paying is not None:
             timed = [q for q in pruning.timed if q < table.costs.loads]
-            ideal = np.repeat(np.arange(len(weight)), np.diff(far.cut_start))
-            made = (far.code[ideal, far.cut_edge] & 1).astype(bool)
-            read, make = (side[timed, paying].sum(axis=0)[far.cut_edge] for side in (far.read, far.make))
-            held = held + np.bincount(ideal, np.where(made, make, read), len(weight))
-            missing = missing + np.bincount(ideal, np.where(made, read, make), len(weight))
             held += table.pairs.own[timed, paying].sum(axis=0)
             missing += table.pairs.rest[timed, paying].sum(axis=0)
-        fits = np.ones((len(weight), len(self.digits)), dtype=bool)
-        for s, digits in enumerate(self.digits):
-            for number, moving, taken in (
-                (digits, held, weight), (self.numbers - digits, missing, pruning.total - weight)
+        used = self.kinds.used[self.kinds.first[-2] :]
+        fits = np.ones((len(weight), len(used)), dtype=bool)
+        for s, digits in enumerate(used):
+            for there, moving, taken in (
+                (digits, held, weight), (pruning.counts - digits, missing, pruning.total - weight)
             ):  # fmt: skip
-                there = number @ self.devices
                 # Where a class that pays nothing takes part, it may be the one that has the edges.
                 alone = paying is not None and not np.delete(there, paying).any()
                 fits[:, s] &= taken <= pruning.takes(there, moving if alone else 0.0)
         return fits
 
-    def remaining_need(self, number: int, states: Integers) -> RemainingNeed:
-        """What is left beside a cluster of one kind after some states of clusters, at the most."""
-        left = ((self.numbers - self.digits[states]) @ self.devices).max(axis=0)
-        digits = self.pruning.counts - left + self.replicas[number].digits
-        digits[:, self.main] = 0
-        return RemainingNeed(self.needed, digits @ self.all.stride, int(left[self.main]))
+    def _needed(self, every: ReplicationStates) -> np.ndarray:
+        """L x K x s: see :class:`ClusterProblem`."""
+        pairs, pruning = self.table.pairs, self.pruning
+        out = []
+        for level in range(1, self.machine.clusters.levels + 1):
+            rest = pairs.rest
+            _, missing = self._boundaries(level)
+            if missing.any():
+                rest = rest.copy()
+                rest[pruning.timed[0], pruning.paying] += missing
+            out.append(needed_after(pairs.weight, rest, pruning, every))
+        return np.array(out)
+
+    def _prepared(self, fewest: bool) -> tuple[ClusterProblem, ClusterReach]:
+        """What the kernels read and write."""
+        table, pruning = self.table, self.pruning
+        every = replication_states(self.machine.replication, pruning, pruning.counts, self.main, table.sync)
+        given = ClusterProblem(
+            self.listed, table.pairs, self.far, self.kinds, every, self.load, fewest,
+            np.ascontiguousarray(self._fits()), self._needed(every),
+        )  # fmt: skip
+        width = self.width.astype(np.int64)
+        ideals, depths, slots = len(table.positions), len(width) // 2, len(width)
+        entries, edges, states = ideals * int(width.sum()), self.far.paid.size + 1, int(width.max())
+        room = ClusterReach(
+            reach=np.full(entries, NEVER, dtype=np.int16), origin=np.empty((entries, 3), dtype=np.int32),
+            start=np.concatenate(([0], np.cumsum(width)[:-1])) * ideals, width=width,
+            listed=np.empty((slots, ideals), dtype=np.int32), number=np.zeros(slots, dtype=np.int64),
+            bought=np.empty((depths, edges, 2), dtype=np.int32), sold=np.empty((depths, edges, 2), dtype=np.int32),
+            leaving=np.zeros((depths, 4), dtype=np.int64), mark=np.zeros((depths, ideals), dtype=np.int64),
+            frame=np.zeros((depths, FRAME), dtype=np.int64),
+            left=np.tile(pruning.counts, (depths, 1)), state=np.zeros((depths, states), dtype=np.int64),
+            spare=np.zeros((depths, states), dtype=np.int64),
+        )  # fmt: skip
+        return given, room
 
     def run(self, limits: SearchLimits, *, fewest: bool) -> FeasibilityResult:
         """From nothing to everything."""
-        fits = np.ascontiguousarray(self.fits())
-        value = np.full(fits.shape, NEVER, dtype=np.int32)
-        came = np.full((*fits.shape, 2), -1, dtype=np.int32)
-        value[0, 0] = 0
-        everything = len(value) - 1
-        complete = True
-        for low in range(everything):
-            states = self._useful(value[low], fits[low])
-            if not len(states):
-                continue
-            for number, replicas in enumerate(self.replicas):
-                more = states[self.digits[states, number] < self.numbers[number]]
-                if not len(more):
-                    continue
-                ways = np.stack((more, more + self.stride[number]), axis=1)
-                given = ClusterProblem(
-                    self.listed, self.table.pairs, self.far, replicas, self.load, self.remaining_need(number, more)
-                )
-                outer = OuterReach(ways, number, fewest, fits, value, came)
-                listed = int(inside(low, -1, given, self.free, self.seen))
-                high = low + 1
-                while high < len(value) and complete:
-                    high = int(spread(low, high, listed, outer, given, self.free, self.room, self.seen, _PATIENCE))
-                    complete = not limits.passed
-            if not complete or (not fewest and value[everything].min() < NEVER):
-                break
+        given, room = self._prepared(fewest)
+        everything, complete = len(self.table.positions) - 1, True
+        begin(len(self.machine.kinds) - 1, 0, 0, everything, given, room, self.seen)
+        depth = 0
+        while depth >= 0 and complete:
+            depth = int(go_on(depth, 0, given, room, self.seen, _PATIENCE))
+            complete = depth < 0 or not limits.passed
         pairs = (int(self.seen[1]), int(self.seen[2]), int(self.seen[3]))
-        if value[everything].min() == NEVER:
+        if self._rows(room, 0)[everything].min() == NEVER:
             return FeasibilityResult(None, complete, pairs=pairs)
-        return FeasibilityResult(self._pipeline(int(np.argmin(value[everything])), came), complete, pairs=pairs)
+        return FeasibilityResult(self._pipeline(given, room), complete, pairs=pairs)
 
-    def _useful(self, value: Integers, fits: Booleans) -> Integers:
-        """The states that are reached, and not as well with a cluster less."""
-        out = []
-        for s in np.flatnonzero((value < NEVER) & fits).tolist():
-            less = [s - int(step) for step, digit in zip(self.stride, self.digits[s], strict=True) if digit]
-            if all(value[t] > value[s] for t in less):
-                out.append(s)
-        return np.array(out, dtype=np.int64)
+    def _rows(self, room: ClusterReach, slot: int) -> np.ndarray:
+        """K x s: what a slot of the search reaches."""
+        ideals = len(self.table.positions)
+        return room.reach[room.start[slot] :][: ideals * room.width[slot]].reshape(ideals, -1)
 
-    def _pipeline(self, state: int, came: np.ndarray) -> GroupedPipeline:
-        """The pipeline that reaches everything in a state of clusters."""
-        segments: list[tuple[int, int, int]] = []
-        goal = len(came) - 1
-        while goal:
-            low, number = came[goal, state].tolist()
-            segments.append((low, goal, number))
-            goal, state = low, state - int(self.stride[number])
-        table, costs = self.table, self.table.costs
-        device = np.full(costs.units, -1, dtype=np.int64)
-        groups: dict[int, tuple[int, ...]] = {}
-        taken = [0] * len(table.kinds)
-        value = 0.0
-        for low, high, number in reversed(segments):
-            replicas, members = self.replicas[number], table.kinds[number].members[taken[number]]
-            taken[number] += 1
-            need = self.remaining_need(number, np.zeros(1, dtype=np.int64))
-            given = ClusterProblem(self.listed, table.pairs, self.far, replicas, self.load, need)
-            inside(low, high, given, self.room, self.seen)
-            state = int(np.argmin(self.room.reach[high][: len(replicas.digits)] + replicas.digits.sum(axis=1)))
-            near = between(table.cover, table.positions, low, high)
-            used = [0] * len(members)
-            for base, goal, kind, copies in traced(high, state, self.room.origin, replicas):
-                own = between(table.cover, table.positions, base, goal)
-                group = tuple(members[kind][used[kind] : used[kind] + copies].tolist())
-                used[kind] += copies
-                device[own] = group[0]
-                groups[group[0]] = group
-                alone = table.clusters.load(costs, own, near, kind)
-                value = max(value, table.replication.share(alone, own, kind, copies))
-        return GroupedPipeline(value, device, groups)
+    def _pipeline(self, given: ClusterProblem, room: ClusterReach) -> GroupedPipeline:
+        """The pipeline that reaches everything."""
+        found = _Traced(self, given, room)
+        room.reach[room.start[1] :] = NEVER
+        room.number[1:] = 0
+        found.trace(self.machine.tree, [], 0, len(self.table.positions) - 1)
+        return GroupedPipeline(found.value, found.device, found.groups)
+
+
+class _Traced:
+    """A pipeline that is made of what the search reached."""
+
+    def __init__(self, search: _ClusterSearch, given: ClusterProblem, room: ClusterReach) -> None:
+        self.search, self.given, self.room = search, given, room
+        self.value = 0.0
+        self.device = np.full(search.table.costs.units, -1, dtype=np.int64)
+        self.groups: dict[int, tuple[int, ...]] = {}
+
+    def trace(self, cluster: DeviceTree, around: list[Integers], low: int, high: int) -> None:
+        """Give a cluster what is between two ideals; ``around``: all units of each cluster it is in, and its own."""
+        steps = self._steps(cluster.kind, len(around), low, high)
+        table, classes = self.search.table, len(cluster.devices)
+        taken = [0] * (classes + len(cluster.parts))
+        for base, goal, member, copies in steps:
+            own = between(table.cover, table.positions, base, goal)
+            first = taken[member]
+            taken[member] += copies
+            if member >= classes:
+                depth, inner = len(around) + 1, cluster.parts[member - classes][first]
+                begin(inner.kind, depth, base, goal, self.given, self.room, self.search.seen)
+                go_on(depth, depth, self.given, self.room, self.search.seen, _ENDLESS)
+                self.trace(inner, [*around, own], base, goal)
+                continue
+            group = tuple(cluster.devices[member][first : first + copies].tolist())
+            self.device[own] = group[0]
+            self.groups[group[0]] = group
+            alone = self.search.machine.clusters.load(table.costs, own, around, member)
+            self.value = max(self.value, self.search.machine.replication.share(alone, own, member, copies))
+
+    def _steps(self, kind: int, depth: int, low: int, high: int) -> list[tuple[int, int, int, int]]:
+        """The members of a cluster that the search has just reached ``high`` by, as (ideal, ideal, member, number)."""
+        kinds, room, slot = self.search.kinds, self.room, 2 * depth
+        rows = slice(int(kinds.first[kind]), int(kinds.first[kind + 1]))
+        reach = self.search._rows(room, slot)[high][: rows.stop - rows.start]
+        origin = room.origin[room.start[slot] :][: len(self.search.table.positions) * room.width[slot]]
+        every = origin.reshape(-1, int(room.width[slot]), 3)
+        state, stride = int(np.argmin(reach + kinds.direct[rows])), kinds.stride[kind]
+        steps: list[tuple[int, int, int, int]] = []
+        while high > low:
+            base, member, copies = every[high, state].tolist()
+            steps.append((base, high, member, copies))
+            high, state = base, state - copies * int(stride[member])
+        return steps[::-1]
+
+
+def _depths(cluster: DeviceTree, depth: int = 0) -> Iterator[tuple[int, int]]:
+    """All clusters within one, itself first, as (depth, kind)."""
+    yield depth, cluster.kind
+    for one in (one for part in cluster.parts for one in part):
+        yield from _depths(one, depth + 1)

@@ -44,7 +44,7 @@ _SAME = 1e-9
 _HELD = "held together by the search"
 
 
-SUPPORTS = replace(contiguous.SUPPORTS, data_parallelism=False, cluster_levels=0, relaxes=False)
+SUPPORTS = replace(contiguous.SUPPORTS, data_parallelism=False, clusters=False, relaxes=False)
 
 
 @dataclass(frozen=True, eq=False)

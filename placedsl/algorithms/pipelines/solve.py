@@ -45,7 +45,7 @@ SUPPORTS = Supports(
     objective="time_per_sample",
     executions=tuple(Execution(communication=c) for c in STAGE_COSTS), alone=(Execution(order="gpipe"),),
     communications=tuple(STAGE_COSTS),
-    requires=("contiguous",), constraints=PLACING | {"contiguous", "convex"}, cluster_levels=1, shared_levels=1,
+    requires=("contiguous",), constraints=PLACING | {"contiguous", "convex"},
     data_parallelism=True, relaxes=True, further=("devices_used",),
 )  # fmt: skip
 #: A contiguous split of any problem may be a start for those who go on from there, if stages have costs.
@@ -116,9 +116,7 @@ def most_stored(classes: DeviceClasses, most: int | None = None) -> int:
 
 def pipeline_of(problem: Problem) -> tuple[Quotient, DeviceClasses]:
     """The contracted graph with contiguity required, and the classes of like devices."""
-    nested = problem.machine.levels > 1  # not looked at
-    kinds = problem.interchangeable(clustered=False) if nested else classes_of(problem)
-    classes = device_classes(kinds, problem.memory_limits)
+    classes = device_classes(classes_of(problem), problem.memory_limits)
     sample = [int(members[0]) for members in classes.devices]
     return placement_units(problem, contiguous=True, devices=sample), classes
 
@@ -154,7 +152,7 @@ def solve(
 
     stored = most_stored(classes, most)
     limits = SearchLimits(deadline, stop, stored)
-    if uses_device_groups(problem) and problem.machine.levels <= 1:
+    if uses_device_groups(problem):
         return _with_device_groups(problem, quotient, classes, limits, bound, progress)
     if problem.execution.order == "gpipe":
         found = best_sum(problem, quotient, classes, limits, begun)

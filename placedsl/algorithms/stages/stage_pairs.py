@@ -41,7 +41,8 @@ def stage_pairs(
     own, rest = cut_costs(cuts, costs.input_cost, costs.output_cost)
     wide = cover.count > 1
     words, top = _packed(positions, cover) if wide else (np.zeros((0, len(positions)), np.uint64), np.uint64(0))
-    component, kind = np.nonzero(((costs.input_cost + costs.output_cost) > 0.0).any(axis=2))
+    # Contiguous, so that kernels are compiled for one layout.
+    component, kind = map(np.ascontiguousarray, np.nonzero(((costs.input_cost + costs.output_cost) > 0.0).any(axis=2)))
     # Limits are met where only the rounding of prefix sums says otherwise.
     rounding = 1e-12 * np.where(np.isfinite(costs.limit), np.abs(costs.unit_cost).sum(axis=2), 0.0)
     return StagePairs(

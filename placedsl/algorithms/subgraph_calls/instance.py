@@ -21,7 +21,7 @@ from placedsl.problem.problem import Problem
 #: The relative excess of memory that the evaluator tolerates.
 TOLERANCE = 1e-9
 SUPPORTS = Supports(
-    objective="latency", executions=(Execution(run="subgraph_calls"),), constraints=PLACING, cluster_levels=0
+    objective="latency", executions=(Execution(run="subgraph_calls"),), constraints=PLACING, clusters=False
 )  # fmt: skip
 
 

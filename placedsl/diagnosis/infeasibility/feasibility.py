@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from placedsl.algorithms.pipelines import solve as contiguous
-from placedsl.algorithms.supports import ANY_LEVEL, reasons_against
+from placedsl.algorithms.supports import reasons_against
 from placedsl.budget import Budget
 from placedsl.diagnostics import InputError
 from placedsl.evaluation.evaluate import evaluate
@@ -30,7 +30,7 @@ from placedsl.solvers.isolated import run_here, run_isolated
 from placedsl.units import NUMBER
 
 #: Dynamic programming finds a placement under any objective and schedule, for these do not matter here.
-_PIPELINES = replace(contiguous.SUPPORTS, objective="", executions=(), shared_levels=ANY_LEVEL)
+_PIPELINES = replace(contiguous.SUPPORTS, objective="", executions=())
 #: Ideals that dynamic programming may look at for one question; above it a solver is quicker.
 _MOST_IDEALS = 20_000
 

@@ -59,7 +59,6 @@ def by_dynamic_programming(run: Run) -> tuple[str, str] | None:
         beyond.append(f"then {run.problem.objectives[1].name}")
     if found.complete and found.placement is None:
         return "infeasible", "no contiguous split satisfies the memory limits and what the devices support"
-    # With clusters within clusters a placement may cost more than the program, which sees none, says.
     reached = accepted and run.best.value <= found.value + SAME * abs(found.value)
     if found.complete and reached and not any(b.startswith("then ") for b in beyond):
         for k, value in enumerate(run.best.evaluation.objectives if run.best.evaluation else ()):

@@ -19,7 +19,7 @@ from placedsl.graph.contraction import contract
 
 def prepared(case: Small) -> tuple[StageCostModel, Clusters, Replication]:
     schedule = SCHEDULES[case.schedule]
-    stages, clusters = in_clusters(schedule, case.quotient, case.classes, case.cluster, case.far[0])
+    stages, clusters = in_clusters(schedule, case.quotient, case.classes, case.cluster, case.far)
     return stages, clusters, Replication(case.allowed, case.sync, case.schedule == "pipedream")
 
 
@@ -40,7 +40,7 @@ def compare(case: Small, name: object) -> None:
 @pytest.mark.parametrize("seed", range(60))
 def test_clusters(seed: int) -> None:
     for number in range(20):
-        case = small(500_000 + 1000 * seed + number, copies=False, clusters=True)
+        case = small(500_000 + 1000 * seed + number, copies=False, levels=1)
         compare(case, (seed, number))
 
 
@@ -48,14 +48,23 @@ def test_clusters(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(60))
 def test_clusters_and_replication(seed: int) -> None:
     for number in range(20):
-        case = small(800_000 + 1000 * seed + number, copies=True, clusters=True, most=6)
+        case = small(800_000 + 1000 * seed + number, copies=True, levels=1, most=6)
         compare(case, (seed, number))
+
+
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize("levels", [2, 3])
+@pytest.mark.parametrize("seed", range(30))
+def test_clusters_within_clusters(seed: int, levels: int) -> None:
+    for number in range(10):
+        case = small(1_100_000 + 1000 * seed + 10 * number + levels, copies=number % 2 == 1, levels=levels, most=6)
+        compare(case, (seed, levels, number))
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_one_cluster_is_no_cluster(seed: int) -> None:
     """Whatever leaving it would cost."""
-    case = small(seed, copies=True, clusters=True, most=11)
+    case = small(seed, copies=True, levels=1, most=11)
     case = replace(case, cluster=np.zeros_like(case.cluster))
     stages, clusters, replication = prepared(case)
     found = best_hierarchical(stages, clusters, replication)
@@ -67,8 +76,8 @@ def test_one_cluster_is_no_cluster(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_clusters_of_one_device_pay_for_every_edge(seed: int) -> None:
     """As a machine with the sum of both costs."""
-    case = alone(small(seed, copies=True, clusters=True, most=11))
-    case = replace(case, cluster=np.arange(len(case.cluster)))
+    case = alone(small(seed, copies=True, levels=1, most=11))
+    case = replace(case, cluster=np.arange(case.cluster.shape[1])[None])
     dear = replace(case.quotient, transfer=case.quotient.transfer + case.far[0])
     found = best_hierarchical(*prepared(case))
     # The surcharge is on reading outside and on making for outside, as the transfer itself is with one device each.
@@ -83,8 +92,8 @@ def chain(units: int, transfer: float) -> tuple[StageCostModel, Clusters]:
         tensor_producer=steps[:-1], read_tensor=steps[:-1], read_node=steps[1:], transfer=np.zeros((1, units - 1)),
     )  # fmt: skip
     classes = DeviceClasses((4,), (math.inf,), (np.arange(4),))
-    far = np.full((1, units - 1), transfer)
-    return in_clusters(after_computation, quotient, classes, np.array([0, 0, 1, 1]), far)
+    far = np.full((1, 1, units - 1), transfer)
+    return in_clusters(after_computation, quotient, classes, np.array([[0, 0, 1, 1]]), far)
 
 
 def test_a_slow_link_between_clusters() -> None:

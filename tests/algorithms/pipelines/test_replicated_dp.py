@@ -27,7 +27,7 @@ def replication(case: Small) -> Replication:
 def test_random_problems(seed: int) -> None:
     """Twenty-five each: the value, whether there is one, the fewest devices, and the groups themselves."""
     for number in range(25):
-        case = small(1000 * seed + number, copies=True, clusters=False)
+        case = small(1000 * seed + number, copies=True, levels=0)
         value, devices = by_recursion(case)
         found = best_replicated(case.stages, replication(case))
         assert found.complete, (seed, number)
@@ -46,7 +46,7 @@ def test_random_problems(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_groups_of_one_are_the_ordinary_pipeline(seed: int) -> None:
-    case = alone(small(seed, copies=True, clusters=False, most=12))
+    case = alone(small(seed, copies=True, levels=0, most=12))
     found, plain = best_replicated(case.stages, replication(case)), best_pipeline(case.stages)
     assert found.value == pytest.approx(plain.value)
     assert found.complete
@@ -97,7 +97,7 @@ def test_weights_that_cost_nothing_to_send_are_shared_by_all() -> None:
 
 def test_limits() -> None:
     """What has been found by then is returned, as unproven."""
-    case = small(8, copies=True, clusters=False, most=12)
+    case = small(8, copies=True, levels=0, most=12)
     for limits in (SearchLimits(stop=lambda: True), SearchLimits(deadline=0.0)):
         assert not best_replicated(case.stages, replication(case), limits).complete
     none = np.zeros(0, dtype=np.int64)
