@@ -204,7 +204,8 @@ def simulate(
 ) -> PipelineTimeline:
     """Run samples through a complete placement (a device position a node) whose devices support their nodes.
 
-    ``schedule`` None: pipelined for inference, else gpipe or 1f1b as the spec says.  ``microbatches``: samples in a
+    ``schedule`` None: pipelined for inference (gpipe, where devices may share stages under it), else gpipe or 1f1b as
+    the spec says.  ``microbatches``: samples in a
     batch of gpipe (None: four for each device that is used).  ``followers``: devices that share the stages of another,
     and which, as :func:`placedsl.problem.plan.sharing` says.  UsageError for what cannot be asked for,
     InputError for a placement that cannot be run and for a forward part that reads from the backward part.
@@ -238,12 +239,16 @@ def _groups(stages: Sequence[VirtualStage], followers: Mapping[int, int]) -> dic
 
 
 def asked(problem: Problem, samples: int, schedule: str | None, microbatches: int | None) -> str:
-    """The schedule that :func:`simulate` will take; UsageError for what cannot be asked of this problem."""
+    """The schedule that :func:`simulate` will take; UsageError for what cannot be asked of this problem.
+
+    Under gpipe, devices that share stages exchange weights after a batch, also where there is no backward part.
+    """
     if problem.execution.communication not in ENGINES:
         raise UsageError(f"timelines do not know 'communication = {problem.execution.communication}'")
     training = bool(problem.graph.backward.any())
     if schedule is None:
-        schedule = "pipelined" if not training else problem.execution.order
+        shared = problem.execution.order == "gpipe" and problem.execution.data_parallelism is not None
+        schedule = problem.execution.order if training or shared else "pipelined"
     if schedule not in SCHEDULES:
         raise UsageError(f"there is no schedule '{schedule}': {nearest(schedule, SCHEDULES)}")
     if schedule.startswith("1f1b") and not training:
