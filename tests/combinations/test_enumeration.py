@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from support.combinations import Cell, spec_text
+from support.combinations import Cell, outcome, spec_text
 from support.enumeration import enumerated, least
 
 import placedsl
@@ -25,3 +25,9 @@ def test_symmetry_loses_no_value(levels: int) -> None:
     assert least(few) == pytest.approx(least(feasible))
     rounded = [{tuple(round(x, 9) for x in objectives) for objectives in found} for found in (few, feasible)]
     assert rounded[0] == rounded[1]
+
+
+def test_a_placement_that_does_not_run_by_itself_satisfies_no_rule() -> None:
+    """Subgraph calls: a placement that needs two calls of a device was once taken to satisfy any constraint."""
+    found = outcome(Cell("subgraph calls", "alone", 0, "training", "{}", "conflict"))
+    assert found.works
