@@ -55,9 +55,9 @@ Of {total:,} specs {works:,} work and {refused:,} are refused.{before}
 #: Why a combination means nothing, or what is missing, by what its message says.
 REMARKS = (
     ("devices that share a stage take different samples", "It means nothing: there is only one sample."),
-    ("minimises time_per_sample, not latency|it knows .*, not (calls|dataflow)",
+    ("method dp: it (minimises time_per_sample, not latency|knows .*, not (calls|dataflow))",
      "One sample does not run as a chain of stages. `auto` has other dynamic programs and bounds for it."),
-    ("minimises time_per_sample, not",
+    ("method dp: it minimises time_per_sample, not",
      "Its states hold one number, the largest load so far. The program states every objective."),
     ("cannot take then",
      "Its states hold one number, the largest load so far. Its optimum is a bound, and the program decides the rest."),

@@ -32,7 +32,8 @@ def walk(text: str, path: str, method: str = "", *, alone: bool = False) -> dict
             return _why(spec, _solved(text, "auto", False), alone)
         answer = _solved(text, method or "auto", alone and path == "program")
         if path == "timeline":
-            document = answer.timeline(samples=400).document()
+            one_sample = "schedule calls" in text or "schedule dataflow" in text
+            document = answer.timeline(samples=None if one_sample else 400).document()
             keys = ("latency", "largest_load", "time_per_sample", "schedule")
             return _told(answer) | {"timeline": {key: document.get(key) for key in keys}}
         return _told(answer)
