@@ -51,3 +51,12 @@ def tensors_in_flight(
         known = all(np.isfinite(stash.size) for stash in own)
         sizes[device] = peak(since, until, [stash.size for stash in own]) if known else np.nan
     return counts, sizes
+
+
+def covered(begun: Floats, ended: Floats) -> float:
+    """How long at least one of these is under way; nan stands for none."""
+    known = np.isfinite(begun)
+    order = np.argsort(begun[known], kind="stable")
+    begun, ended = begun[known][order], ended[known][order]
+    before = np.concatenate([[0.0], np.maximum.accumulate(ended)[:-1]]) if len(ended) else ended
+    return float(np.maximum(0.0, ended - np.maximum(begun, before)).sum())

@@ -19,7 +19,7 @@ from placedsl.problem.problem import Problem
 from placedsl.problem.virtual_stages import Arcs, VirtualStage, arcs_of, virtual_stages
 from placedsl.simulation.clock import Simulation
 from placedsl.simulation.eager_1f1b import ramp_up
-from placedsl.simulation.in_flight import samples_in_flight, tensors_in_flight
+from placedsl.simulation.in_flight import covered, samples_in_flight, tensors_in_flight
 from placedsl.simulation.microbatch_order import one_forward_one_backward, pipelined, stage_order
 from placedsl.simulation.operations import ENGINES, Engine, Work, work_of
 from placedsl.simulation.stage_times import StageTimes, times_of
@@ -204,7 +204,8 @@ def simulate(
 ) -> PipelineTimeline:
     """Run samples through a complete placement (a device position a node) whose devices support their nodes.
 
-    ``schedule`` None: pipelined for inference, else gpipe or 1f1b as the spec says.  ``microbatches``: samples in a
+    ``schedule`` None: pipelined for inference (gpipe, where devices may share stages under it), else gpipe or 1f1b as
+    the spec says.  ``microbatches``: samples in a
     batch of gpipe (None: four for each device that is used).  ``followers``: devices that share the stages of another,
     and which, as :func:`placedsl.problem.plan.sharing` says.  UsageError for what cannot be asked for,
     InputError for a placement that cannot be run and for a forward part that reads from the backward part.
@@ -238,12 +239,16 @@ def _groups(stages: Sequence[VirtualStage], followers: Mapping[int, int]) -> dic
 
 
 def asked(problem: Problem, samples: int, schedule: str | None, microbatches: int | None) -> str:
-    """The schedule that :func:`simulate` will take; UsageError for what cannot be asked of this problem."""
+    """The schedule that :func:`simulate` will take; UsageError for what cannot be asked of this problem.
+
+    Under gpipe, devices that share stages exchange weights after a batch, also where there is no backward part.
+    """
     if problem.execution.communication not in ENGINES:
         raise UsageError(f"timelines do not know 'communication = {problem.execution.communication}'")
     training = bool(problem.graph.backward.any())
     if schedule is None:
-        schedule = "pipelined" if not training else problem.execution.order
+        shared = problem.execution.order == "gpipe" and problem.execution.data_parallelism is not None
+        schedule = problem.execution.order if training or shared else "pipelined"
     if schedule not in SCHEDULES:
         raise UsageError(f"there is no schedule '{schedule}': {nearest(schedule, SCHEDULES)}")
     if schedule.startswith("1f1b") and not training:
@@ -357,7 +362,7 @@ def _measured(
             passes = ((False,), (True,)) if batch else ((False, True),)
             loads[device] = sum(work.busy(leader, which) for which in passes)
             held = [np.arange(run.samples) if work.operations[o].kind == "weights" else samples for o in stage_work]
-            busy[device] = _covered(
+            busy[device] = covered(
                 np.concatenate([begun[o, at] for o, at in zip(stage_work, held, strict=True)]),
                 np.concatenate([ended[o, at] for o, at in zip(stage_work, held, strict=True)]),
             )
@@ -370,15 +375,6 @@ def _measured(
         ramp_up=float(start[:, 0].max()), idle=1.0 - busy / total if total > 0 else np.zeros(devices),
         samples_in_flight=together, device_samples_in_flight=each, tensors_in_flight=tensors, bytes_in_flight=sizes,
     )  # fmt: skip
-
-
-def _covered(begun: Floats, ended: Floats) -> float:
-    """How long at least one of these is under way; nan stands for none."""
-    known = np.isfinite(begun)
-    order = np.argsort(begun[known], kind="stable")
-    begun, ended = begun[known][order], ended[known][order]
-    before = np.concatenate([[0.0], np.maximum.accumulate(ended)[:-1]]) if len(ended) else ended
-    return float(np.maximum(0.0, ended - np.maximum(begun, before)).sum())
 
 
 def _steady(start: Floats, end: Floats, cycle: int) -> float:

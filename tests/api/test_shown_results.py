@@ -121,6 +121,13 @@ def test_html_of_an_evaluation() -> None:
     assert "violated" in texts(unplaced._repr_html_())
 
 
+def test_html_of_devices_that_share_a_stage() -> None:
+    text = TEXT.replace("6 GiB", "9 GiB").replace("minimize", "parallelism { data = 1..2 }\nminimize")
+    found = loads(text).evaluate({"a <b>": "g&u$[1]", "b": "g&u$[1]", "c": "g&u$[1]"}, {"copies": {"g&u$[1]": 2}})
+    shown = texts(found._repr_html_())
+    assert shown.count("7.5 ms 8 GiB of 9 GiB 3") == 2
+
+
 def test_html_of_a_spec() -> None:
     shown = texts(loads(TEXT)._repr_html_())
     assert "graph 3 nodes, 2 edges, 2 tensors" in shown

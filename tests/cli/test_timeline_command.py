@@ -111,16 +111,19 @@ def test_placements_that_do_not_fit(
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("added", "beside"),
     [
-        ("minimize", "schedule overlapped\nminimize", "do not know 'schedule overlapped'"),
-        ("minimize", "schedule duplex\nminimize", "do not know 'schedule duplex'"),
-        ("minimize", "parallelism { data = 1..2 }\nminimize", "do not know 'parallelism'"),
+        ("schedule overlapped", ["transfers of"]),
+        ("schedule duplex", ["into", "out of"]),
+        ("parallelism { data = 1..2 }", []),
     ],
 )
-def test_what_timelines_do_not_know(
-    old: str, new: str, told: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (folder / "chain.place").write_text(SPEC.replace(old, new), encoding="utf-8")
-    assert main(["timeline", "chain.place", "split.json"]) == 2
-    assert told in capsys.readouterr().err
+def test_transfers_beside_computation_have_rows(added: str, beside: list[str], folder: Path) -> None:
+    (folder / "chain.place").write_text(SPEC.replace("minimize", f"{added}\nminimize"), encoding="utf-8")
+    assert main(["timeline", "chain.place", "split.json", "--trace", "trace.json", "--picture", "run.svg"]) == 0
+    events = json.loads((folder / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
+    names = [event["args"]["name"] for event in events if event["name"] == "thread_name"]
+    assert names[:2] == ["gpu[1]", "gpu[2]"]
+    for word in beside:
+        assert {f"{word} gpu[1]", f"{word} gpu[2]"} <= set(names)
+    assert (folder / "run.svg").exists()

@@ -3,11 +3,34 @@
 from __future__ import annotations
 
 import pytest
-from support.combinations import EXECUTIONS, GRAPHS, MACHINES, SHARING
+from support.combinations import EXECUTIONS, SHARING
 
 import placedsl
 from placedsl.evaluation.evaluate import evaluate
 
+#: By number of cluster levels.
+MACHINES = (
+    "device gpu[2]: accelerator { memory = 8 GiB }\ndevice cpu: host\ninterconnect { bandwidth = 8 GiB/s }",
+    "cluster pod[2] {\n    device gpu[1]: accelerator { memory = 8 GiB }\n"
+    "    interconnect { bandwidth = 32 GiB/s }\n}\ndevice cpu: host\ninterconnect { bandwidth = 8 GiB/s }",
+)
+GRAPHS = {
+    "inference": """graph {
+    node a { time = {accelerator: 400 ms, host: 700 ms}, memory = 3 GiB, output = 2 GiB }
+    node b { time = {accelerator: 500 ms, host: 900 ms}, memory = 2 GiB, output = 1 GiB }
+    node c { time = {accelerator: 300 ms, host: 800 ms}, memory = 4 GiB, output = 1 GiB }
+    a -> b -> c
+    a -> c
+}""",
+    "training": """graph {
+    node a  { time = {accelerator: 400 ms, host: 700 ms}, memory = 3 GiB, output = 2 GiB, layer = 1 }
+    node b  { time = {accelerator: 500 ms, host: 900 ms}, memory = 2 GiB, output = 1 GiB, layer = 2 }
+    node bb { time = {accelerator: 800 ms, host: 1 s}, memory = 4 GiB, output = 1 GiB, layer = 2, backward = true }
+    node ab { time = {accelerator: 600 ms, host: 2 s}, memory = 1 GiB, output = 1 GiB, layer = 1, backward = true }
+    a -> b -> bb -> ab
+    a -> ab
+}""",
+}
 #: Per GiB within a pod and across pods.
 NEAR, FAR = 1 / 32, 1 / 8
 

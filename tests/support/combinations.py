@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import placedsl
 from placedsl.diagnosis.sensitivity.what_if import changes
-from placedsl.diagnostics import InputError, UsageError
-from placedsl.evaluation.evaluate import evaluate
 from placedsl.problem.problem import Problem
-from support.brute_force import best_by_evaluation
-from support.one_sample import latency_of, placements
+from support.combination_paths import walk
+from support.enumeration import Objectives, enumerated, least
 
 #: Execution models and how a spec asks for them.
 EXECUTIONS = {
@@ -33,33 +33,48 @@ EXECUTIONS = {
 }
 ONE_SAMPLE = ("subgraph calls", "operators")
 SHARING = {"alone": "", "shared": "parallelism { data = 1..2, weights = memory }"}
-MACHINES = (
-    "device gpu[2]: accelerator { memory = 8 GiB }\ndevice cpu: host\ninterconnect { bandwidth = 8 GiB/s }",
-    "cluster pod[2] {\n    device gpu[1]: accelerator { memory = 8 GiB }\n"
-    "    interconnect { bandwidth = 32 GiB/s }\n}\ndevice cpu: host\ninterconnect { bandwidth = 8 GiB/s }",
-    "cluster rack[2] {\n    cluster server[1] {\n        device gpu[1]: accelerator { memory = 8 GiB }\n"
-    "        interconnect { bandwidth = 32 GiB/s }\n    }\n    interconnect { bandwidth = 16 GiB/s }\n}\n"
-    "device cpu: host\ninterconnect { bandwidth = 8 GiB/s }",
-)
+LEVELS = range(3)
 GRAPHS = {
+    # Three nodes read what a makes, and nothing reads what c makes.
     "inference": """graph {
     node a { time = {accelerator: 400 ms, host: 700 ms}, memory = 3 GiB, output = 2 GiB }
     node b { time = {accelerator: 500 ms, host: 900 ms}, memory = 2 GiB, output = 1 GiB }
-    node c { time = {accelerator: 300 ms, host: 800 ms}, memory = 4 GiB, output = 1 GiB }
-    a -> b -> c
+    node c { time = {accelerator: 200 ms, host: 300 ms}, memory = 2 GiB, output = 1 GiB }
+    node d { time = {accelerator: 300 ms, host: 800 ms}, memory = 4 GiB, output = 1 GiB }
+    a -> b -> d
     a -> c
+    a -> d
 }""",
     "training": """graph {
     node a  { time = {accelerator: 400 ms, host: 700 ms}, memory = 3 GiB, output = 2 GiB, layer = 1 }
     node b  { time = {accelerator: 500 ms, host: 900 ms}, memory = 2 GiB, output = 1 GiB, layer = 2 }
+    node c  { time = {accelerator: 200 ms, host: 300 ms}, memory = 1 GiB, output = 1 GiB, layer = 3 }
     node bb { time = {accelerator: 800 ms, host: 1 s}, memory = 4 GiB, output = 1 GiB, layer = 2, backward = true }
     node ab { time = {accelerator: 600 ms, host: 2 s}, memory = 1 GiB, output = 1 GiB, layer = 1, backward = true }
     a -> b -> bb -> ab
+    a -> c
     a -> ab
 }""",
 }
 OBJECTIVES = ("{}", "peak_memory", "{} then devices_used")
-PATHS = ("dynamic programming", "auto", "program", "timeline", "why", "conflict")
+PATHS = ("dynamic programming", "search", "auto", "program", "timeline", "why", "conflict")
+#: The search that is named where it looks at the objective (descent, a list schedule); else devices are filled in turn.
+SEARCHES = {"1F1B": "local-search", "operators": "m-etf"}
+ANY_SEARCH = "greedy"
+
+
+def machine(levels: int, sharing: str) -> str:
+    """Devices in so many levels of clusters, two of them alike where they may share stages."""
+    gpu = "device gpu[{}]: accelerator {{ memory = 8 GiB }}\n"
+    inside = "interconnect { bandwidth = 32 GiB/s }\n"
+    number = 2 if sharing == "shared" else 1
+    parts = (
+        gpu.format(2),
+        f"cluster pod[2] {{\n{gpu.format(2)}{inside}}}\n",
+        f"cluster rack[2] {{\ncluster server[{3 - number}] {{\n{gpu.format(number)}{inside}}}\n"
+        "interconnect { bandwidth = 16 GiB/s }\n}\n",
+    )
+    return parts[levels] + "device cpu: host\ninterconnect { bandwidth = 8 GiB/s }"
 
 
 @dataclass(frozen=True)
@@ -76,20 +91,43 @@ class Cell:
     @property
     def goal(self) -> str:
         """The objective as the spec states it."""
-        return self.objective.format("latency" if self.execution in ONE_SAMPLE else "time_per_sample")
+        return self.objective.format(self.time)
+
+    @property
+    def time(self) -> str:
+        """The quantity that a run of the execution model takes."""
+        return "latency" if self.execution in ONE_SAMPLE else "time_per_sample"
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether splits have to be: dynamic programming searches no others."""
+        return self.path == "dynamic programming"
+
+    @property
+    def method(self) -> str:
+        """The method that is named."""
+        named = {"dynamic programming": "dp", "program": "program", "auto": "auto"}
+        if self.path != "search":
+            return named.get(self.path, "")
+        plain = self.sharing == "alone" and self.objective.startswith("{}")
+        return SEARCHES.get(self.execution, ANY_SEARCH) if plain else ANY_SEARCH
 
     def text(self) -> str:
         """The spec."""
-        constraints = ["memory"]
-        if self.graph == "training":
-            constraints.append("colocated by layer")
-        if self.path == "dynamic programming":
-            constraints.append("contiguous")
-        if self.path == "conflict":
-            constraints.append("never: forall d in devices: count(v in nodes: v on d) <= 0")
-        parts = [GRAPHS[self.graph], MACHINES[self.levels], EXECUTIONS[self.execution], SHARING[self.sharing]]
-        rules = "".join(f"    {constraint}\n" for constraint in constraints)
-        return "\n".join([*(part for part in parts if part), f"minimize {self.goal}", "subject to", rules])
+        never = "    never: forall d in devices: count(v in nodes: v on d) <= 0\n" if self.path == "conflict" else ""
+        return spec_text(self, self.goal, never)
+
+
+def spec_text(cell: Cell, goal: str, more: str = "") -> str:
+    """The spec of a cell for some objective, with further constraints."""
+    constraints = ["memory"]
+    if cell.graph == "training":
+        constraints.append("colocated by layer")
+    if cell.contiguous:
+        constraints.append("contiguous")
+    parts = [GRAPHS[cell.graph], machine(cell.levels, cell.sharing), EXECUTIONS[cell.execution], SHARING[cell.sharing]]
+    rules = "".join(f"    {constraint}\n" for constraint in constraints)
+    return "\n".join([*(part for part in parts if part), f"minimize {goal}", "subject to", rules + more])
 
 
 @dataclass(frozen=True)
@@ -105,122 +143,104 @@ class Fault(AssertionError):
 
 
 def cells() -> Iterator[Cell]:
-    """All of them."""
-    axes = (EXECUTIONS, SHARING, range(len(MACHINES)), GRAPHS, OBJECTIVES, PATHS)
+    """All of them; those that share a spec, or an enumeration, follow one another."""
+    axes = (EXECUTIONS, SHARING, LEVELS, GRAPHS, OBJECTIVES, PATHS)
     return itertools.starmap(Cell, itertools.product(*axes))
 
 
-def reference(problem: Problem) -> tuple[float, ...]:
+def reference(cell: Cell) -> Objectives:
     """The least objectives in order, over all placements and all that an answer decides beside them."""
-    if problem.device_to_device is not None:
-        return _least(_of_operators(problem))
-    if "latency" in {quantity for objective in problem.objectives for quantity in objective.name.split()}:
-        return _least(_of_calls(problem))
-    found = best_by_evaluation(problem)
-    return (math.inf,) * len(problem.objectives) if found is None else found
+    wanted = {"{}": (0,), "peak_memory": (1,), "{} then devices_used": (0, 2)}[cell.objective]
+    text = spec_text(cell, f"{cell.time} then peak_memory then devices_used")
+    return least([tuple(objectives[k] for k in wanted) for objectives in _enumerated(text)])
 
 
-def _least(all_objectives: Iterator[tuple[float, ...]]) -> tuple[float, ...]:
-    """Least in order of importance; values that differ by rounding are equal."""
-    found = list(all_objectives)
-    for position in range(len(found[0])):
-        least = min(objectives[position] for objectives in found)
-        found = [o for o in found if o[position] <= least + 1e-9 * abs(least)]
-    return found[0]
+@lru_cache(maxsize=8)
+def _enumerated(text: str) -> Sequence[Objectives]:
+    return enumerated(placedsl.loads(text).problem)
 
 
-def _of_calls(problem: Problem) -> Iterator[tuple[float, ...]]:
-    slots = [2 if accelerator else 1 for accelerator in problem.accelerators]
-    choices = [(d, p) for d, most in enumerate(slots) for p in range(1, most + 1)]
-    for chosen in itertools.product(choices, repeat=problem.graph.nodes):
-        found = evaluate(
-            problem, [d for d, _ in chosen], {"piece": {(v,): float(p) for v, (_, p) in enumerate(chosen)}}
-        )
-        if not found.violations:
-            yield found.objectives
+@lru_cache(maxsize=8)
+def _changed(text: str) -> dict[str, tuple[Problem, list[float]]]:
+    """The changed problems of ``why`` by their words; the least value of each is added when it is asked for."""
+    return {change.text: (change.problem, []) for change in changes(placedsl.loads(text).problem)}
 
 
-def _of_operators(problem: Problem) -> Iterator[tuple[float, ...]]:
-    names = [objective.name for objective in problem.objectives]
-    for place in placements(problem):
-        found = evaluate(problem, place)
-        if not found.violations:
-            latency = latency_of(problem, place)
-            yield tuple(
-                latency if name == "latency" else value for name, value in zip(names, found.objectives, strict=True)
-            )
-
-
-def outcome(cell: Cell) -> Outcome:
-    """Run the path of a cell and compare it with the reference; Fault where it neither works nor says why not."""
-    try:
-        spec = placedsl.loads(cell.text())
-        return _PATHS[cell.path](cell, spec)
-    except InputError as refused:
-        if not all(d.span is not None for d in refused.diagnostics):
-            raise Fault(f"{cell}: refused without a place: {refused}") from refused
-        return Outcome(False, "; ".join(d.message for d in refused.diagnostics))
-    except UsageError as refused:
-        return Outcome(False, str(refused))
-
-
-def _compare(cell: Cell, problem: Problem, answer: placedsl.Answer) -> Outcome:
-    if answer.termination == "error" and answer.message.startswith("method dp cannot take"):
-        return Outcome(False, answer.message)
-    if answer.termination != "optimal" or answer.evaluation is None:
-        raise Fault(f"{cell}: {answer.termination}: {answer.message}")
-    expected = reference(problem)
-    if not all(math.isclose(a, b, rel_tol=1e-6) for a, b in zip(answer.evaluation.objectives, expected, strict=True)):
-        raise Fault(f"{cell}: {answer.evaluation.objectives}, enumeration {expected}")
+def outcome(cell: Cell, told: dict[str, Any] | None = None) -> Outcome:
+    """Walk the path of a cell (or take what was ``told`` of it) and compare it with the enumeration; Fault where it
+    neither works nor says why not."""
+    told = walk(cell.text(), cell.path, cell.method, alone=True) if told is None else told
+    if "fault" in told:
+        raise Fault(f"{cell}: {told['fault']}")
+    if "refused" in told:
+        if not told["located"]:
+            raise Fault(f"{cell}: refused without a place: {told['refused']}")
+        return Outcome(False, told["refused"])
+    _CHECKS.get(cell.path, _optimal)(cell, told)
     return Outcome(True)
 
 
-def _dynamic_programming(cell: Cell, spec: placedsl.Spec) -> Outcome:
-    return _compare(cell, spec.problem, spec.solve(method="dp", workers=1, time_limit=60))
+def _optimal(cell: Cell, told: dict[str, Any]) -> None:
+    if told["termination"] != "optimal" or told["objectives"] is None:
+        raise Fault(f"{cell}: {told['termination']}: {told['message']}")
+    if not all(map(_same, told["objectives"], reference(cell))):
+        raise Fault(f"{cell}: {told['objectives']}, enumeration {reference(cell)}")
 
 
-def _auto(cell: Cell, spec: placedsl.Spec) -> Outcome:
-    return _compare(cell, spec.problem, spec.solve(workers=1, time_limit=60))
+def _searched(cell: Cell, told: dict[str, Any]) -> None:
+    """A search finds nothing better than the optimum, and claims no bound above it; it may find nothing."""
+    if told["termination"] not in ("ended", "optimal"):
+        raise Fault(f"{cell}: {told['termination']}: {told['message']}")
+    expected = reference(cell)
+    for value, bound, best in zip(told["objectives"] or expected, told["bounds"], expected, strict=True):
+        if value < best * (1 - 1e-6):
+            raise Fault(f"{cell}: {told['objectives']}, enumeration {expected}")
+        if bound is not None and bound > best * (1 + 1e-6):
+            raise Fault(f"{cell}: bounds {told['bounds']}, enumeration {expected}")
+        if not _same(value, best):
+            break  # what follows in the order of importance may be anything
+    if told["objectives"] is None and "no placement" not in told["message"]:
+        raise Fault(f"{cell}: {told['message']}")
 
 
-def _program(cell: Cell, spec: placedsl.Spec) -> Outcome:
-    return _compare(cell, spec.problem, spec.solve(method="program", solver="highs", workers=1, time_limit=60))
+def _timeline(cell: Cell, told: dict[str, Any]) -> None:
+    _optimal(cell, told)
+    if not cell.objective.startswith("{}"):
+        return
+    run, expected = told["timeline"], told["objectives"][0]
+    measured = [run["latency"]] if cell.execution in ONE_SAMPLE else [run["largest_load"]]
+    if cell.execution not in ONE_SAMPLE and run["schedule"] != "gpipe":
+        measured.append(run["time_per_sample"])
+    if not all(_same(value, expected) for value in measured):
+        raise Fault(f"{cell}: the timeline measures {measured}, the evaluator {expected}")
 
 
-def _timeline(cell: Cell, spec: placedsl.Spec) -> Outcome:
-    answer = spec.solve(workers=1, time_limit=60)
-    document = answer.timeline().document()
-    assert answer.evaluation is not None
-    if cell.objective.startswith("{}"):
-        measured = document["latency" if cell.execution in ONE_SAMPLE else "largest_load"]
-        if not math.isclose(measured, answer.evaluation.objectives[0], rel_tol=1e-6):
-            raise Fault(f"{cell}: the timeline measures {measured}, the evaluator {answer.evaluation.objectives[0]}")
-    return Outcome(True)
-
-
-def _why(cell: Cell, spec: placedsl.Spec) -> Outcome:
-    answer = spec.solve(workers=1, time_limit=60)
-    found = spec.why(answer, workers=1, time_limit=30)
-    changed = {change.text: change.problem for change in changes(spec.problem)}
-    more = [effect for effect in found.effects if effect.change.startswith("one more")]
-    if len(more) < 2:
+def _why(cell: Cell, told: dict[str, Any]) -> None:
+    effects = told["effects"]
+    if sum(change.startswith("one more") for change, _, _ in effects) < 2:
         raise Fault(f"{cell}: one more device is missing for some family")
-    for effect in found.effects:
-        problem = changed[effect.change]
-        small = len(problem.machine.devices) ** problem.graph.nodes <= 300 and cell.sharing == "alone"
-        if effect.proven and small and not math.isclose(effect.value, reference(problem)[0], rel_tol=1e-6):
-            raise Fault(f"{cell}: {effect.change} gives {effect.value}, enumeration {reference(problem)[0]}")
-    return Outcome(True)
+    changed = _changed(spec_text(cell, cell.goal.partition(" then ")[0]))
+    for change, value, proven in effects:
+        if not proven or change not in changed:
+            continue
+        problem, known = changed[change]
+        if len(problem.machine.devices) ** problem.graph.nodes > 3_200 or cell.sharing == "shared":
+            continue
+        if not known:
+            known.append(least(enumerated(problem))[0])
+        if not _same(value, known[0]):
+            raise Fault(f"{cell}: {change} gives {value}, enumeration {known[0]}")
 
 
-def _conflict(cell: Cell, spec: placedsl.Spec) -> Outcome:
-    found = spec.conflict(time_limit=60)
-    if found is None or [member.name for member in found.members] != ["never"]:
-        raise Fault(f"{cell}: {found}")
-    return Outcome(True)
+def _conflict(cell: Cell, told: dict[str, Any]) -> None:
+    if told["members"] != ["never"]:
+        raise Fault(f"{cell}: {told['members']}")
 
 
-_PATHS = {
-    "dynamic programming": _dynamic_programming, "auto": _auto, "program": _program,
-    "timeline": _timeline, "why": _why, "conflict": _conflict,
+def _same(one: float | None, other: float) -> bool:
+    return one is not None and math.isclose(one, other, rel_tol=1e-6)
+
+
+_CHECKS: dict[str, Callable[[Cell, dict[str, Any]], None]] = {
+    "search": _searched, "timeline": _timeline, "why": _why, "conflict": _conflict,
 }  # fmt: skip

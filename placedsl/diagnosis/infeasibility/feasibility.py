@@ -88,6 +88,8 @@ class Feasibility:
         verdicts = self._verdicts.setdefault(placement, {})
         new = tuple(r for r in part.constraints if _key(r, part, supported) not in verdicts)
         broken = {v.rule for v in evaluate(replace(part, constraints=new), placement).violations} if new else set()
+        if not broken <= {r.name for r in new}:
+            return False  # it does not run by itself, without the numbers of calls say; its rules were not evaluated
         verdicts |= {_key(r, part, supported): r.name not in broken for r in new}
         return all(verdicts[_key(r, part, supported)] for r in part.constraints)
 

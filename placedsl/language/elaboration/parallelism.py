@@ -50,9 +50,8 @@ def data_parallelism(
     word = syntax.Word(statement.at, "parallelism")
     if not execution.shareable:
         hint = "it is known under " + ", ".join(name for name, known in SHORTHANDS.items() if known.shareable)
-        checker.error(
-            word, f"schedule {execution.name} does not say what a load is when devices share the samples", hint
-        )
+        message = f"schedule {execution.name} runs one sample, and devices that share a stage take different samples"
+        checker.error(word, message, hint)
     copies: tuple[int, ...] | None = ()
     if "data" in entries:
         copies = _copies(checker, entries["data"], len(machine.devices))

@@ -8,6 +8,7 @@ from collections import Counter
 
 from placedsl.evaluation.evaluation import Evaluation
 from placedsl.planner.answer import Answer, gap
+from placedsl.problem.plan import sharing
 from placedsl.problem.problem import Objective, Problem
 from placedsl.report.html.render import html, render
 from placedsl.report.text.summary import WORDS, amount
@@ -76,17 +77,19 @@ def _proof(goal: Objective, value: float, bound: float) -> str:
 
 
 def _devices(problem: Problem, evaluation: Evaluation) -> dict[str, object]:
-    """Load with a bar, memory and number of nodes of each device."""
+    """Load with a bar, memory and number of nodes of each device; one that shares a stage has those of its leader."""
     time = TIME if problem.graph.time_in_seconds else NUMBER
     most = max((load for load in evaluation.loads if math.isfinite(load)), default=0.0) or 1.0
     devices, rows = problem.machine.devices, list[dict[str, object]]()
+    leader = sharing(problem, evaluation)
     for i, device in enumerate(devices[:_MOST_DEVICES]):
-        load = evaluation.loads[i]
+        first = leader.get(i, i)
+        load = evaluation.loads[first]
         limit = "" if math.isinf(device.memory) else f" of {show(device.memory, DATA)}"
         rows.append({
-            "name": device.name, "load": amount(load, time), "memory": show(evaluation.memory[i], DATA) + limit,
+            "name": device.name, "load": amount(load, time), "memory": show(evaluation.memory[first], DATA) + limit,
             "width": 12 * min(1.0, load / most) if math.isfinite(load) else 12,
-            "nodes": len(problem.graph.members(evaluation.nodes[i])),
+            "nodes": len(problem.graph.members(evaluation.nodes[first])),
         })  # fmt: skip
     headings = ("device", "load", "", "memory", "nodes")
     return {"headings": headings, "rows": rows, "more": max(0, len(devices) - _MOST_DEVICES)}
