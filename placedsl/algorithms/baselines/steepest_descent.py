@@ -24,12 +24,11 @@ from placedsl.graph.contraction import Quotient
 from placedsl.graph.graph import Booleans, Floats, Integers
 from placedsl.graph.order import csr
 from placedsl.problem.problem import Problem
+from placedsl.tolerances import EQUAL_COSTS
 
 STARTS = 10
 #: Moves between two checks of the time limit.
 MOVES = 20
-#: A move counts if it lowers the largest load by more than this share of it.
-LEAST = 1e-9
 
 
 def fits(problem: Problem) -> Sequence[str]:
@@ -85,7 +84,7 @@ def descend(instance, state, moves):  # type: ignore[no-untyped-def]
         for d in range(devices):
             if state.load[d] > state.load[top]:
                 top = d
-        best, best_unit, best_device = state.load[top] * (1.0 - LEAST), -1, -1
+        best, best_unit, best_device = state.load[top] * (1.0 - EQUAL_COSTS), -1, -1
         for u in range(units):
             a = state.device[u]
             for b in range(devices):

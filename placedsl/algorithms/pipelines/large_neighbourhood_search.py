@@ -27,6 +27,7 @@ from placedsl.evaluation.evaluate import evaluate
 from placedsl.graph.graph import Integers
 from placedsl.graph.order import csr, topological
 from placedsl.problem.problem import Problem
+from placedsl.tolerances import EQUAL_COSTS
 
 #: The ideals of one step: at first, and at most.
 _FIRST_IDEALS, _MOST_IDEALS = 2_000, 128_000
@@ -40,7 +41,6 @@ _REACH, _WIDER, _NARROWER = 8.0, 1.3, 0.7
 _CLUSTERS, _COARSER = 30.0, 0.7
 #: Seconds after which a step is given up, and the next ones take fewer ideals.
 _PATIENCE = 10.0
-_SAME = 1e-9
 _HELD = "held together by the search"
 
 
@@ -87,7 +87,7 @@ class PipelineSearch:
 
     def take(self, found: PipelinePlacement | None) -> bool:
         """Keep a pipeline that is better."""
-        if found is None or found.value >= self.value * (1.0 - _SAME):
+        if found is None or found.value >= self.value * (1.0 - EQUAL_COSTS):
             return False
         self.best = found
         return True
@@ -167,7 +167,7 @@ def _solved(search: PipelineSearch, part: Problem, below: float, *, whole: bool)
     found = contiguous.solve(part, most=search.ideals, at_most=below, deadline=time.monotonic() + _PATIENCE)
     if not found.complete:
         search.ideals = max(_FIRST_IDEALS // 4, search.ideals // 4)
-    better = found.placement is not None and found.value < below * (1.0 - _SAME)
+    better = found.placement is not None and found.value < below * (1.0 - EQUAL_COSTS)
     search.proven = search.proven or (whole and found.complete)
     return PipelinePlacement(found.placement, found.value) if better and found.placement is not None else None
 

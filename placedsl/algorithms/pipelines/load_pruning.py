@@ -29,7 +29,7 @@ _PARTS = 2**44
 _ROUNDS = 6
 _BLOCK = 1 << 14
 #: What boundaries add has grown worth another look where that is more than this share of the bound.
-_WORTH = 1e-3
+_WORTHWHILE_GROWTH = 1e-3
 
 
 def weights(costs: StageCostModel) -> Integers:
@@ -181,7 +181,7 @@ class LoadPruning:
         """Keep what a walk has shown that boundaries add; whether that is worth another look."""
         parts = _PARTS / float(self.costs.least.sum())
         least = np.where(transfers.least < 2**62, transfers.least / parts, np.inf)
-        return self._add(least) > _WORTH * self.time
+        return self._add(least) > _WORTHWHILE_GROWTH * self.time
 
     def _add(self, least: Floats) -> float:
         """Keep the least cost on either side of each boundary; by how much all of them grew."""

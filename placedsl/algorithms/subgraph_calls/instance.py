@@ -17,9 +17,8 @@ from placedsl.graph.graph import Floats, Integers
 from placedsl.graph.order import csr, renumbered, together, topological
 from placedsl.problem.execution import Execution
 from placedsl.problem.problem import Problem
+from placedsl.tolerances import EVALUATION
 
-#: The relative excess of memory that the evaluator tolerates.
-TOLERANCE = 1e-9
 SUPPORTS = Supports(
     objective="latency", executions=(Execution(run="subgraph_calls"),), constraints=PLACING, cluster_levels=0
 )  # fmt: skip
@@ -68,7 +67,7 @@ def build(
     taken_start, taken = csr(pairs[:, 1], pairs[:, 0], nodes)
     return CallInstance(
         time=np.ascontiguousarray(time, dtype=float), transfer=np.ascontiguousarray(transfer, dtype=float),
-        memory=np.ascontiguousarray(memory, dtype=float), capacity=capacity * (1.0 + TOLERANCE),
+        memory=np.ascontiguousarray(memory, dtype=float), capacity=capacity * (1.0 + EVALUATION),
         host=np.ascontiguousarray(host, dtype=bool), slots=slots, unit=unit,
         unit_start=unit_start, unit_node=unit_node, producer=producer.astype(np.int64), read_start=read_start,
         reader=reader_of.astype(np.int64), made_start=made_start, made=made, taken_start=taken_start,

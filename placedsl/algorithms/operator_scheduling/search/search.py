@@ -42,6 +42,7 @@ from placedsl.algorithms.operator_scheduling.search.initial_orders import (
 from placedsl.algorithms.operator_scheduling.subproblem import subproblem
 from placedsl.graph.graph import Integers
 from placedsl.problem.problem import Problem
+from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 
 #: Work of one slice, in steps times nodes, after which progress is reported; slices of the first and the longest run.
 _SLICE, _FIRST, _LONGEST = 4_000_000, 16, 256
@@ -197,7 +198,7 @@ def _by_blocks(
         if better and sequence is not None:
             search.begun = [sequence, *search.begun][:_STARTS]
         yield better
-        if bound >= search.value * (1.0 - 1e-9):
+        if bound >= search.value * (1.0 - EQUAL_COSTS):
             search.proven = True
             return
 
@@ -257,7 +258,7 @@ def _anneal_window(search: ScheduleSearch, low: int, high: int, steps: int) -> b
     hot = max(hot, latency * 1e-9)
     cluster_moves = _CLUSTER_MOVE_SHARE if instance.nodes <= _LARGE else 0.0
     cooling = CoolingSchedule(steps * len(nodes), hot, hot * 0.01, int(search.rng.integers(2**31)))
-    _, found = run_annealing(inner, schedule, latency, latency * (1.0 - 1e-12), cooling, cluster_moves)
+    _, found = run_annealing(inner, schedule, latency, latency * (1.0 - IMPROVEMENT), cooling, cluster_moves)
     if found is None:
         return False
     device, place = best.device.copy(), np.empty(instance.nodes)

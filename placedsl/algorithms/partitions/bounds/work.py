@@ -17,9 +17,7 @@ import numpy as np
 from placedsl.algorithms.partitions.bounds.relaxation import Relaxation
 from placedsl.graph.graph import Floats
 from placedsl.ir.linear_rows import LinearRows
-
-#: The relative rounding error of a sum of a few thousand terms; subtracted from every bound.
-ROUNDING = 1e-11
+from placedsl.tolerances import BOUND_ROUNDING
 
 
 def work_bound(relaxed: Relaxation) -> float:
@@ -69,4 +67,4 @@ def _dual_value(relaxed: Relaxation, work: Floats, time_price: Floats, memory_pr
     timed = np.where(np.isfinite(work), (time_price / total)[:, None] * np.where(np.isfinite(work), work, 0.0), np.inf)
     paid = float((timed + charged).min(axis=0).sum())
     room = float(count @ memory_price) / total
-    return paid - room - ROUNDING * (paid + room)
+    return paid - room - BOUND_ROUNDING * (paid + room)
