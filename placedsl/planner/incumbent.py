@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from placedsl.arrays import Integers
 from placedsl.evaluation.evaluate import Evaluation, evaluate
-from placedsl.graph.graph import Integers
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
 from placedsl.tolerances import EVALUATION, SAME_VALUE

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
 from placedsl.planner.answer import gap
 from placedsl.planner.incumbent import Incumbent, Progress
 from placedsl.planner.portfolio.portfolio import Portfolio

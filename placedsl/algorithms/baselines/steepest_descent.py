@@ -19,9 +19,9 @@ from placedsl.algorithms.partitions.instance import state_of
 from placedsl.algorithms.partitions.load_kernel import PartitionInstance, loads_after_move, move_unit
 from placedsl.algorithms.supports import reasons_against
 from placedsl.algorithms.units import placement_units
+from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.budget import Budget
 from placedsl.graph.contraction import Quotient
-from placedsl.graph.graph import Booleans, Floats, Integers
 from placedsl.graph.order import csr
 from placedsl.problem.problem import Problem
 from placedsl.tolerances import EQUAL_COSTS

@@ -25,7 +25,7 @@ from placedsl.algorithms.ideals.walk_kernel import (
     no_transfer_pruning,
     walk,
 )
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
 
 #: Inner steps of the walk between two looks at the clock, and in all: a relation that takes more is far too wide.
 _STEPS = 1_000_000

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placedsl.graph.graph import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.graph.order import csr, together, topological
 from placedsl.machine.routes import TransferTimes
 from placedsl.problem.problem import Problem

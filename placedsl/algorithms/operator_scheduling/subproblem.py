@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, integers
-from placedsl.graph.graph import Floats, Integers
+from placedsl.arrays import Floats, Integers
 from placedsl.graph.order import csr
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from placedsl.algorithms.partitions.load_kernel import PartitionInstance, PartitionState, recompute
 from placedsl.algorithms.units import hyperedges, placement_units
+from placedsl.arrays import Floats, Integers
 from placedsl.graph.contraction import Quotient
-from placedsl.graph.graph import Floats, Integers
 from placedsl.graph.order import csr, topological
 from placedsl.problem.problem import Problem
 from placedsl.tolerances import EVALUATION

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placedsl.algorithms.partitions.load_kernel import PartitionInstance, PartitionState
-from placedsl.graph.graph import Booleans, Integers
+from placedsl.arrays import Booleans, Integers
 
 #: A device is at the bottleneck if its load is within this share of the largest load.
 _BOTTLENECK_SHARE = 1e-3

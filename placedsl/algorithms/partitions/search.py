@@ -18,7 +18,7 @@ from placedsl.algorithms.partitions.cp_sat_neighbourhood import solve_neighbourh
 from placedsl.algorithms.partitions.instance import even_segments, state_of, value_of
 from placedsl.algorithms.partitions.load_kernel import PartitionInstance, PartitionState
 from placedsl.algorithms.partitions.neighbourhoods import free_devices, free_region
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
 from placedsl.tolerances import EQUAL_COSTS
 
 #: Steps per slice of annealing, after each of which progress is reported: per unit, and at most (about a second).

@@ -18,7 +18,7 @@ from placedsl.algorithms.pipelines.load_pruning import LoadPruning
 from placedsl.algorithms.pipelines.state_dp import SearchLimits, StateDPResult
 from placedsl.algorithms.stages.stage_costs import StageCostModel
 from placedsl.algorithms.stages.topological_orders import orders
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
 from placedsl.tolerances import EQUAL_COSTS
 
 #: Too many ideals from some load on: it is closed in on until the two sides are this share apart.

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from placedsl.algorithms.pipelines.replicated_kernel import ReplicationStates
 from placedsl.algorithms.stages.cut_edges_kernel import StagePairs
-from placedsl.graph.graph import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers, Integers16, Integers32
 
 
 class ClusterStages(NamedTuple):
@@ -21,11 +18,11 @@ class ClusterStages(NamedTuple):
     """
 
     start: Integers
-    goal: NDArray[np.int32]
+    goal: Integers32
     load: Floats
     until: Integers
-    base: NDArray[np.int32]
-    which: NDArray[np.int32]
+    base: Integers32
+    which: Integers32
 
 
 class ClusterEdges(NamedTuple):
@@ -36,10 +33,10 @@ class ClusterEdges(NamedTuple):
     ``read``, ``make``   loads x c x f what is paid on top
     """
 
-    code: NDArray[np.int32]
+    code: Integers32
     cut_start: Integers
-    cut_edge: NDArray[np.int32]
-    readers: NDArray[np.int32]
+    cut_edge: Integers32
+    readers: Integers32
     read: Floats
     make: Floats
 
@@ -52,11 +49,11 @@ class ClusterReach(NamedTuple):
                  stages inside depend on where the cluster ends
     """
 
-    reach: NDArray[np.int16]
-    origin: NDArray[np.int32]
-    bought: NDArray[np.int32]
-    sold: NDArray[np.int32]
-    listed: NDArray[np.int32]
+    reach: Integers16
+    origin: Integers32
+    bought: Integers32
+    sold: Integers32
+    listed: Integers32
     mark: Integers
 
 
@@ -68,7 +65,7 @@ class RemainingNeed(NamedTuple):
     ``spare``   how many devices of the main class there are in this cluster and in those left
     """
 
-    needed: NDArray[np.int16]
+    needed: Integers16
     state: Integers
     spare: int
 
@@ -113,5 +110,5 @@ class OuterReach(NamedTuple):
     number: int
     fewest: bool
     fits: Booleans
-    value: NDArray[np.int32]
-    came: NDArray[np.int32]
+    value: Integers32
+    came: Integers32

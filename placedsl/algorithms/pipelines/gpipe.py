@@ -14,8 +14,8 @@ import numpy as np
 
 from placedsl.algorithms.pipelines.state_dp import SearchLimits, StateDPResult, best_pipeline, sliced
 from placedsl.algorithms.stages.stage_costs import DeviceClasses, Edges, StageCostModel, after_computation
+from placedsl.arrays import Floats, Integers
 from placedsl.graph.contraction import Quotient
-from placedsl.graph.graph import Floats, Integers
 from placedsl.problem.problem import Problem
 from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 

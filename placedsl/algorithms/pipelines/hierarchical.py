@@ -46,7 +46,7 @@ from placedsl.algorithms.pipelines.replicated_kernel import NEVER
 from placedsl.algorithms.pipelines.state_dp import SearchLimits
 from placedsl.algorithms.stages.stage_costs import StageCostModel
 from placedsl.algorithms.stages.stage_pairs import all_stage_pairs, between, ideal_sums
-from placedsl.graph.graph import Booleans, Integers
+from placedsl.arrays import Booleans, Integers
 
 #: The most ideals, numbers in the list of stages, and numbers in the table of edges that leave clusters.
 MOST_IDEALS = 20_000

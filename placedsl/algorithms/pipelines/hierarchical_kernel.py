@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from placedsl.algorithms.pipelines.cluster_arrays import (
     ClusterEdges,
@@ -20,12 +19,12 @@ from placedsl.algorithms.pipelines.cluster_arrays import (
 )
 from placedsl.algorithms.pipelines.replicated_kernel import NEVER, ReplicationStates, after, copies_needed
 from placedsl.algorithms.stages.cut_edges_kernel import StagePairs, contained, edge_costs, mark_cuts
-from placedsl.graph.graph import Floats, Integers
+from placedsl.arrays import Floats, Integers, Integers16, Integers32
 
 
 @njit(cache=True, nogil=True)
 def list_cluster_stages(
-    first: int, pairs: StagePairs, replicas: ReplicationStates, bound: float, start: Integers, goal: NDArray[np.int32],
+    first: int, pairs: StagePairs, replicas: ReplicationStates, bound: float, start: Integers, goal: Integers32,
     load: Floats,
 ) -> int:  # fmt: skip
     """List the stages from ideal ``first`` on, until all are listed or the room is full; where to go on.
@@ -109,7 +108,7 @@ def _leaving(low: int, high: int, far: ClusterEdges, room: ClusterReach) -> Leav
 
 @njit(cache=True, nogil=True)
 def _step(
-    base: int, goal: int, p: int, there: NDArray[np.int16], leaving: Leaving, given: ClusterProblem, room: ClusterReach,
+    base: int, goal: int, p: int, there: Integers16, leaving: Leaving, given: ClusterProblem, room: ClusterReach,
     seen: Integers,
 ) -> None:  # fmt: skip
     """Reach ``goal`` from ``base`` by stage p, on each class of devices; ``there``: what reaches ``base``."""
@@ -156,8 +155,8 @@ def _step(
 
 @njit(cache=True, nogil=True)
 def _gains(
-    goal: int, c: int, copies: int, there: NDArray[np.int16], replicas: ReplicationStates, need: RemainingNeed,
-    reach: NDArray[np.int16],
+    goal: int, c: int, copies: int, there: Integers16, replicas: ReplicationStates, need: RemainingNeed,
+    reach: Integers16,
 ) -> bool:  # fmt: skip
     """Whether so many devices of class c reach ``goal`` with fewer than is known, and the rest can do."""
     for s in range(len(replicas.digits)):
@@ -175,7 +174,7 @@ def _goes_on(goal: int, state: int, used: int, need: RemainingNeed) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _forget_dominated(ideal: int, replicas: ReplicationStates, reach: NDArray[np.int16]) -> None:
+def _forget_dominated(ideal: int, replicas: ReplicationStates, reach: Integers16) -> None:
     """Forget the states in which an ideal is reached as well with less."""
     digits = replicas.digits
     for s in range(len(digits) - 1, 0, -1):
@@ -186,7 +185,7 @@ def _forget_dominated(ideal: int, replicas: ReplicationStates, reach: NDArray[np
 
 
 @njit(cache=True, nogil=True)
-def _fewest(ideal: int, replicas: ReplicationStates, reach: NDArray[np.int16]) -> int:
+def _fewest(ideal: int, replicas: ReplicationStates, reach: Integers16) -> int:
     """The fewest devices that reach an ideal."""
     fewest = NEVER
     for s in range(len(replicas.digits)):

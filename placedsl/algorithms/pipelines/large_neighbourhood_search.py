@@ -23,8 +23,8 @@ from placedsl.algorithms.ideals.chain_cover import chain_cover
 from placedsl.algorithms.ideals.enumeration import count_ideals
 from placedsl.algorithms.pipelines import solve as contiguous
 from placedsl.algorithms.stages.stage_costs import StageCostModel, after_computation
+from placedsl.arrays import Integers
 from placedsl.evaluation.evaluate import evaluate
-from placedsl.graph.graph import Integers
 from placedsl.graph.order import csr, topological
 from placedsl.problem.problem import Problem
 from placedsl.tolerances import EQUAL_COSTS

@@ -22,7 +22,7 @@ from placedsl.algorithms.ideals.walk_kernel import TransferPruning
 from placedsl.algorithms.pipelines.state_dp_kernel import DeviceStates
 from placedsl.algorithms.stages.cut_edges_kernel import CutEdges, cut_costs
 from placedsl.algorithms.stages.stage_costs import StageCostModel
-from placedsl.graph.graph import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers
 
 #: Weights are whole numbers of this many parts of the sum of least times, so that order by weight is exact.
 _PARTS = 2**44

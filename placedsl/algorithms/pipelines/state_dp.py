@@ -25,7 +25,7 @@ from placedsl.algorithms.stages.cut_edges_kernel import cut_costs
 from placedsl.algorithms.stages.stage_costs import StageCostModel
 from placedsl.algorithms.stages.stage_pairs import between, by_weight, cuts_of, cuts_taken, ideal_sums, stage_pairs
 from placedsl.algorithms.stages.topological_orders import orders
-from placedsl.graph.graph import Floats, Integers
+from placedsl.arrays import Floats, Integers
 from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 
 #: The most ideals that are stored, and the most table entries (ideals x states).

@@ -15,7 +15,7 @@ from placedsl.algorithms.stages.cut_edges_kernel import (
     least_load,
     mark_cuts,
 )
-from placedsl.graph.graph import Floats, Integers
+from placedsl.arrays import Floats, Integers
 
 
 class IdealLattice(NamedTuple):

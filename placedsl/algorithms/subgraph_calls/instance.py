@@ -13,7 +13,7 @@ import numpy as np
 
 from placedsl.algorithms.subgraph_calls.latency_kernel import CallInstance, evaluate, new_scratch
 from placedsl.algorithms.supports import PLACING, Supports
-from placedsl.graph.graph import Floats, Integers
+from placedsl.arrays import Floats, Integers
 from placedsl.graph.order import csr, renumbered, together, topological
 from placedsl.problem.execution import Execution
 from placedsl.problem.problem import Problem

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
 from placedsl.planner.portfolio.portfolio import PlannerChannel
 from placedsl.problem.problem import Problem
 from placedsl.tolerances import EQUAL_COSTS

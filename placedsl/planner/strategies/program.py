@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from placedsl.arrays import Floats
 from placedsl.budget import Budget
 from placedsl.diagnostics import InputError
-from placedsl.graph.graph import Floats
 from placedsl.grounding.build import Grounded, build
 from placedsl.grounding.contradictions import refuse_contradictions
 from placedsl.ir.program import LinearProgram

@@ -25,7 +25,7 @@ from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import (
     tails,
 )
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, integers
-from placedsl.graph.graph import Floats, Integers
+from placedsl.arrays import Floats, Integers
 from placedsl.graph.order import csr
 from placedsl.tolerances import LIMIT_SLACK
 

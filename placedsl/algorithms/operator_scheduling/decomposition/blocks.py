@@ -20,7 +20,7 @@ from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance,
 from placedsl.algorithms.operator_scheduling.list_scheduling import heft
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, schedule_of, sequence_of
 from placedsl.algorithms.operator_scheduling.subproblem import subproblem
-from placedsl.graph.graph import Floats, Integers
+from placedsl.arrays import Floats, Integers
 from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 
 #: The number of candidates for a chain: the nodes with the fewest tensors around them.

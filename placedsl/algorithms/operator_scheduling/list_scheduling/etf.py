@@ -18,8 +18,8 @@ from placedsl.algorithms.operator_scheduling.list_scheduling.listing import (
     without_limit,
 )
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence
+from placedsl.arrays import Floats
 from placedsl.budget import Budget
-from placedsl.graph.graph import Floats
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
 

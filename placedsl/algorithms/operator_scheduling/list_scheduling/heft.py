@@ -23,8 +23,8 @@ from placedsl.algorithms.operator_scheduling.list_scheduling.listing import (
     without_limit,
 )
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, mean_times, ranks
+from placedsl.arrays import Floats, Integers
 from placedsl.budget import Budget
-from placedsl.graph.graph import Floats, Integers
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
 

@@ -24,7 +24,7 @@ from placedsl.algorithms.operator_scheduling.schedule_kernel import (
     values_of,
 )
 from placedsl.algorithms.supports import PLACING, Supports, reasons_against
-from placedsl.graph.graph import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.problem.execution import Execution
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values

@@ -26,8 +26,8 @@ from placedsl.algorithms.operator_scheduling.list_scheduling.listing import (
     options,
 )
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, mean_times
+from placedsl.arrays import Integers
 from placedsl.budget import Budget
-from placedsl.graph.graph import Integers
 from placedsl.ir.linear_rows import LinearRows
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values

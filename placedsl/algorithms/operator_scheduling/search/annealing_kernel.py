@@ -16,7 +16,7 @@ from placedsl.algorithms.operator_scheduling.search.incremental_kernel import (
     evaluate,
     rollback,
 )
-from placedsl.graph.graph import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers
 
 
 class UnitData(NamedTuple):

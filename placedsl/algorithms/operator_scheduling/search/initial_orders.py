@@ -10,7 +10,7 @@ from placedsl.algorithms.fill_devices import filled
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, supported, unit_memory
 from placedsl.algorithms.operator_scheduling.list_scheduling import etf, heft, m_topo
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, mean_times, ranks, sequence_of
-from placedsl.graph.graph import Floats, Integers
+from placedsl.arrays import Floats, Integers
 
 
 def initial_orders(instance: SchedulingInstance, placement: Integers | None = None) -> Iterator[OperatorSequence]:

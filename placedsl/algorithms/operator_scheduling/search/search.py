@@ -40,7 +40,7 @@ from placedsl.algorithms.operator_scheduling.search.initial_orders import (
     pack_by_memory,
 )
 from placedsl.algorithms.operator_scheduling.subproblem import subproblem
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
 from placedsl.problem.problem import Problem
 from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 

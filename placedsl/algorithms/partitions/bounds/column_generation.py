@@ -14,7 +14,7 @@ import numpy as np
 from placedsl.algorithms.partitions.bounds.master_program import Duals, MasterProgram, base_prices, unit_groups
 from placedsl.algorithms.partitions.bounds.pricing import Pricing
 from placedsl.algorithms.partitions.bounds.relaxation import Relaxation
-from placedsl.graph.graph import Floats
+from placedsl.arrays import Floats
 
 #: What rounding may add to the value of a set, as a share of all prices together.
 PRICE_ROUNDING = 1e-10

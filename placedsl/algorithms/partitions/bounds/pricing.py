@@ -17,7 +17,7 @@ from placedsl.algorithms.partitions.bounds.pricing_kernel import (
     label_setting,
 )
 from placedsl.algorithms.partitions.bounds.state_graph_kernel import StateGraph
-from placedsl.graph.graph import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.tolerances import LIMIT_SLACK
 
 #: The largest number of labels of one search.

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from placedsl.algorithms.partitions.bounds.state_graph_kernel import StateGraph
-from placedsl.graph.graph import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers
 
 #: Less than any value.
 NOTHING = -1e300

@@ -12,7 +12,7 @@ import numpy as np
 
 from placedsl.algorithms.supports import Supports
 from placedsl.algorithms.units import Hyperedges, hyperedges, placement_units
-from placedsl.graph.graph import Floats, Integers
+from placedsl.arrays import Floats, Integers
 from placedsl.problem.execution import Execution
 from placedsl.problem.problem import Problem
 from placedsl.tolerances import EVALUATION

@@ -13,7 +13,7 @@ import numpy as np
 from placedsl.algorithms.partitions.bounds.relaxation import DeviceClass
 from placedsl.algorithms.partitions.bounds.state_graph_kernel import StateGraph, least_loads
 from placedsl.algorithms.units import Hyperedges
-from placedsl.graph.graph import Booleans, Floats
+from placedsl.arrays import Booleans, Floats
 from placedsl.tolerances import LIMIT_SLACK
 
 OUT, IN, CUT = 0, 1, 2

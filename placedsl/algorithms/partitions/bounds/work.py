@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from placedsl.algorithms.partitions.bounds.relaxation import Relaxation
-from placedsl.graph.graph import Floats
+from placedsl.arrays import Floats
 from placedsl.ir.linear_rows import LinearRows
 from placedsl.tolerances import BOUND_ROUNDING
 

@@ -56,7 +56,7 @@ from placedsl.algorithms.subgraph_calls.instance import (
 )
 from placedsl.algorithms.subgraph_calls.latency_kernel import CallInstance
 from placedsl.algorithms.supports import reasons_against
-from placedsl.graph.graph import Floats
+from placedsl.arrays import Floats
 from placedsl.problem.problem import Problem
 from placedsl.tolerances import BOUND_ROUNDING
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from placedsl.algorithms.subgraph_calls.latency_kernel import CallInstance
-from placedsl.graph.graph import Floats
+from placedsl.arrays import Floats
 from placedsl.tolerances import EVALUATION
 
 
