@@ -159,18 +159,18 @@ class _ClusterTable:
         loads, classes = self.costs.loads, len(largest)
         most = MOST_NUMBERS // (loads * classes)
         start = np.zeros(len(self.positions) + 1, dtype=np.int64)
-        room, done = min(most, 1 << 16), 0
-        goal, cost = np.empty(room, dtype=np.int32), np.empty((room, loads, classes))
+        allocated, done = min(most, 1 << 16), 0
+        goal, cost = np.empty(allocated, dtype=np.int32), np.empty((allocated, loads, classes))
         while True:
             done = int(list_cluster_stages(done, self.pairs, replicas, load, start, goal, cost))
             if done == len(self.positions):
                 break
-            if room == most or limits.passed:
+            if allocated == most or limits.passed:
                 return None
-            wider = min(most, 4 * room)
-            goal = np.concatenate((goal, np.empty(wider - room, dtype=np.int32)))
-            cost = np.concatenate((cost, np.empty((wider - room, loads, classes))))
-            room = wider
+            wider = min(most, 4 * allocated)
+            goal = np.concatenate((goal, np.empty(wider - allocated, dtype=np.int32)))
+            cost = np.concatenate((cost, np.empty((wider - allocated, loads, classes))))
+            allocated = wider
         goal = goal[: start[-1]].copy()
         which = np.argsort(goal, kind="stable").astype(np.int32)
         until = np.searchsorted(goal[which], np.arange(len(start)))
@@ -210,7 +210,7 @@ class _ClusterSearch:
         ]
         ideals, states = len(table.positions), max(len(c.digits) for c in self.replicas)
         edges = len(far.readers)
-        self.free, self.room = (
+        self.free, self.workspace = (
             ClusterReach(
                 np.full((ideals, states), NEVER, dtype=np.int16), np.full((ideals, states, 3), -1, dtype=np.int32),
                 np.zeros(edges + 1, dtype=np.int32), np.zeros(edges + 1, dtype=np.int32),
@@ -279,7 +279,7 @@ class _ClusterSearch:
                 listed = int(inside(low, -1, given, self.free, self.seen))
                 high = low + 1
                 while high < len(value) and complete:
-                    high = int(spread(low, high, listed, outer, given, self.free, self.room, self.seen, _PATIENCE))
+                    high = int(spread(low, high, listed, outer, given, self.free, self.workspace, self.seen, _PATIENCE))
                     complete = not limits.passed
             if not complete or (not fewest and value[everything].min() < NEVER):
                 break
@@ -315,11 +315,11 @@ class _ClusterSearch:
             taken[number] += 1
             need = self.remaining_need(number, np.zeros(1, dtype=np.int64))
             given = ClusterProblem(self.listed, table.pairs, self.far, replicas, self.load, need)
-            inside(low, high, given, self.room, self.seen)
-            state = int(np.argmin(self.room.reach[high][: len(replicas.digits)] + replicas.digits.sum(axis=1)))
+            inside(low, high, given, self.workspace, self.seen)
+            state = int(np.argmin(self.workspace.reach[high][: len(replicas.digits)] + replicas.digits.sum(axis=1)))
             near = between(table.cover, table.positions, low, high)
             used = [0] * len(members)
-            for base, goal, kind, copies in traced(high, state, self.room.origin, replicas):
+            for base, goal, kind, copies in traced(high, state, self.workspace.origin, replicas):
                 own = between(table.cover, table.positions, base, goal)
                 group = tuple(members[kind][used[kind] : used[kind] + copies].tolist())
                 used[kind] += copies

@@ -80,16 +80,16 @@ def list_cluster_stages(
 
 
 @njit(cache=True, nogil=True)
-def _leaving(low: int, high: int, far: ClusterEdges, room: ClusterReach) -> Leaving:
+def _leaving(low: int, high: int, far: ClusterEdges, workspace: ClusterReach) -> Leaving:
     """Collect the edges that leave what is between two ideals; without ``high`` (-1) those that surely do."""
     bought, sold = 0, 0
     for j in range(far.cut_start[low], far.cut_start[low + 1]):
         e = far.cut_edge[j]
         if far.code[low, e] & 1:
-            room.bought[bought] = e
+            workspace.bought[bought] = e
             bought += 1
         else:
-            room.sold[sold] = e
+            workspace.sold[sold] = e
             sold += 1
     surely = bought, sold
     if high >= 0:
@@ -98,22 +98,22 @@ def _leaving(low: int, high: int, far: ClusterEdges, room: ClusterReach) -> Leav
             before, held = far.code[low, e], far.code[high, e]
             if not held & 1:
                 if held != before:
-                    room.bought[bought] = e
+                    workspace.bought[bought] = e
                     bought += 1
             elif before == 0:
-                room.sold[sold] = e
+                workspace.sold[sold] = e
                 sold += 1
     return Leaving(bought, sold, surely[0], surely[1])
 
 
 @njit(cache=True, nogil=True)
 def _step(
-    base: int, goal: int, p: int, there: Integers16, leaving: Leaving, given: ClusterProblem, room: ClusterReach,
+    base: int, goal: int, p: int, there: Integers16, leaving: Leaving, given: ClusterProblem, workspace: ClusterReach,
     seen: Integers,
 ) -> None:  # fmt: skip
     """Reach ``goal`` from ``base`` by stage p, on each class of devices; ``there``: what reaches ``base``."""
     stages, far, replicas, bound, need = given.stages, given.edges, given.replicas, given.bound, given.need
-    reach, origin = room.reach, room.origin
+    reach, origin = workspace.reach, workspace.origin
     loads = stages.load.shape[1]
     seen[2] += 1
     for c in range(len(replicas.devices)):
@@ -131,11 +131,11 @@ def _step(
         for q in range(loads):
             reading = stages.load[p, q, c]
             for i in range(leaving.bought):
-                e = room.bought[i]
+                e = workspace.bought[i]
                 if far.code[base, e] >> 1 != far.code[goal, e] >> 1:
                     reading += far.read[q, c, e]
             for i in range(leaving.sold):
-                e = room.sold[i]
+                e = workspace.sold[i]
                 if far.code[goal, e] & 1 and not far.code[base, e] & 1:
                     reading += far.make[q, c, e]
             largest = max(largest, reading)
@@ -195,14 +195,14 @@ def _fewest(ideal: int, replicas: ReplicationStates, reach: Integers16) -> int:
 
 
 @njit(cache=True, nogil=True)
-def inside(low: int, high: int, given: ClusterProblem, room: ClusterReach, seen: Integers) -> int:
+def inside(low: int, high: int, given: ClusterProblem, workspace: ClusterReach, seen: Integers) -> int:
     """Reach from ideal ``low`` on with the devices of one cluster that ends at ``high``; how many are reached.
 
     ``high`` < 0: as if only edges left the cluster that surely do.
     """
     stages, pairs, replicas = given.stages, given.pairs, given.replicas
-    leaving = _leaving(low, high, given.edges, room)
-    reach, origin = room.reach, room.origin
+    leaving = _leaving(low, high, given.edges, workspace)
+    reach, origin = workspace.reach, workspace.origin
     top = high if high >= 0 else len(reach) - 1
     states = len(replicas.digits)
     reach[low : top + 1, :states] = NEVER
@@ -215,7 +215,7 @@ def inside(low: int, high: int, given: ClusterProblem, room: ClusterReach, seen:
             some = some or reach[base, s] != NEVER
         if not some:
             continue
-        room.listed[count] = base
+        workspace.listed[count] = base
         count += 1
         _forget_dominated(base, replicas, reach)
         if base == top:
@@ -226,13 +226,14 @@ def inside(low: int, high: int, given: ClusterProblem, room: ClusterReach, seen:
                 break
             seen[1] += 1
             if high < 0 or goal == high or contained(pairs, goal, high):
-                _step(base, goal, p, reach[base], leaving, given, room, seen)
+                _step(base, goal, p, reach[base], leaving, given, workspace, seen)
     return count
 
 
 @njit(cache=True, nogil=True)
 def _ended(
-    low: int, high: int, listed: int, leaving: Leaving, given: ClusterProblem, free: ClusterReach, room: ClusterReach,
+    low: int, high: int, listed: int, leaving: Leaving, given: ClusterProblem, free: ClusterReach,
+    workspace: ClusterReach,
     seen: Integers,
 ) -> int:  # fmt: skip
     """The fewest devices of one cluster from ``low`` to ``high``; ``free`` is as if only the sure edges left it.
@@ -251,28 +252,29 @@ def _ended(
             continue
         touched = goal == high
         for k in range(leaving.surely_bought, leaving.bought):
-            e = room.bought[k]
+            e = workspace.bought[k]
             touched = touched or far.code[goal, e] >> 1 != far.code[low, e] >> 1
         for k in range(leaving.surely_sold, leaving.sold):
-            touched = touched or far.code[goal, room.sold[k]] & 1 != 0
-        room.mark[goal] = run + touched
+            touched = touched or far.code[goal, workspace.sold[k]] & 1 != 0
+        workspace.mark[goal] = run + touched
         if not touched:
             continue
-        room.reach[goal, :states] = NEVER
+        workspace.reach[goal, :states] = NEVER
         for j in range(stages.until[goal], stages.until[goal + 1]):
             base = stages.base[j]
             seen[1] += 1
-            if base < low or room.mark[base] >> 1 != run >> 1:
+            if base < low or workspace.mark[base] >> 1 != run >> 1:
                 continue
-            there = room.reach[base] if room.mark[base] & 1 else free.reach[base]
-            _step(base, goal, stages.which[j], there, leaving, given, room, seen)
-        _forget_dominated(goal, replicas, room.reach)
-    return int(_fewest(high, replicas, room.reach))
+            there = workspace.reach[base] if workspace.mark[base] & 1 else free.reach[base]
+            _step(base, goal, stages.which[j], there, leaving, given, workspace, seen)
+        _forget_dominated(goal, replicas, workspace.reach)
+    return int(_fewest(high, replicas, workspace.reach))
 
 
 @njit(cache=True, nogil=True)
 def spread(
-    low: int, first: int, listed: int, outer: OuterReach, given: ClusterProblem, free: ClusterReach, room: ClusterReach,
+    low: int, first: int, listed: int, outer: OuterReach, given: ClusterProblem, free: ClusterReach,
+    workspace: ClusterReach,
     seen: Integers, patience: int,
 ) -> int:  # fmt: skip
     """Give a cluster what is between ideal ``low`` and each ideal from ``first`` on; where to go on, K at the end.
@@ -293,9 +295,9 @@ def spread(
                 wanted = True
         if not wanted:
             continue
-        leaving = _leaving(low, high, given.edges, room)
+        leaving = _leaving(low, high, given.edges, workspace)
         if leaving.bought > leaving.surely_bought or leaving.sold > leaving.surely_sold:
-            least = _ended(low, high, listed, leaving, given, free, room, seen)
+            least = _ended(low, high, listed, leaving, given, free, workspace, seen)
         if least != NEVER:
             for i in range(len(ways)):
                 into, used = ways[i, 1], value[low, ways[i, 0]] + least

@@ -1,12 +1,13 @@
-"""The search for contiguous pipelines that the dynamic program does not get through: it is given parts of them.
+"""Large-neighbourhood search for contiguous pipelines whose graph has too many ideals for the dynamic program.
 
-Most nodes of the best pipeline are held together by costs, all else is free, and the dynamic program finds the best
-pipeline of what remains.  What remains has as many ideals as it can take: units about the borders of a few neighbouring
-costs, the bottleneck among them, or about all borders.  Starts come from the whole graph made coarse at random.
+A step fixes most of the best pipeline by colocation: the fixed units of a stage stay together.  Units near the borders
+of a few neighbouring stages, the bottleneck among them, or near all borders are free, and the dynamic program finds the
+best pipeline of this smaller problem.  How many units are free is set by the number of ideals that a step may have.
+First pipelines come from coarse graphs, whose clusters of units are drawn at random.
 
-Every step is a problem of the same kind with more colocation, so the search knows what the dynamic program knows.
-Work is counted in ideals, so that one seed gives one sequence of pipelines, unless a step takes too long and is given
-up; how far it gets depends on the machine.
+Each step is a problem of the same kind with further colocation, so the search supports the constraints that the dynamic
+program supports.  Work is counted in ideals: one seed gives one sequence of pipelines, unless a step exceeds its time
+limit and is abandoned.  How many steps are taken depends on the machine.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from placedsl.tolerances import EQUAL_COSTS
 
 #: The ideals of one step: at first, and at most.
 _FIRST_IDEALS, _MOST_IDEALS = 2_000, 128_000
-#: Steps in vain after which a step takes four times the ideals, or the pipeline is given up for a new one.
+#: Steps without improvement after which a step takes four times the ideals, or the pipeline is given up for a new one.
 _IN_VAIN = 12
 #: A new pipeline is improved on further only within this share of the best one.
 _PROMISING = 0.02
@@ -77,7 +78,7 @@ class PipelineSearch:
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng(self.seed)
         quotient, classes = contiguous.pipeline_of(self.problem)
-        # Loads only tell where the bottleneck is: for that this schedule does for all.
+        # Loads serve to find the bottleneck stage only, so one communication model does for all.
         self.costs, self.unit_of_node = after_computation(quotient, classes), quotient.unit_of_node
 
     @property

@@ -112,13 +112,15 @@ class LoadPruning:
         """The states as the search wants them."""
         costs = self.costs
         whole = float(costs.memory.sum())
-        rooms = np.minimum(np.array(costs.classes.memory), 2.0 * whole + 1.0)
-        room = (self.left * rooms).sum(axis=1) * (1.0 + 1e-9) + 1e-9 * whole
+        memory = np.minimum(np.array(costs.classes.memory), 2.0 * whole + 1.0)
+        free_memory = (self.left * memory).sum(axis=1) * (1.0 + 1e-9) + 1e-9 * whole
         one = np.eye(len(self.counts), dtype=np.int64)[self.counts > 0]
         widest = int(self.takes(one).max(initial=0))
         turn = np.argsort(self.digits.sum(axis=1), kind="stable")
         takes = self.takes(self.left, self._moving[1])
-        return DeviceStates(self.digits, self.stride, self.counts, takes, room, widest, self.shares, turn, self.total)
+        return DeviceStates(
+            self.digits, self.stride, self.counts, takes, free_memory, widest, self.shares, turn, self.total
+        )
 
     @property
     def fewest_devices(self) -> int:

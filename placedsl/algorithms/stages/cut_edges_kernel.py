@@ -73,9 +73,9 @@ def cut_edges(
     count, used = 0, 0
     at = np.zeros(chains, dtype=np.int64)
     start = np.zeros(ideals + 1, dtype=np.int64)
-    room = 16 * ideals + 1024
-    edge = np.empty(room, dtype=np.int32)
-    code = np.empty(room, dtype=np.int32)
+    allocated = 16 * ideals + 1024
+    edge = np.empty(allocated, dtype=np.int32)
+    code = np.empty(allocated, dtype=np.int32)
     for i in range(ideals):
         for c in range(chains):
             goal = np.int64(positions[i, c])
@@ -100,12 +100,12 @@ def cut_edges(
                         active[place[e]] = other
                         place[other] = place[e]
                         place[e] = -1
-        if used + count > room:
-            room = 2 * (room + count)
-            longer = np.empty(room, dtype=np.int32)
+        if used + count > allocated:
+            allocated = 2 * (allocated + count)
+            longer = np.empty(allocated, dtype=np.int32)
             longer[:used] = edge[:used]
             edge = longer
-            longer = np.empty(room, dtype=np.int32)
+            longer = np.empty(allocated, dtype=np.int32)
             longer[:used] = code[:used]
             code = longer
         for j in range(count):

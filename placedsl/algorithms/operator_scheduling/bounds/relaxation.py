@@ -49,9 +49,9 @@ def relaxed_latency(instance: SchedulingInstance, seconds: float, *, pairs: bool
     source, target = instance.producer[tensor], instance.reader
     reads = np.arange(len(tensor))
     size = unit_memory(instance)
-    for d in np.flatnonzero(np.isfinite(instance.room)).tolist():
+    for d in np.flatnonzero(np.isfinite(instance.memory_limit)).tolist():
         here = np.flatnonzero(device == d)
-        rows.at_most(np.zeros(len(here), dtype=np.int64), here, size[unit[here]], instance.room[[d]])
+        rows.at_most(np.zeros(len(here), dtype=np.int64), here, size[unit[here]], instance.memory_limit[[d]])
     if instance.sequential:
         own = np.arange(instance.devices)
         rows.at_most(np.concatenate([on, own]), np.concatenate([share, np.full(instance.devices, latency)]),

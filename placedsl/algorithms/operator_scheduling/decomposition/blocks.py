@@ -189,7 +189,7 @@ def _initial_bounds(instance: SchedulingInstance, block: Block, list_schedules: 
             inner = block.with_fixed_ends(instance, a, b)
             block.lower_bound[a, b] = float(earliest_end(inner).max(initial=0.0))
             if list_schedules:
-                keep_if_better(block, a, b, heft.best(inner, inner.room)[1], inner)
+                keep_if_better(block, a, b, heft.best(inner, inner.memory_limit)[1], inner)
 
 
 def refine(

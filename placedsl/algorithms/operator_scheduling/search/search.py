@@ -251,7 +251,7 @@ def _anneal_window(search: ScheduleSearch, low: int, high: int, steps: int) -> b
     inside = np.zeros(instance.nodes, dtype=bool)
     inside[nodes] = True
     inner = subproblem(instance, nodes, _allowed(instance, nodes, inside, best.device))
-    inner = inner._replace(room=instance.room - memory_outside(instance, best.device, inside))
+    inner = inner._replace(memory_limit=instance.memory_limit - memory_outside(instance, best.device, inside))
     sequence = sequence_of(inner, best.device[nodes], np.arange(len(nodes), dtype=np.float64))
     schedule, latency = incremental_schedule(inner, sequence, boundary)
     hot = float(search.rng.choice([0.3, 0.1, 0.03])) * float(np.median(inner.time[np.isfinite(inner.time)]) + 1e-12)

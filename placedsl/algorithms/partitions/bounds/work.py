@@ -66,5 +66,5 @@ def _dual_value(relaxed: Relaxation, work: Floats, time_price: Floats, memory_pr
     # inf: not on this class, whatever the price.
     timed = np.where(np.isfinite(work), (time_price / total)[:, None] * np.where(np.isfinite(work), work, 0.0), np.inf)
     paid = float((timed + charged).min(axis=0).sum())
-    room = float(count @ memory_price) / total
-    return paid - room - BOUND_ROUNDING * (paid + room)
+    memory_value = float(count @ memory_price) / total
+    return paid - memory_value - BOUND_ROUNDING * (paid + memory_value)
