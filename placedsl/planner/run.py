@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from placedsl.arrays import Integers
+from placedsl.installation import versions
 from placedsl.planner.answer import gap
 from placedsl.planner.incumbent import Incumbent, Progress
 from placedsl.planner.portfolio.portfolio import Portfolio
@@ -16,7 +17,6 @@ from placedsl.problem.expressions import Expression, Provided
 from placedsl.problem.formulation import Formulation
 from placedsl.problem.problem import Problem
 from placedsl.tolerances import SAME_VALUE
-from placedsl.versions import versions
 
 #: Seconds that a solver has before others begin to search beside it.
 PORTFOLIO_DELAY_S = 1.0
