@@ -8,3 +8,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
+#: Where memory matters: positions and counts that fit, in tables of many millions of entries.
+Integers32 = NDArray[np.int32]
+Integers16 = NDArray[np.int16]
+#: An attribute of nodes: numbers (nan: none), or texts.
+Column = Floats | NDArray[np.object_]

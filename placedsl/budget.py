@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from placedsl.tolerances import SAME_VALUE
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -13,7 +15,7 @@ class Budget:
     """
 
     time_limit: float | None = None
-    gap: float = 1e-6
+    gap: float = SAME_VALUE
     workers: int = 0
     seed: int = 0
     patient: bool = False

@@ -12,8 +12,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-#: A candidate replaces the best one only if it is better by this share: rounding alone is no improvement.
-_IMPROVEMENT = 1e-12
+from placedsl.tolerances import IMPROVEMENT
 
 Candidate = TypeVar("Candidate")
 _Taken_contra = TypeVar("_Taken_contra", contravariant=True)
@@ -43,7 +42,7 @@ class SearchState(Protocol[_Taken_contra]):
 
 def improves(value: float, best: float) -> bool:
     """Whether ``value`` is less than ``best`` by more than rounding."""
-    return value < best * (1.0 - _IMPROVEMENT)
+    return value < best * (1.0 - IMPROVEMENT)
 
 
 def random_seeds(rng: np.random.Generator) -> Iterator[int]:

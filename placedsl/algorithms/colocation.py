@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
 from placedsl.problem.problem import Constraint, Problem
 
 

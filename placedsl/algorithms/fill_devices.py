@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from placedsl.algorithms.units import placement_units
+from placedsl.arrays import Floats, Integers
 from placedsl.graph.contraction import Quotient
-from placedsl.graph.graph import Floats, Integers
 from placedsl.graph.order import topological
 from placedsl.problem.problem import Problem
 

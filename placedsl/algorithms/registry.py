@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from placedsl import plugins
-from placedsl.versions import package_version
+from placedsl.installation import package_version
 
 KIND = "algorithms"
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from placedsl.arrays import Floats
 from placedsl.graph.contraction import Quotient, contract
-from placedsl.graph.graph import Floats
 from placedsl.problem.problem import Problem
 
 

@@ -14,7 +14,7 @@ import click
 
 from placedsl.cli import editing, exporting, listing, solving, sweeping, timing, writing
 from placedsl.diagnostics import Diagnostic, InputError, PlacedslError
-from placedsl.versions import package_version
+from placedsl.installation import package_version
 
 _EXIT_FAULT = 70
 _EXIT_USAGE = 2

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from placedsl.arrays import Floats
 from placedsl.cost_model.places import Places
 from placedsl.diagnostics import Diagnostic
-from placedsl.graph.graph import Floats, Graph
+from placedsl.graph.graph import Graph
 from placedsl.machine.machine import Machine
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from placedsl.arrays import Booleans, Floats
 from placedsl.cost_model import cluster_surcharge, weight_exchange
 from placedsl.cost_model.estimators import ESTIMATORS, Estimator
 from placedsl.cost_model.places import Places
@@ -21,7 +22,7 @@ from placedsl.cost_model.transfer_times import (
     with_memory,
 )
 from placedsl.diagnostics import Diagnostic
-from placedsl.graph.graph import Booleans, Floats, Graph
+from placedsl.graph.graph import Graph
 from placedsl.machine.machine import Machine
 from placedsl.machine.routes import TransferTimes
 

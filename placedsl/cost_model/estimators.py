@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from placedsl.arrays import Booleans, Floats
 from placedsl.cost_model import roofline
-from placedsl.graph.graph import Booleans, Floats, Graph
+from placedsl.graph.graph import Graph
 from placedsl.machine.machine import Device
 
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from placedsl.arrays import Floats, Integers
 from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
-from placedsl.graph.graph import Floats, Graph, Integers
+from placedsl.graph.graph import Graph
 from placedsl.graph.readers.records import Document, word
 from placedsl.units import NUMBER, TIME, Quantity, UnitError, parse_quantity, parse_unit
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from placedsl.graph.graph import Booleans, Floats, Graph
+from placedsl.arrays import Booleans, Floats
+from placedsl.graph.graph import Graph
 from placedsl.machine.machine import Device
 
 _RATES = (("compute", "flops"), ("memory_bandwidth", "bytes"))

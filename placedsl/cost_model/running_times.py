@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from placedsl.arrays import Booleans, Floats
 from placedsl.cost_model.estimators import ESTIMATORS, Estimator
 from placedsl.cost_model.places import Places
 from placedsl.diagnostics import Diagnostic
-from placedsl.graph.graph import Booleans, Floats, Graph
+from placedsl.graph.graph import Graph
 from placedsl.machine.machine import Device, Machine
 
 _EXAMPLES = {"compute": "100 TFLOP/s", "memory_bandwidth": "900 GB/s"}

@@ -10,10 +10,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from placedsl.arrays import Floats
 from placedsl.cost_model import host_links
 from placedsl.cost_model.places import Places
 from placedsl.diagnostics import Diagnostic
-from placedsl.graph.graph import Floats, Graph
+from placedsl.graph.graph import Graph
 from placedsl.machine.machine import Machine
 from placedsl.machine.routes import TransferTimes, transfer_times
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from placedsl.arrays import Floats
 from placedsl.cost_model.host_links import link_to_host
 from placedsl.cost_model.places import Places
 from placedsl.diagnostics import Diagnostic, Span, nearest
-from placedsl.graph.graph import Floats, Graph
+from placedsl.graph.graph import Graph
 from placedsl.machine.machine import Machine
 
 #: The attribute that holds weights where the spec names none.

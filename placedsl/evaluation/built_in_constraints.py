@@ -12,9 +12,10 @@ from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.quantities import Quantities
 from placedsl.evaluation.sample_times import Task
 from placedsl.evaluation.set_properties import cycle, path
-from placedsl.evaluation.tolerance import LOOSE, at_most
+from placedsl.evaluation.tolerance import at_most
 from placedsl.problem.problem import Constraint, Problem, Variable
 from placedsl.problem.values import Values
+from placedsl.tolerances import SOLVER_ROW
 from placedsl.units import DATA, show
 
 SHOWN = 5
@@ -158,7 +159,7 @@ def out_of_bounds(problem: Problem, data: ProblemData, values: Values) -> Iterat
     for name, variable in problem.variables.items():
         wrong = []
         for key, value in values[name].items():
-            slack = 0.0 if variable.integer else LOOSE * max(1e-3, abs(value))
+            slack = 0.0 if variable.integer else SOLVER_ROW * max(1e-3, abs(value))
             whole = not variable.integer or (isfinite(value) and value == round(value))
             if not (variable.low - slack <= value <= variable.high + slack and whole):
                 index = ", ".join(data.label(sort, k) for sort, k in zip(variable.sorts, key, strict=True))

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from placedsl.evaluation.binder_loops import Env
 from placedsl.evaluation.conditions import approximate
-from placedsl.evaluation.tolerance import LOOSE, same
+from placedsl.evaluation.tolerance import same
 from placedsl.problem import expressions as core
+from placedsl.tolerances import SOLVER_ROW
 from placedsl.units import NUMBER, Dimension, show
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def overlapping_pairs(intervals: Sequence[tuple[float, float, str]], *, loosely:
     """
 
     def before(left: float, right: float) -> bool:
-        slack = LOOSE * max(abs(left), abs(right)) if loosely else 0.0
+        slack = SOLVER_ROW * max(abs(left), abs(right)) if loosely else 0.0
         return left < right - slack and not same(left, right)
 
     long = sorted(one for one in intervals if before(one[0], one[1]))

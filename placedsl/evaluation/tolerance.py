@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-RELATIVE, ABSOLUTE = 1e-9, 1e-12
+from placedsl.tolerances import EVALUATION, EVALUATION_ABSOLUTE, SOLVER_ROW
 
 Compare = Callable[[float, float], bool]
 
@@ -24,7 +24,7 @@ def same(left: float, right: float) -> bool:
     if left == right:
         return True
     apart = abs(left - right)
-    return apart < math.inf and apart <= RELATIVE * max(abs(left), abs(right)) + ABSOLUTE
+    return apart < math.inf and apart <= EVALUATION * max(abs(left), abs(right)) + EVALUATION_ABSOLUTE
 
 
 def at_most(left: float, right: float) -> bool:
@@ -57,13 +57,9 @@ TOLERANT: dict[str, Compare] = EXACT | {
 }
 
 
-#: What solvers leave open, of the largest term: rows hold within 1e-6 or better.
-LOOSE = 1e-6
-
-
 def loosely(operator: str, left: float, right: float, largest: float) -> bool:
     """A comparison of numbers of which one is a solver's own."""
-    slack = LOOSE * largest
+    slack = SOLVER_ROW * largest
     if operator in ("<=", "<"):
         return left <= right + slack
     if operator in (">=", ">"):

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from placedsl.arrays import Booleans, Column, Floats, Integers
 from placedsl.diagnostics import Diagnostic, InputError, Source, Span
-from placedsl.graph.graph import Floats, Graph, Integers, known_work, tensors_of_edges, untimed
+from placedsl.graph.graph import Graph, known_work, tensors_of_edges, untimed
 from placedsl.graph.order import cycle
 
 #: So many defects of one sort are shown one by one; the rest are counted.
@@ -40,8 +40,8 @@ def build(
     names: Sequence[str],
     time: Mapping[str, Floats],
     memory: Floats,
-    backward: NDArray[np.bool_],
-    attributes: Mapping[str, NDArray[np.float64] | NDArray[np.object_]],
+    backward: Booleans,
+    attributes: Mapping[str, Column],
     edges: Sequence[tuple[Id, Id]],
     edge_time: Floats | None,
     edge_bytes: Floats | None,
@@ -135,7 +135,7 @@ def edge_costs(
     return costs[:, 0], costs[:, 1]
 
 
-def column(values: Mapping[int, float | str], count: int) -> NDArray[np.float64] | NDArray[np.object_]:
+def column(values: Mapping[int, float | str], count: int) -> Column:
     """An attribute's values as a column; texts where one of them is a text."""
     if any(isinstance(v, str) for v in values.values()):
         texts = np.full(count, None, dtype=object)
@@ -159,7 +159,7 @@ def _cost(what: str, values: Floats, i: int) -> tuple[str, str]:
 
 def _report(
     found: list[Diagnostic],
-    bad: NDArray[np.bool_],
+    bad: Booleans,
     say: Callable[[int], tuple[str, str]],
     locate: Locate,
     kind: str,

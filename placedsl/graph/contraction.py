@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placedsl.graph.graph import Booleans, Floats, Graph, Integers
+from placedsl.arrays import Booleans, Floats, Integers
+from placedsl.graph.graph import Graph
 from placedsl.graph.order import components, joined_partitions, renumbered, topological
 
 

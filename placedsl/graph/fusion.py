@@ -12,14 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from placedsl.graph.graph import Floats, Fusion, Graph, Integers
+from placedsl.arrays import Booleans, Column, Floats, Integers
+from placedsl.graph.graph import Fusion, Graph
 from placedsl.graph.order import topological
 
 #: Numbers that add up when operators become one; all others must agree where they are asked for.
 SUMMED = ("flops", "bytes", "parameters")
-_Column = NDArray[np.float64] | NDArray[np.object_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +104,7 @@ def fused_graph(
     tensor_of[stays] = np.arange(len(stays))
     producer = node_of[graph.tensor_producer[stays]]
     saved = _saved_bytes(graph, node_of) if one_kernel else np.zeros(n)
-    attributes: dict[str, _Column] = {}
+    attributes: dict[str, Column] = {}
     unclear = {} if graph.fusion is None else dict(graph.fusion.unclear)
     for name, column in graph.attributes.items():
         attributes[name], disagreeing = _attribute(name, column, node_of, several, only, saved)
@@ -150,8 +149,8 @@ def _saved_bytes(graph: Graph, node_of: Integers) -> Floats:
 
 
 def _attribute(
-    name: str, column: _Column, node_of: Integers, several: NDArray[np.bool_], only: Integers, saved: Floats
-) -> tuple[_Column, NDArray[np.bool_]]:
+    name: str, column: Column, node_of: Integers, several: Booleans, only: Integers, saved: Floats
+) -> tuple[Column, Booleans]:
     """An attribute of the fused graph, and which of its nodes have members that differ in it."""
     agree = np.zeros(len(several), dtype=bool)
     if column.dtype.kind == "f" and name in SUMMED:

@@ -16,19 +16,14 @@ from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from placedsl import arrays
+from placedsl.arrays import Booleans, Column, Floats, Integers
 from placedsl.diagnostics import Source
 
 T = TypeVar("T")
 
 #: So many readers are named with a tensor.
 _SHOWN = 3
-
-Floats = arrays.Floats
-Integers = arrays.Integers
-Booleans = arrays.Booleans
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +61,7 @@ class Graph:
     time: Mapping[str, Floats]
     memory: Floats
     backward: Booleans
-    attributes: Mapping[str, NDArray[np.float64] | NDArray[np.object_]]
+    attributes: Mapping[str, Column]
     edge_source: Integers
     edge_target: Integers
     edge_tensor: Integers
@@ -190,7 +185,7 @@ def untimed(nodes: int, time: Mapping[str, Floats]) -> Booleans:
     return out
 
 
-def known_work(nodes: int, attributes: Mapping[str, NDArray[np.float64] | NDArray[np.object_]]) -> Booleans:
+def known_work(nodes: int, attributes: Mapping[str, Column]) -> Booleans:
     """Which nodes give operations or bytes, from which times can be estimated."""
     out = np.zeros(nodes, dtype=bool)
     for name in ("flops", "bytes"):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
 
 
 def topological(nodes: int, source: Integers, target: Integers) -> Integers | None:

@@ -12,6 +12,7 @@ from placedsl.diagnostics import Diagnostic, InputError
 from placedsl.ir.affine import Affine
 from placedsl.ir.program import GlobalConstraint, Origin, RowBlock
 from placedsl.problem import expressions as core
+from placedsl.tolerances import CONTRADICTION
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +70,9 @@ class Columns:
             upper = np.where(np.isposinf(upper), upper, upper - body.constant)
         filled = np.zeros(body.size, dtype=bool)
         filled[body.row] = True
-        slack = 1e-9
-        sign = -1.0 if strict else 1.0
+        slack = -CONTRADICTION if strict else CONTRADICTION
         false = ~filled & (
-            (lower > sign * slack * np.maximum(1.0, abs(lower))) | (upper < -sign * slack * np.maximum(1.0, abs(upper)))
+            (lower > slack * np.maximum(1.0, abs(lower))) | (upper < -slack * np.maximum(1.0, abs(upper)))
         )
         self.impossible += [(origin, int(i)) for i in np.flatnonzero(false)]
         kept = filled & ((lower > -np.inf) | (upper < np.inf))

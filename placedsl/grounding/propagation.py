@@ -7,10 +7,11 @@ import numpy as np
 from placedsl.arrays import Booleans, Floats
 from placedsl.ir.program import Program, RowBlock
 from placedsl.ir.row_meaning import meaning
+from placedsl.tolerances import PROPAGATED_BOUND, SOLVER_ROW
 
 #: Rounds of propagation at most, and what counts as a change.
 _ROUNDS = 2000
-_NEAR = 1e-9
+_CHANGE = 1e-9
 
 
 def completed(program: Program, point: Floats, further: tuple[RowBlock, ...] = ()) -> Floats:
@@ -34,8 +35,8 @@ def completed(program: Program, point: Floats, further: tuple[RowBlock, ...] = (
             _tighten(part.rows, unmet == 0, lower, upper)
         for constraint in program.constraints:
             np.maximum.at(lower, *meaning(constraint).least(constraint, lower))
-        lower[whole], upper[whole] = np.ceil(lower[whole] - 1e-6), np.floor(upper[whole] + 1e-6)
-        if (lower > upper + 1e-6 * np.maximum(1.0, np.abs(upper))).any():
+        lower[whole], upper[whole] = np.ceil(lower[whole] - PROPAGATED_BOUND), np.floor(upper[whole] + PROPAGATED_BOUND)
+        if (lower > upper + SOLVER_ROW * np.maximum(1.0, np.abs(upper))).any():
             return point
         if _same(before[0], lower) and _same(before[1], upper):
             break
@@ -44,7 +45,7 @@ def completed(program: Program, point: Floats, further: tuple[RowBlock, ...] = (
 
 def _same(left: Floats, right: Floats) -> bool:
     with np.errstate(invalid="ignore"):
-        near = (left == right) | (np.abs(left - right) <= _NEAR * np.maximum(1e-3, np.abs(right)))
+        near = (left == right) | (np.abs(left - right) <= _CHANGE * np.maximum(1e-3, np.abs(right)))
     return bool(near.all())
 
 

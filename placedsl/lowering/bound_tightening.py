@@ -7,9 +7,7 @@ import numpy as np
 from placedsl.arrays import Floats
 from placedsl.ir.affine import activity
 from placedsl.ir.program import RowBlock
-
-#: A row is broken only where it is by more than this share of the coefficient.
-_SURE = 1e-6
+from placedsl.tolerances import INTEGER_BOUND, SOLVER_ROW
 
 
 def tighten(lower: Floats, upper: Floats, integer: np.ndarray, blocks: list[RowBlock]) -> tuple[Floats, Floats]:
@@ -37,8 +35,8 @@ def tighten(lower: Floats, upper: Floats, integer: np.ndarray, blocks: list[RowB
                 np.maximum.at(lower, column[~np.isnan(down)], down[~np.isnan(down)])
             else:
                 np.minimum.at(upper, column[~np.isnan(up)], up[~np.isnan(up)])
-    lower[integer] = np.ceil(lower[integer] - 1e-9)
-    upper[integer] = np.floor(upper[integer] + 1e-9)
+    lower[integer] = np.ceil(lower[integer] - INTEGER_BOUND)
+    upper[integer] = np.floor(upper[integer] + INTEGER_BOUND)
     return lower, upper
 
 
@@ -52,6 +50,6 @@ def exclude(upper: Floats, lower: Floats, integer: np.ndarray, blocks: list[RowB
         least, most = activity(row, column, a, block.rows, lower, upper)
         free = integer[column] & (lower[column] == 0.0) & (upper[column] == 1.0)
         with np.errstate(invalid="ignore"):
-            over = (a > 0.0) & (least[row] + a > block.upper[row] + _SURE * a)
-            under = (a < 0.0) & (most[row] + a < block.lower[row] + _SURE * a)
+            over = (a > 0.0) & (least[row] + a > block.upper[row] + SOLVER_ROW * a)
+            under = (a < 0.0) & (most[row] + a < block.lower[row] + SOLVER_ROW * a)
         upper[column[free & (over | under)]] = 0.0

@@ -17,7 +17,7 @@ from placedsl.ir.program import Origin, Program, RowBlock
 from placedsl.ir.row_meaning import meaning
 
 #: Values are brought to this size, of which the linear program's tolerance is a small part.
-_SIZE, _TOLERANCE = 1e3, 1e-10
+_SIZE, _LP_TOLERANCE = 1e3, 1e-10
 _ORIGIN = Origin("refined")
 
 
@@ -49,7 +49,7 @@ def refined(program: Program, objective: int, fixed: tuple[tuple[int, float], ..
     found = rows.minimise(
         cost[free] / max(float(np.abs(cost[free]).max()), 1e-300),
         np.stack((scale * program.lower[free], scale * program.upper[free]), axis=1),
-        primal_feasibility_tolerance=_TOLERANCE, dual_feasibility_tolerance=_TOLERANCE,
+        primal_feasibility_tolerance=_LP_TOLERANCE, dual_feasibility_tolerance=_LP_TOLERANCE,
     )  # fmt: skip
     if found.status != 0:
         return None

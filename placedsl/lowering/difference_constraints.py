@@ -19,6 +19,7 @@ from placedsl.ir.affine import merged, spread
 from placedsl.ir.program import GlobalConstraint, RowBlock
 from placedsl.ir.row_meaning import meaning, possible_rows
 from placedsl.lowering.exactly_one import OneOf, least
+from placedsl.tolerances import SOLVER_ROW
 
 #: Rounds of propagation at most; each carries bounds one arc further.
 _ROUNDS = 5000
@@ -186,7 +187,7 @@ def _carried(arcs: Arcs, lower: Floats, upper: Floats) -> None:
             break
         np.maximum.at(lower, after[up], raised[up])
         np.minimum.at(upper, before[down], lowered[down])
-        if (lower > upper + 1e-6 * np.maximum(1.0, np.abs(lower))).any():
+        if (lower > upper + SOLVER_ROW * np.maximum(1.0, np.abs(lower))).any():
             break  # a circle, or a bound that cannot be kept: for the solver to refute
 
 

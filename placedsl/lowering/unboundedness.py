@@ -18,7 +18,7 @@ from placedsl.ir.program import Maximum, Program
 from placedsl.ir.row_meaning import meaning
 
 #: A direction along which the objective falls by less than this, of its coefficients, is none.
-_NEAR = 1e-7
+_LEAST_FALL = 1e-7
 #: Seconds for the second look.
 _SECONDS = 10.0
 
@@ -99,7 +99,7 @@ def _falls(
     if found.status != 0:
         # No point at all, or undecided: looked at more closely, and then left to the solver.
         return not conditions
-    return bool(found.fun < -_NEAR * float(np.abs(cost).max()))
+    return bool(found.fun < -_LEAST_FALL * float(np.abs(cost).max()))
 
 
 def _row(

@@ -7,12 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placedsl import arrays
+from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.machine.machine import Link, Machine
-
-Floats = arrays.Floats
-Integers = arrays.Integers
-Booleans = arrays.Booleans
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,13 +7,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from placedsl.arrays import Integers
 from placedsl.evaluation.evaluate import Evaluation, evaluate
-from placedsl.graph.graph import Integers
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
-
-#: Two values closer than this, relatively, are the same: what solvers' tolerances leave open.
-SAME = 1e-6
+from placedsl.tolerances import EVALUATION, SAME_VALUE
 
 #: Told of (value of the best placement or inf, bound, seconds since the start).
 Progress = Callable[[float, float, float], None]
@@ -79,7 +77,7 @@ class Incumbent:
 
     def refuted(self) -> bool:
         """Whether a solver's bound exceeds the value of a verified placement; if so its bounds are dropped."""
-        if self.evaluation is None or self.claimed[0] <= self.value + SAME * abs(self.value):
+        if self.evaluation is None or self.claimed[0] <= self.value + SAME_VALUE * abs(self.value):
             return False
         self.claimed = [-np.inf] * len(self.claimed)
         return True
@@ -95,6 +93,6 @@ def _better(a: tuple[float, ...], b: tuple[float, ...], finished: Sequence[tuple
     for k, (x, y) in enumerate(zip(a, b, strict=True)):
         if k < len(finished) and all(finished[k][0] <= value <= finished[k][1] for value in (x, y)):
             continue
-        if abs(x - y) > 1e-9 * max(abs(x), abs(y)):
+        if abs(x - y) > EVALUATION * max(abs(x), abs(y)):
             return x < y
     return False

@@ -18,10 +18,11 @@ from placedsl.algorithms.interface import Algorithm, NothingFoundError
 from placedsl.budget import Budget
 from placedsl.diagnostics import UsageError
 from placedsl.planner.answer import gap
-from placedsl.planner.incumbent import SAME, Incumbent
+from placedsl.planner.incumbent import Incumbent
 from placedsl.planner.request import METHODS, Request, tried
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
+from placedsl.tolerances import SAME_VALUE
 from placedsl.units import show
 
 #: The longest, in seconds, that an algorithm may take that nobody has named.
@@ -118,7 +119,7 @@ class _Run:
 
     def __init__(self, plugin: plugins.Plugin, request: Request, best: Incumbent, seconds: float | None) -> None:
         self.plugin, self.best, self.seconds = plugin, best, seconds
-        self.budget = Budget(seconds, request.gap or SAME, request.workers or 0, request.seed or 0)
+        self.budget = Budget(seconds, request.gap or SAME_VALUE, request.workers or 0, request.seed or 0)
         self.until = None if seconds is None else time.monotonic() + seconds
         self.impossible = False
 
@@ -167,7 +168,7 @@ class _Run:
         name = self.plugin.name
         if self.best.evaluation is None:
             return Ended(name, "infeasible", f"{name} proved that no placement satisfies the constraints")
-        if self._distance <= SAME:
+        if self._distance <= SAME_VALUE:
             by = name if self.best.claimed[0] >= self.best.bounds[0] else "the simple bound: work shared out evenly"
             return Ended(name, "optimal", f"proven by {by}")
         return Ended(name, "gap_reached", f"within the gap that was asked for, {self.budget.gap:.3g}")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from placedsl.algorithms import registry
 from placedsl.diagnostics import Diagnostic, InputError, UsageError, nearest
-from placedsl.planner.incumbent import SAME
 from placedsl.problem.problem import Problem
 from placedsl.solvers.registry import ALSO, get, names
+from placedsl.tolerances import SAME_VALUE
 
 METHODS = ("auto", "dp", "program")
 
@@ -60,7 +60,7 @@ def resolve(problem: Problem, request: Request) -> Request:
             wrong.append(Diagnostic(message, said.places.get(what), hint))
     if wrong:
         raise InputError(sorted(wrong, key=lambda d: d.span.column + 10_000 * d.span.line if d.span else 0))
-    chosen = [request.gap, said.gap, SAME]
+    chosen = [request.gap, said.gap, SAME_VALUE]
     limit = request.time_limit if request.time_limit is not None else said.time_limit
     if limit is not None and limit <= 0:
         raise UsageError("a time limit is longer than zero, as in --time-limit 60s")

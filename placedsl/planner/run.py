@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
+from placedsl.installation import versions
 from placedsl.planner.answer import gap
-from placedsl.planner.incumbent import SAME, Incumbent, Progress
+from placedsl.planner.incumbent import Incumbent, Progress
 from placedsl.planner.portfolio.portfolio import Portfolio
 from placedsl.planner.request import Request
 from placedsl.problem.expressions import Expression, Provided
 from placedsl.problem.formulation import Formulation
 from placedsl.problem.problem import Problem
-from placedsl.versions import versions
+from placedsl.tolerances import SAME_VALUE
 
 #: Seconds that a solver has before others begin to search beside it.
 PORTFOLIO_DELAY_S = 1.0
@@ -67,9 +68,9 @@ class Run:
 
     def stop_reason(self, distance: float) -> tuple[str, str] | None:
         """Termination and message where the best value is as near to its bound as is asked for."""
-        if distance <= SAME:
+        if distance <= SAME_VALUE:
             return "optimal", f"proven by {self.prover or self.solver or 'the simple bound'}"
-        if distance <= (self.request.gap or SAME):
+        if distance <= (self.request.gap or SAME_VALUE):
             return "gap_reached", f"within the gap that was asked for, {self.request.gap:.3g}"
         return None
 

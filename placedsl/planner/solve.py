@@ -15,12 +15,13 @@ import numpy as np
 from placedsl.algorithms.simple_bounds import path_bound, simple_bound
 from placedsl.diagnostics import PlacedslError, UsageError
 from placedsl.planner.answer import Answer
-from placedsl.planner.incumbent import SAME, Progress
+from placedsl.planner.incumbent import Progress
 from placedsl.planner.request import Request, resolve
 from placedsl.planner.run import Run, is_quantity
 from placedsl.planner.strategies.registry import decision
 from placedsl.problem.formulation import Formulation
 from placedsl.problem.problem import Problem
+from placedsl.tolerances import SAME_VALUE
 
 
 def solve(
@@ -50,7 +51,7 @@ def _answer(run: Run) -> Answer:
         message = f"{run.solver or run.method} claims a bound that a verified placement refutes; try another one"
     bounds = best.bounds
     if best.evaluation is not None:
-        if bounds[0] > best.value + SAME * abs(best.value):
+        if bounds[0] > best.value + SAME_VALUE * abs(best.value):
             raise PlacedslError(
                 f"internal error: the bound {bounds[0]!r} exceeds the verified value {best.value!r}; "
                 "please report this with the spec"

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+from placedsl.arrays import Floats
 from placedsl.diagnostics import Span
-from placedsl.graph.graph import Floats
 
 #: A stream of samples through a pipeline; one sample by uninterrupted subgraph calls; one sample operator by operator.
 Run = Literal["pipeline", "subgraph_calls", "operators"]

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.diagnostics import Span
-from placedsl.graph.graph import Floats, Graph, Integers
+from placedsl.graph.graph import Graph
 from placedsl.machine.machine import Machine
 from placedsl.machine.routes import TransferTimes
 from placedsl.problem.execution import Execution
@@ -181,14 +181,14 @@ class Problem:
     has_user_formulations: bool = False
     cluster_surcharge: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     device_to_device: TransferTimes | None = None
-    measured: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
+    measured: Booleans = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
 
     def __post_init__(self) -> None:
         if not self.measured.size:
             object.__setattr__(self, "measured", np.isfinite(self.time))
 
     @property
-    def accelerators(self) -> NDArray[np.bool_]:
+    def accelerators(self) -> Booleans:
         """Which devices are accelerators."""
         return np.array([d.kind == "accelerator" for d in self.machine.devices], dtype=bool)
 

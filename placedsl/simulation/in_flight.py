@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from placedsl.graph.graph import Floats, Integers
+from placedsl.arrays import Floats, Integers
 from placedsl.problem.virtual_stages import VirtualStage
 from placedsl.simulation.stage_times import ActivationStash
 

@@ -13,8 +13,8 @@ from typing import overload
 
 import numpy as np
 
+from placedsl.arrays import Floats, Integers
 from placedsl.diagnostics import Diagnostic, InputError, UsageError, nearest
-from placedsl.graph.graph import Floats, Integers
 from placedsl.problem.problem import Problem
 from placedsl.problem.virtual_stages import Arcs, VirtualStage, arcs_of, virtual_stages
 from placedsl.simulation.clock import Simulation

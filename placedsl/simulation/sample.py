@@ -14,10 +14,9 @@ from typing import ClassVar, Protocol
 
 from placedsl.problem.problem import Problem
 from placedsl.simulation.timeline import Row, Task, Timeline
+from placedsl.tolerances import EQUAL_COSTS
 
 _PORTS = (("port", "out of"), ("port", "into"))
-#: Of the latency: times that are nearer than this are the same.
-_SAME = 1e-9
 
 
 class SampleTimes(Protocol):
@@ -83,7 +82,7 @@ class SampleTimeline(Timeline):
         own = self.tasks[task]
         waits = [Wait("input", of) for of in own.inputs]
         waits += [Wait("row", self.before[task, r], r) for r in own.rows if (task, r) in self.before]
-        slack = _SAME * self.latency
+        slack = EQUAL_COSTS * self.latency
         for wait in waits:
             if self.tasks[wait.of].finish >= own.start - slack:
                 return wait
@@ -109,7 +108,7 @@ class SampleTimeline(Timeline):
     def gaps(self, row: int) -> list[tuple[float, float, Wait | None]]:
         """When nothing runs on a row: from, to, and why its next task does not start earlier (None: there is none)."""
         out: list[tuple[float, float, Wait | None]] = []
-        until, slack = 0.0, _SAME * self.latency
+        until, slack = 0.0, EQUAL_COSTS * self.latency
         for k in self.rows[row].tasks:
             if self.tasks[k].start > until + slack:
                 out.append((until, self.tasks[k].start, self.wait(k)))

@@ -8,6 +8,7 @@ from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.ir.program import LinearProgram
 from placedsl.ir.row_meaning import meaning
 from placedsl.solvers.outcome import row_of_entry
+from placedsl.tolerances import INTEGER_BOUND, PROPAGATED_BOUND
 
 #: From here on a bound counts as none.
 _FAR = 1e15
@@ -37,8 +38,8 @@ def finite_bounds(program: LinearProgram, passes: int = 20) -> tuple[Floats, Flo
             _from_need(program, row, column, coefficient, row_lower, row_upper, held, lower, upper)
             if int(np.isinf(lower).sum() + np.isinf(upper).sum()) == before:
                 break
-    lower[program.integer] = np.ceil(lower[program.integer] - 1e-6)
-    upper[program.integer] = np.floor(upper[program.integer] + 1e-6)
+    lower[program.integer] = np.ceil(lower[program.integer] - PROPAGATED_BOUND)
+    upper[program.integer] = np.floor(upper[program.integer] + PROPAGATED_BOUND)
     return lower, upper
 
 
@@ -119,5 +120,5 @@ def _from_need(
         free[column[hurts]] = False
         base = np.where(np.isfinite(other), other * sign, np.minimum(0.0, np.where(np.isfinite(wanted), wanted, 0.0)))
         found = np.maximum(wanted, base)
-        found = np.where(program.integer, np.ceil(found - 1e-9), found)
+        found = np.where(program.integer, np.ceil(found - INTEGER_BOUND), found)
         bounds[free] = sign * found[free]

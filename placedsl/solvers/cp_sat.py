@@ -34,13 +34,12 @@ from placedsl.solvers.integer_program import (
 from placedsl.solvers.integer_scaling import GREATEST, LEAST, Grid, grid, integer_objective
 from placedsl.solvers.interface import Features, Outcome, Progress, Termination
 from placedsl.solvers.outcome import Clock, Guarded, installed_version, not_loaded, outcome, row_of_entry, without_terms
+from placedsl.tolerances import CONTRADICTION, SOLVER_ROW
 
 #: Seconds between two questions whether to stop when nothing new was found.
 _PAUSE = 0.2
-#: A row may err by this share of the sum of its terms' absolute values.
-_TOLERANCE = 1e-6
 #: Two values of the objective this near are the same, as a share of the largest that it can take.
-_SLACK = 1e-8
+_SAME_OBJECTIVE = 1e-8
 _SETS = {EXACTLY_ONE: "exactly_one", AT_MOST_ONE: "at_most_one", AT_LEAST_ONE: "bool_or"}
 _TOO_FAR_APART = (
     "cp-sat cannot keep these data exact: the numbers within one constraint lie too many powers of ten apart for "
@@ -68,7 +67,7 @@ class CpSat:
         if trivial is not None:
             return trivial
         lower, upper = finite_bounds(program)
-        if (lower > upper + 1e-9 * np.maximum(1.0, np.abs(np.where(np.isfinite(lower), lower, 0.0)))).any():
+        if (lower > upper + CONTRADICTION * np.maximum(1.0, np.abs(np.where(np.isfinite(lower), lower, 0.0)))).any():
             return outcome(program, budget, clock, "infeasible", None, -np.inf, version=version)
         loose = without_bounds(program, lower, upper)
         if loose:
@@ -120,7 +119,7 @@ class CpSat:
                 reason, point, message = "error", None, _TOO_FAR_APART
         details = {"branches": float(solver.num_branches), "conflicts": float(solver.num_conflicts)}
         # What rows and the objective may err by on the grid says nothing.
-        slack = 2 * goal.error + _SLACK * float(np.abs(program.cost) @ (unknowns.largest / unknowns.scale))
+        slack = 2 * goal.error + _SAME_OBJECTIVE * float(np.abs(program.cost) @ (unknowns.largest / unknowns.scale))
         ended_so = outcome(program, budget, clock, reason, point, bound, message, version, details, slack)
         if reason == "infeasible" and len(program.assumed_zero):
             core = solver.response_proto.sufficient_assumptions_for_infeasibility
@@ -180,7 +179,7 @@ def _satisfied(program: LinearProgram, point: Floats, unknowns: Grid) -> bool:
     row = row_of_entry(program)
     terms = program.coefficient * point[program.column]
     activity = np.bincount(row, terms, program.rows)
-    allowed = _TOLERANCE * np.bincount(row, np.abs(terms), program.rows) + 1e-12
+    allowed = SOLVER_ROW * np.bincount(row, np.abs(terms), program.rows) + 1e-12
     allowed += 2.0 * np.bincount(row, np.abs(program.coefficient) * unknowns.half_step[program.column], program.rows)
     return bool(((activity >= program.row_lower - allowed) & (activity <= program.row_upper + allowed)).all())
 

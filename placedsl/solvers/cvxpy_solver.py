@@ -20,6 +20,7 @@ from placedsl.solvers.outcome import (
     outcome,
     without_terms,
 )
+from placedsl.tolerances import CONTRADICTION, MIP_FEASIBILITY
 
 
 class Cvxpy:
@@ -84,7 +85,7 @@ def _problem(cvxpy: Any, program: LinearProgram) -> tuple[Any, Any, bool]:
         (program.coefficient, program.column, program.start), shape=(program.rows, program.columns)
     )
     low, high, size = program.row_lower, program.row_upper, np.diff(program.start)
-    impossible = bool(((size == 0) & ((low > 1e-9) | (high < -1e-9))).any())
+    impossible = bool(((size == 0) & ((low > CONTRADICTION) | (high < -CONTRADICTION))).any())
     same = (low == high) & (size > 0)
     above, below = np.isfinite(low) & ~same & (size > 0), np.isfinite(high) & ~same & (size > 0)
     constraints = []
@@ -109,7 +110,7 @@ def _options(backend: str, budget: Budget, clock: Clock) -> dict[str, Any]:
             scipy_options["time_limit"] = clock.left
         return {"scipy_options": scipy_options}
     options: dict[str, Any] = {"mip_rel_gap": budget.gap, "mip_abs_gap": 0.0, "random_seed": budget.seed % 2**31}
-    options["mip_feasibility_tolerance"] = 1e-8  # as in placedsl.solvers.highs
+    options["mip_feasibility_tolerance"] = MIP_FEASIBILITY
     if clock.left is not None:
         options["time_limit"] = clock.left
     if budget.workers:

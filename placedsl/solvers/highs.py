@@ -26,6 +26,7 @@ from placedsl.solvers.outcome import (
     rounded,
     without_terms,
 )
+from placedsl.tolerances import MIP_FEASIBILITY
 
 #: Seconds between two questions whether to stop when nothing new was found.
 _PAUSE = 0.2
@@ -108,7 +109,7 @@ def _set_options(model: Any, budget: Budget, highspy: Any) -> None:
     # Objectives have any unit: an absolute gap would mean nothing.
     model.setOptionValue("mip_abs_gap", 0.0)
     # With the tolerance as it comes, a bound can be too low by more than what counts as the same value.
-    model.setOptionValue("mip_feasibility_tolerance", 1e-8)
+    model.setOptionValue("mip_feasibility_tolerance", MIP_FEASIBILITY)
     model.setOptionValue("random_seed", budget.seed % 2**31)
     if budget.workers:
         # The pool of threads belongs to the process and keeps the size it was first given.

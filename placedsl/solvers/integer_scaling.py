@@ -34,7 +34,7 @@ _LARGEST = 2.0**59
 _ROW_ERROR = 1e-9
 _TENS = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6)
 #: A coefficient this close to an integer, relatively, is taken for it; the difference counts as any error does.
-_NEAR = 1e-12
+_ALMOST_INTEGER = 1e-12
 #: What one product of doubles may err by, relatively.
 _ULP = 4.5e-16
 
@@ -130,7 +130,7 @@ def integer_rows(
     for ten in _TENS:
         trial = ten * finest
         scaled = per_unit * trial[row]
-        inexact = np.abs(scaled - np.rint(scaled)) > _NEAR * np.abs(scaled)
+        inexact = np.abs(scaled - np.rint(scaled)) > _ALMOST_INTEGER * np.abs(scaled)
         fits = (np.bincount(row, inexact, rows) == 0) & (reach * trial < _LARGEST) & (multiplier == 0)
         multiplier = np.where(fits, trial, multiplier)
     exact = multiplier > 0
@@ -174,7 +174,7 @@ def integer_objective(cost: Floats, unknowns: Grid) -> IntegerObjective:
     finest = float(unknowns.scale[column].max())
     for ten in _TENS:
         scaled = per_unit * ten * finest
-        if reach * ten * finest < _LARGEST and (abs(scaled - np.rint(scaled)) <= _NEAR * abs(scaled)).all():
+        if reach * ten * finest < _LARGEST and (abs(scaled - np.rint(scaled)) <= _ALMOST_INTEGER * abs(scaled)).all():
             multiplier = ten * finest
             break
     scaled = per_unit * multiplier

@@ -6,9 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from placedsl.arrays import Floats
 from placedsl.budget import Budget
 from placedsl.ir.program import LinearProgram
 
@@ -47,7 +45,7 @@ class Outcome:
     """
 
     termination: Termination
-    incumbent: NDArray[np.float64] | None
+    incumbent: Floats | None
     objective: float
     bound: float
     message: str = ""
@@ -57,7 +55,7 @@ class Outcome:
     core: tuple[int, ...] = ()
 
 
-Progress = Callable[[NDArray[np.float64] | None, float, float], bool]
+Progress = Callable[[Floats | None, float, float], bool]
 """Called with (a new incumbent or None, its objective or inf, the proven bound or -inf);
 returns True when the run shall stop."""
 

@@ -24,6 +24,7 @@ from placedsl.solvers.outcome import (
     outcome,
     without_terms,
 )
+from placedsl.tolerances import CONTRADICTION
 
 
 class Mip:
@@ -104,7 +105,7 @@ def _model(mip: Any, backend: str, program: LinearProgram) -> tuple[Any, list[An
         terms = slice(start[i], start[i + 1])
         body = mip.LinExpr([unknowns[j] for j in column[terms]], coefficient[terms])
         if start[i] == start[i + 1]:
-            if low > 1e-9 or high < -1e-9:
+            if low > CONTRADICTION or high < -CONTRADICTION:
                 # python-mip drops a row without terms; bounds that contradict each other say the same.
                 model.add_constr(mip.LinExpr([unknowns[0]], [1.0]) >= 1)
                 model.add_constr(mip.LinExpr([unknowns[0]], [1.0]) <= 0)

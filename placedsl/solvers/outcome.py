@@ -15,9 +15,7 @@ from placedsl.arrays import Floats, Integers
 from placedsl.budget import Budget
 from placedsl.ir.program import LinearProgram
 from placedsl.solvers.interface import Outcome, Progress, Termination
-
-#: A solver's own relative gap up to which its answer is called optimal.
-EXACT = 1e-6
+from placedsl.tolerances import CONTRADICTION, IMPROVEMENT, INTEGER_BOUND, SAME_VALUE
 
 
 def installed_version(package: str) -> str | None:
@@ -54,7 +52,7 @@ def by_claim(program: LinearProgram, point: Floats, budget: Budget) -> float:
     """The bound that a claim of optimality within the gap asked for amounts to, where a solver gives none."""
     objective = value(program, rounded(program, point))
     # Less by a rounding error: the gap computed from the bound must not exceed the one asked for.
-    return objective - (budget.gap * abs(objective) * (1.0 - 1e-12) if budget.gap > EXACT else 0.0)
+    return objective - (budget.gap * abs(objective) * (1.0 - IMPROVEMENT) if budget.gap > SAME_VALUE else 0.0)
 
 
 def without_objective(program: LinearProgram) -> LinearProgram:
@@ -167,8 +165,8 @@ def outcome(
     left = gap(objective, bound)
     if point is not None and objective - bound <= slack:
         left = 0.0
-    if reason in ("optimal", "time_limit", "interrupted") and left <= max(EXACT, budget.gap):
-        reason = "optimal" if left <= EXACT else "gap_reached"
+    if reason in ("optimal", "time_limit", "interrupted") and left <= max(SAME_VALUE, budget.gap):
+        reason = "optimal" if left <= SAME_VALUE else "gap_reached"
     elif reason == "optimal":
         reason = "error"
         message = "the solver reports an optimal point and " + (
@@ -184,9 +182,10 @@ def without_terms(program: LinearProgram, budget: Budget, version: str) -> Outco
     clock = Clock.start(budget)
     lower, upper = program.lower, program.upper
     if program.integer.any():
-        lower = np.where(program.integer, np.ceil(lower - 1e-9), lower)
-        upper = np.where(program.integer, np.floor(upper + 1e-9), upper)
-    if (program.row_lower > 1e-9).any() or (program.row_upper < -1e-9).any() or (lower > upper + 1e-9).any():
+        lower = np.where(program.integer, np.ceil(lower - INTEGER_BOUND), lower)
+        upper = np.where(program.integer, np.floor(upper + INTEGER_BOUND), upper)
+    crossed = (lower > upper + CONTRADICTION).any()
+    if crossed or (program.row_lower > CONTRADICTION).any() or (program.row_upper < -CONTRADICTION).any():
         return outcome(program, budget, clock, "infeasible", None, -np.inf, version=version)
     point = np.where(program.cost > 0, lower, np.where(program.cost < 0, upper, np.clip(0.0, lower, upper)))
     if np.isinf(point).any():

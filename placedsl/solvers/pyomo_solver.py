@@ -23,6 +23,7 @@ from placedsl.solvers.outcome import (
     outcome,
     without_terms,
 )
+from placedsl.tolerances import CONTRADICTION, MIP_FEASIBILITY
 
 #: Per backend: its name in Pyomo, and its options for time (seconds), relative gap, threads, seed.
 _BACKENDS: dict[str, tuple[str, str, str, str, str]] = {
@@ -146,7 +147,7 @@ def _with_highs(
     config.rel_gap, config.abs_gap, config.time_limit = budget.gap, 0.0, clock.left
     config.threads = budget.workers or None
     # The tolerance is that of placedsl.solvers.highs.
-    config.solver_options = {"random_seed": budget.seed % 2**31, "mip_feasibility_tolerance": 1e-8}
+    config.solver_options = {"random_seed": budget.seed % 2**31, "mip_feasibility_tolerance": MIP_FEASIBILITY}
     found = solver.solve(model)
     codes = TerminationCondition
     ended: dict[Any, Termination] = {
@@ -199,7 +200,7 @@ def _model(program: LinearProgram) -> tuple[Any, list[Any]]:
 
     empty = np.diff(program.start) == 0
     model.rows = pyo.Constraint(np.flatnonzero(~empty).tolist(), rule=row)
-    if (empty & ((program.row_lower > 1e-9) | (program.row_upper < -1e-9))).any():
+    if (empty & ((program.row_lower > CONTRADICTION) | (program.row_upper < -CONTRADICTION))).any():
         # Pyomo raises on a row without terms that cannot hold; two rows that contradict each other say the same.
         model.never = pyo.ConstraintList()
         for least, most in ((1.0, None), (None, 0.0)):

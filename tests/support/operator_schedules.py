@@ -29,7 +29,8 @@ class Sample:
     @property
     def instance(self) -> SchedulingInstance:
         return build(
-            time=self.time, memory=self.memory, room=self.room, producer=np.array(self.producer, dtype=np.int64),
+            time=self.time, memory=self.memory, memory_limit=self.room,
+            producer=np.array(self.producer, dtype=np.int64),
             edge_tensor=np.array([t for t, _ in self.reads], dtype=np.int64),
             edge_target=np.array([v for _, v in self.reads], dtype=np.int64),
             moves=self.moves, congestion=self.congestion, sequential=self.sequential, groups=self.groups,

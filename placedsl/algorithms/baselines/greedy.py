@@ -15,9 +15,9 @@ from placedsl.algorithms.baselines.supported_problems import ANY_PLACEMENT
 from placedsl.algorithms.interface import NothingFoundError, Progress
 from placedsl.algorithms.supports import reasons_against
 from placedsl.algorithms.units import placement_units
+from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.budget import Budget
 from placedsl.graph.contraction import Quotient
-from placedsl.graph.graph import Booleans, Floats, Integers
 from placedsl.graph.order import topological
 from placedsl.problem.problem import Problem
 

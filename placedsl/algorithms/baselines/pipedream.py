@@ -19,9 +19,9 @@ from placedsl.algorithms.colocation import with_colocation
 from placedsl.algorithms.interface import NothingFoundError, Progress
 from placedsl.algorithms.pipelines import solve as contiguous
 from placedsl.algorithms.supports import reasons_against
+from placedsl.arrays import Integers
 from placedsl.budget import Budget
 from placedsl.graph.contraction import Quotient
-from placedsl.graph.graph import Integers
 from placedsl.graph.order import renumbered, topological
 from placedsl.problem.problem import Problem
 

@@ -20,10 +20,10 @@ from placedsl.algorithms.baselines.supported_problems import THROUGHPUT
 from placedsl.algorithms.interface import NothingFoundError, Progress
 from placedsl.algorithms.supports import reasons_against
 from placedsl.algorithms.units import placement_units, unit_name
+from placedsl.arrays import Floats, Integers
 from placedsl.budget import Budget
 from placedsl.diagnostics import UsageError
 from placedsl.graph.contraction import Quotient
-from placedsl.graph.graph import Floats, Integers
 from placedsl.problem.problem import Problem
 
 #: Names of the program: Debian's, and that of a build from source.  Another program is called ``gpart`` too.

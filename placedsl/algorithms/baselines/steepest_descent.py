@@ -19,17 +19,16 @@ from placedsl.algorithms.partitions.instance import state_of
 from placedsl.algorithms.partitions.load_kernel import PartitionInstance, loads_after_move, move_unit
 from placedsl.algorithms.supports import reasons_against
 from placedsl.algorithms.units import placement_units
+from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.budget import Budget
 from placedsl.graph.contraction import Quotient
-from placedsl.graph.graph import Booleans, Floats, Integers
 from placedsl.graph.order import csr
 from placedsl.problem.problem import Problem
+from placedsl.tolerances import EQUAL_COSTS
 
 STARTS = 10
 #: Moves between two checks of the time limit.
 MOVES = 20
-#: A move counts if it lowers the largest load by more than this share of it.
-LEAST = 1e-9
 
 
 def fits(problem: Problem) -> Sequence[str]:
@@ -85,7 +84,7 @@ def descend(instance, state, moves):  # type: ignore[no-untyped-def]
         for d in range(devices):
             if state.load[d] > state.load[top]:
                 top = d
-        best, best_unit, best_device = state.load[top] * (1.0 - LEAST), -1, -1
+        best, best_unit, best_device = state.load[top] * (1.0 - EQUAL_COSTS), -1, -1
         for u in range(units):
             a = state.device[u]
             for b in range(devices):

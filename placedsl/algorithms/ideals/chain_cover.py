@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers, Integers32
 from placedsl.graph.order import csr, topological
 
 #: A relation that takes more chains than this is too wide for anything that walks over its ideals.
@@ -105,7 +104,7 @@ def chain_cover(units: int, before: Integers, after: Integers) -> ChainCover | N
 @njit(cache=True)
 def _deal(
     units: int, order: Integers, start: Integers, known: Integers, most: int
-) -> tuple[int, Integers, Integers, NDArray[np.int32]]:  # fmt: skip
+) -> tuple[int, Integers, Integers, Integers32]:  # fmt: skip
     """A chain and a place on it for each unit; per unit how much of each chain comes before it, itself included."""
     need = np.zeros((units, most), dtype=np.int32)
     chain = np.full(units, -1, dtype=np.int64)
@@ -141,7 +140,7 @@ def _deal(
 @njit(cache=True)
 def _blocks(
     order: Integers, start: Integers, later: Integers, length: Integers, chain: Integers, position: Integers
-) -> NDArray[np.int32]:  # fmt: skip
+) -> Integers32:  # fmt: skip
     """Per unit how much of each chain an ideal can have that lacks the unit."""
     count = len(length)
     block = np.empty((len(order), count), dtype=np.int32)

@@ -25,7 +25,7 @@ from placedsl.algorithms.ideals.walk_kernel import (
     no_transfer_pruning,
     walk,
 )
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
 
 #: Inner steps of the walk between two looks at the clock, and in all: a relation that takes more is far too wide.
 _STEPS = 1_000_000
@@ -72,16 +72,16 @@ def ideals(
         return Ideals(np.empty((0, cover.count), dtype=cover.dtype), 0, True, fit=0)
     low, high = (np.array([w[k] for w in ranges], dtype=np.int64) for k in (0, 1))
     progress = _Walk(cover, cover.prefix_sums(weight), low, high, pruning)
-    room = most if pruning is not None else min(most, _ROOM)
-    found = np.empty((room, cover.count), dtype=cover.dtype)
+    allocated = most if pruning is not None else min(most, _ROOM)
+    found = np.empty((allocated, cover.count), dtype=cover.dtype)
     steps = 0
     while True:
         ended = progress.on(found)
         if ended == FULL:
-            if room == most:
+            if allocated == most:
                 return Ideals(found, progress.met, False, True)
-            room = min(most, 4 * room)
-            wider = np.empty((room, cover.count), dtype=cover.dtype)
+            allocated = min(most, 4 * allocated)
+            wider = np.empty((allocated, cover.count), dtype=cover.dtype)
             wider[: progress.filled] = found[: progress.filled]
             found = wider
         elif ended == DONE:

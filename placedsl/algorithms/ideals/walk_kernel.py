@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from placedsl.graph.graph import Booleans, Integers
+from placedsl.arrays import Booleans, Integers, Integers32
 
 #: How a walk that is interrupted ended: all ideals met, or no room for one more.
 DONE, FULL = -1, -2
@@ -32,11 +32,11 @@ class TransferPruning(NamedTuple):
     """
 
     touch_start: Integers
-    touched: NDArray[np.int32]
-    role: NDArray[np.int32]
-    full: NDArray[np.int32]
+    touched: Integers32
+    role: Integers32
+    full: Integers32
     cost: Integers
-    inside: NDArray[np.int32]
+    inside: Integers32
     paid: Integers
     low: Integers
     high: Integers
@@ -70,8 +70,8 @@ class ChainTables(NamedTuple):
     row_start: Integers
     start: Integers
     unit: Integers
-    need: NDArray[np.int32]
-    block: NDArray[np.int32]
+    need: Integers32
+    block: Integers32
     sums: Integers
     low: Integers
     high: Integers
@@ -85,8 +85,8 @@ class WalkState(NamedTuple):
     ``counts``  4: the chain that the walk is at, ideals stored, ideals met, ideals that passed
     """
 
-    least: NDArray[np.int32]
-    most: NDArray[np.int32]
+    least: Integers32
+    most: Integers32
     at: Integers
     have: Integers
     counts: Integers
@@ -262,8 +262,8 @@ def walk(
 # More than ten arguments: the arrays one by one, as in ``walk``.
 @njit(cache=True)
 def _move(
-    unit: Integers, start: int, now: int, goal: int, touch_start: Integers, touched: NDArray[np.int32],
-    role: NDArray[np.int32], full: NDArray[np.int32], cost: Integers, inside: NDArray[np.int32], paid: Integers,
+    unit: Integers, start: int, now: int, goal: int, touch_start: Integers, touched: Integers32,
+    role: Integers32, full: Integers32, cost: Integers, inside: Integers32, paid: Integers,
 ) -> None:  # fmt: skip
     """Take units of a chain in or out until there are ``goal`` instead of ``now``, and keep the sums up to date."""
     while now != goal:

@@ -164,13 +164,13 @@ def _placement(cp_model: Any, model: Any, instance: SchedulingInstance) -> list[
         units.append(literals)
     for d in range(instance.devices):
         here = [(literals[d], float(size[u])) for u, literals in enumerate(units) if d in literals and size[u] > 0.0]
-        if np.isfinite(instance.room[d]) and sum(amount for _, amount in here) > instance.room[d]:
-            grain = _MEMORY_GRID / max(float(instance.room[d]), 1e-300)
+        if np.isfinite(instance.memory_limit[d]) and sum(amount for _, amount in here) > instance.memory_limit[d]:
+            grain = _MEMORY_GRID / max(float(instance.memory_limit[d]), 1e-300)
             weights = [min(int(np.floor(amount * grain)), 2 * int(_MEMORY_GRID)) for _, amount in here]
             literals_here = [x for x, _ in here]
             model.add(
                 cp_model.LinearExpr.weighted_sum(literals_here, weights)
-                <= int(np.ceil(float(instance.room[d]) * grain))
+                <= int(np.ceil(float(instance.memory_limit[d]) * grain))
             )
     return [units[u] for u in instance.unit.tolist()]
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placedsl.graph.graph import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.graph.order import csr, joined_partitions, topological
 from placedsl.machine.routes import TransferTimes
 from placedsl.problem.problem import Problem
@@ -20,7 +20,7 @@ class SchedulingInstance(NamedTuple):
     """n nodes, t tensors, D devices, u units of nodes that share a device.
 
     ``time``      n x D seconds (inf: not supported)
-    ``memory``    n bytes; ``room``: D bytes (inf: no limit)
+    ``memory``    n bytes; ``memory_limit``: D bytes (inf: no limit)
     ``producer``  t nodes; ``input``, ``output``, ``reader``: the tensors that a node reads and writes, and the nodes
                   that read a tensor, each once, from ``…_start[i]`` to ``…_start[i + 1]``
     ``fixed``, ``per_size``, ``size``, ``given``   latency, inverse bandwidth, size and explicit times of
@@ -33,7 +33,7 @@ class SchedulingInstance(NamedTuple):
 
     time: Floats
     memory: Floats
-    room: Floats
+    memory_limit: Floats
     producer: Integers
     input_start: Integers
     input: Integers
@@ -72,7 +72,7 @@ def scheduling_instance(problem: Problem) -> SchedulingInstance:
     return build(
         time=problem.time,
         memory=graph.memory,
-        room=problem.memory_limits,
+        memory_limit=problem.memory_limits,
         producer=graph.tensor_producer,
         edge_tensor=graph.edge_tensor,
         edge_target=graph.edge_target,
@@ -84,8 +84,8 @@ def scheduling_instance(problem: Problem) -> SchedulingInstance:
 
 
 def build(
-    *, time: Floats, memory: Floats, room: Floats, producer: Integers, edge_tensor: Integers, edge_target: Integers,
-    moves: TransferTimes, congestion: set[str], sequential: bool, groups: list[Integers],
+    *, time: Floats, memory: Floats, memory_limit: Floats, producer: Integers, edge_tensor: Integers,
+    edge_target: Integers, moves: TransferTimes, congestion: set[str], sequential: bool, groups: list[Integers],
 ) -> SchedulingInstance:  # fmt: skip
     """The arrays from those of graph and machine; ``congestion`` holds "port", "link" or both."""
     nodes, devices = time.shape
@@ -100,7 +100,7 @@ def build(
     member_start, member = csr(unit, np.arange(nodes), int(unit.max(initial=-1)) + 1)
     resource_start, resource, resources = _resources(moves, devices, congestion)
     return SchedulingInstance(
-        np.ascontiguousarray(time, dtype=np.float64), floats(memory), floats(room), integers(producer),
+        np.ascontiguousarray(time, dtype=np.float64), floats(memory), floats(memory_limit), integers(producer),
         input_start, inputs, output_start, outputs, reader_start, reader,
         floats(moves.latency), floats(moves.inverse_bandwidth), floats(moves.size), floats(moves.explicit),
         resource_start, resource, resources, unit, member_start, member, bool(sequential), integers(sequence),

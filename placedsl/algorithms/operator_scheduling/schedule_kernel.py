@@ -13,13 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance
-from placedsl.graph.graph import Floats, Integers
+from placedsl.arrays import Floats, Integers, Integers32
 from placedsl.problem.values import Values
-
-Int32s = NDArray[np.int32]
 
 
 class Times(NamedTuple):
@@ -46,9 +43,9 @@ class OperatorSequence(NamedTuple):
 
     device: Integers
     order: Integers
-    transfer_trigger: Int32s
-    first_transfer: Int32s
-    next_transfer: Int32s
+    transfer_trigger: Integers32
+    first_transfer: Integers32
+    next_transfer: Integers32
 
 
 def schedule_of(instance: SchedulingInstance, sequence: OperatorSequence) -> tuple[float, Times]:

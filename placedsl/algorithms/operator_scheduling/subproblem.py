@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, integers
-from placedsl.graph.graph import Floats, Integers
+from placedsl.arrays import Floats, Integers
 from placedsl.graph.order import csr
 
 
@@ -30,7 +30,7 @@ def subproblem(instance: SchedulingInstance, nodes: Integers, time: Floats) -> S
     unit = integers(np.argsort(np.argsort(first))[inverse])
     member_start, member = csr(unit, np.arange(len(nodes)), len(first))
     return instance._replace(
-        time=np.ascontiguousarray(time), memory=instance.memory[nodes], room=np.full(instance.devices, np.inf),
+        time=np.ascontiguousarray(time), memory=instance.memory[nodes], memory_limit=np.full(instance.devices, np.inf),
         producer=integers(producer), input_start=input_start, input=inputs, output_start=output_start, output=outputs,
         reader_start=reader_start, reader=reader, size=instance.size[tensors],
         given=np.ascontiguousarray(instance.given[tensors]) if len(instance.given) else instance.given,

@@ -8,7 +8,7 @@ import numpy as np
 
 from placedsl.algorithms.partitions.load_kernel import PartitionInstance
 from placedsl.algorithms.partitions.neighbourhoods import FreeUnits, UndecidedCut, subproblem_of
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
 from placedsl.solvers.cp_sat_parameters import reproducible
 
 #: The largest load is this many units of the integer model: rounding is far below the improvements that count.

@@ -8,13 +8,11 @@ import numpy as np
 
 from placedsl.algorithms.partitions.load_kernel import PartitionInstance, PartitionState, recompute
 from placedsl.algorithms.units import hyperedges, placement_units
+from placedsl.arrays import Floats, Integers
 from placedsl.graph.contraction import Quotient
-from placedsl.graph.graph import Floats, Integers
 from placedsl.graph.order import csr, topological
 from placedsl.problem.problem import Problem
-
-#: The relative excess of memory that the evaluator tolerates.
-_TOLERANCE = 1e-9
+from placedsl.tolerances import EVALUATION
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +85,7 @@ def state_of(instance: PartitionInstance, device: Integers) -> PartitionState:
 def value_of(instance: PartitionInstance, device: Integers) -> float:
     """The largest load of a partition in seconds; inf if a memory limit is exceeded or a unit is not supported."""
     state = state_of(instance, device)
-    if (state.memory_used > instance.capacity * (1 + _TOLERANCE)).any():
+    if (state.memory_used > instance.capacity * (1 + EVALUATION)).any():
         return float("inf")
     return float(state.load.max(initial=0.0))
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from numba import njit
 
-from placedsl.graph.graph import Floats, Integers
+from placedsl.arrays import Floats, Integers
 
 
 class PartitionInstance(NamedTuple):

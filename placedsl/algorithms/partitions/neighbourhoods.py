@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from placedsl.algorithms.partitions.load_kernel import PartitionInstance, PartitionState
-from placedsl.graph.graph import Booleans, Integers
+from placedsl.arrays import Booleans, Integers
 
 #: A device is at the bottleneck if its load is within this share of the largest load.
-_NEAR = 1e-3
+_BOTTLENECK_SHARE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ def free_devices(instance: PartitionInstance, state: PartitionState, count: int,
 def free_region(instance: PartitionInstance, state: PartitionState, count: int, rng: np.random.Generator) -> FreeUnits:
     """Free ``count`` connected units, grown from a few units of the bottleneck with cut hyperedges, for all devices."""
     units = len(instance.memory)
-    critical = state.load[state.device] >= state.load.max() * (1.0 - _NEAR)
+    critical = state.load[state.device] >= state.load.max() * (1.0 - _BOTTLENECK_SHARE)
     broken = np.flatnonzero((state.pins_on_device > 0).sum(axis=1) > 1)
     border = np.zeros(units, dtype=bool)
     for e in broken.tolist():

@@ -18,7 +18,8 @@ from placedsl.algorithms.partitions.cp_sat_neighbourhood import solve_neighbourh
 from placedsl.algorithms.partitions.instance import even_segments, state_of, value_of
 from placedsl.algorithms.partitions.load_kernel import PartitionInstance, PartitionState
 from placedsl.algorithms.partitions.neighbourhoods import free_devices, free_region
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
+from placedsl.tolerances import EQUAL_COSTS
 
 #: Steps per slice of annealing, after each of which progress is reported: per unit, and at most (about a second).
 STEPS_PER_UNIT, MOST_STEPS = 20_000, 4_000_000
@@ -123,7 +124,7 @@ def _large_neighbourhood_search(search: PartitionSearch) -> Iterator[bool]:
         device, final = solve_neighbourhood(instance, search.best, search.value, free, _EFFORT, seed)
         better = device is not None and search.take(device)
         in_vain = 0 if better else in_vain + 1
-        if device is not None and not better and value_of(instance, device) <= search.value * (1.0 + 1e-9):
+        if device is not None and not better and value_of(instance, device) <= search.value * (1.0 + EQUAL_COSTS):
             # Equally good and different: continue from there.
             search.best, search.value = device, min(search.value, value_of(instance, device))
         if by_device:

@@ -15,7 +15,7 @@ from placedsl.algorithms.annealing import CoolingSchedule
 from placedsl.algorithms.partitions.instance import partition_units, state_of
 from placedsl.algorithms.partitions.search import anneal_from, search_from
 from placedsl.algorithms.supports import PLACING, Supports
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
 from placedsl.problem.execution import Execution
 from placedsl.problem.problem import Problem
 

@@ -18,20 +18,19 @@ from placedsl.algorithms.pipelines.load_pruning import LoadPruning
 from placedsl.algorithms.pipelines.state_dp import SearchLimits, StateDPResult
 from placedsl.algorithms.stages.stage_costs import StageCostModel
 from placedsl.algorithms.stages.topological_orders import orders
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
+from placedsl.tolerances import EQUAL_COSTS
 
-#: Placements that differ by less than this share are equally good.
-_SAME = 1e-9
 #: Too many ideals from some load on: it is closed in on until the two sides are this share apart.
-_CLOSE = 2.5e-4
+_CROWDED_GAP = 2.5e-4
 #: With fewer ideals than this, or from this share between the two sides on, every other question is whether there is
 #: anything below the best.
 _FEW = 20_000
-_NEARLY = 1e-2
+_LATE_GAP = 1e-2
 #: Slices of an order are improved on until the two sides are this share apart.
-_SLICED = 5e-3
+_SLICING_GAP = 5e-3
 #: A table serves for loads down to this share below the one that it was made for.
-_NEAR = 5e-3
+_TABLE_SHARE = 5e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +108,7 @@ class FeasibilityOracle:
 
     def feasible_within(self, load: float, *, fewest: bool = False) -> FeasibilityResult:
         """A pipeline within the load, if there is one."""
-        if self.known is None or not load <= self.known[0] <= load * (1.0 + _NEAR):
+        if self.known is None or not load <= self.known[0] <= load * (1.0 + _TABLE_SHARE):
             self.known = None
             pruning = LoadPruning(self.costs, load)
             walked = ideals(
@@ -135,15 +134,15 @@ def minimise_bottleneck(
     ceiling = max_stage_load(tables.costs)
     crowded = np.inf  # loads from which too many ideals matter
     last = False
-    while best.value > best.bound * (1.0 + _SAME):
+    while best.value > best.bound * (1.0 + EQUAL_COSTS):
         top = min(best.value, crowded)
         gap = top - best.bound
-        if crowded <= best.value and gap <= _CLOSE * best.bound:
+        if crowded <= best.value and gap <= _CROWDED_GAP * best.bound:
             return replace(best, too_many=True)
-        ready = gap <= _NEARLY * top or 0 < best.stored <= _FEW
+        ready = gap <= _LATE_GAP * top or 0 < best.stored <= _FEW
         last = np.isfinite(best.value) and best.value < crowded and (best.bound <= 0.0 or (ready and not last))
         if last:
-            load = best.value * (1.0 - _SAME)
+            load = best.value * (1.0 - EQUAL_COSTS)
         elif np.isfinite(top):
             load = best.bound + gap / 2.0
         else:
@@ -157,7 +156,7 @@ def minimise_bottleneck(
                 crowded = load
             else:
                 return replace(best, too_many=asked.too_many)
-        if tables.limits.passed and best.value > best.bound * (1.0 + _SAME):
+        if tables.limits.passed and best.value > best.bound * (1.0 + EQUAL_COSTS):
             return best
     best = replace(best, complete=True, bound=best.value)
     return _fewest(tables, best) if fewest else best
@@ -167,7 +166,7 @@ def _fewest(tables: FeasibilityOracle, best: BottleneckResult) -> BottleneckResu
     """The best, or one that is as good and uses fewer devices."""
     if best.device is None or best.devices == 1:
         return replace(best, fewest=True)
-    asked = tables.feasible_within(best.value * (1.0 + _SAME / 10.0), fewest=True)
+    asked = tables.feasible_within(best.value * (1.0 + EQUAL_COSTS / 10.0), fewest=True)
     best = best.after(asked)
     if asked.plan is not None and asked.plan.devices < best.devices:
         best = replace(best.better(asked.plan), value=best.value)
@@ -194,7 +193,7 @@ def improved(
     table: FeasibilityTable, limits: SearchLimits, low: float, best: GroupedPipeline | None
 ) -> GroupedPipeline | None:
     """The best pipeline over the ideals of a table, nearly, if it is clearly better than one that is known."""
-    high, under = np.inf if best is None else best.value * (1.0 - _SLICED), low
+    high, under = np.inf if best is None else best.value * (1.0 - _SLICING_GAP), low
     load = high
     while under < load and not limits.passed:
         plan = table.within(load, limits, fewest=False).plan
@@ -204,7 +203,7 @@ def improved(
             break
         else:
             under = load
-        if high - under <= _SLICED * high:
+        if high - under <= _SLICING_GAP * high:
             break
         load = (under + high) / 2.0 if under <= 0.0 or high < 4.0 * under else float(np.sqrt(under * high))
     return best

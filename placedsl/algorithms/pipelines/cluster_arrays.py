@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from placedsl.algorithms.pipelines.replicated_kernel import ReplicationStates
 from placedsl.algorithms.stages.cut_edges_kernel import StagePairs
-from placedsl.graph.graph import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers, Integers16, Integers32
 
 
 class ClusterStages(NamedTuple):
@@ -21,11 +18,11 @@ class ClusterStages(NamedTuple):
     """
 
     start: Integers
-    goal: NDArray[np.int32]
+    goal: Integers32
     load: Floats
     until: Integers
-    base: NDArray[np.int32]
-    which: NDArray[np.int32]
+    base: Integers32
+    which: Integers32
 
 
 class ClusterEdges(NamedTuple):
@@ -37,10 +34,10 @@ class ClusterEdges(NamedTuple):
     ``read``, ``make``   loads x c x (L f) what is paid on top, level by level
     """
 
-    code: NDArray[np.int32]
+    code: Integers32
     cut_start: Integers
-    cut_edge: NDArray[np.int32]
-    readers: NDArray[np.int32]
+    cut_edge: Integers32
+    readers: Integers32
     paid: Booleans
     read: Floats
     make: Floats
@@ -92,7 +89,7 @@ class ClusterProblem(NamedTuple):
     bound: float
     fewest: bool
     fits: Booleans
-    needed: NDArray[np.int16]
+    needed: Integers16
 
 
 class ClusterReach(NamedTuple):
@@ -115,14 +112,14 @@ class ClusterReach(NamedTuple):
                left then at the most
     """
 
-    reach: NDArray[np.int16]
-    origin: NDArray[np.int32]
+    reach: Integers16
+    origin: Integers32
     start: Integers
     width: Integers
-    listed: NDArray[np.int32]
+    listed: Integers32
     number: Integers
-    bought: NDArray[np.int32]
-    sold: NDArray[np.int32]
+    bought: Integers32
+    sold: Integers32
     leaving: Integers
     mark: Integers
     frame: Integers
@@ -143,6 +140,6 @@ class Members(NamedTuple):
     direct: Integers
     machine: bool
     fits: Booleans
-    needed: NDArray[np.int16]
+    needed: Integers16
     state: Integers
     spare: Integers

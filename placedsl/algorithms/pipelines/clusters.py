@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from placedsl.algorithms.stages.stage_costs import DeviceClasses, StageCostModel, StageCosts
+from placedsl.arrays import Floats, Integers
 from placedsl.graph.contraction import Quotient
-from placedsl.graph.graph import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from placedsl.algorithms.pipelines.hierarchical import best_hierarchical
 from placedsl.algorithms.pipelines.replicated import Replication, best_replicated, no_replication
 from placedsl.algorithms.pipelines.state_dp import SearchLimits
 from placedsl.algorithms.stages.stage_costs import DeviceClasses, StageCostModel, StageCosts
+from placedsl.arrays import Floats, Integers
 from placedsl.graph.contraction import Quotient
-from placedsl.graph.graph import Floats, Integers
 from placedsl.problem.problem import Problem
 
 

@@ -14,12 +14,11 @@ import numpy as np
 
 from placedsl.algorithms.pipelines.state_dp import SearchLimits, StateDPResult, best_pipeline, sliced
 from placedsl.algorithms.stages.stage_costs import DeviceClasses, Edges, StageCostModel, after_computation
+from placedsl.arrays import Floats, Integers
 from placedsl.graph.contraction import Quotient
-from placedsl.graph.graph import Floats, Integers
 from placedsl.problem.problem import Problem
+from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 
-#: Passes that differ by less than this share are equally long.
-_SAME = 1e-9
 _FORWARD, _BACKWARD, _MEMORY = range(3)
 
 
@@ -114,19 +113,20 @@ def best_sum(
     met = stored = 0
     while True:
         ahead = best_pipeline(
-            passes.towards(_FORWARD, cap), limits, at_most=(value - short) * (1.0 - _SAME), fewest=False
+            passes.towards(_FORWARD, cap), limits, at_most=(value - short) * (1.0 - EQUAL_COSTS), fewest=False
         )
         met, stored = max(met, ahead.met), max(stored, ahead.stored)
         if ahead.device is None:
             return StateDPResult(value, device, ahead.complete, 0.0, False, ahead.too_many, met, stored)
         first = passes.longest(ahead.device)
         back = best_pipeline(
-            passes.towards(_BACKWARD, first[_FORWARD] * (1.0 + 1e-12)), limits,
-            at_most=first[_BACKWARD] * (1.0 - _SAME), fewest=False,
+            passes.towards(_BACKWARD, first[_FORWARD] * (1.0 + IMPROVEMENT)), limits,
+            at_most=first[_BACKWARD] * (1.0 - EQUAL_COSTS), fewest=False,
         )  # fmt: skip
         for found in (ahead.device, back.device):
             if found is not None and (reached := float(passes.longest(found).sum())) < value:
                 value, device = reached, found
         if not (ahead.complete and back.complete):
             return StateDPResult(value, device, False, 0.0, False, ahead.too_many or back.too_many, met, stored)
-        cap = float(passes.longest(back.device if back.device is not None else ahead.device)[_BACKWARD]) * (1.0 - _SAME)
+        longest = passes.longest(back.device if back.device is not None else ahead.device)
+        cap = float(longest[_BACKWARD]) * (1.0 - EQUAL_COSTS)

@@ -45,7 +45,7 @@ from placedsl.algorithms.pipelines.replicated_kernel import NEVER, ReplicationSt
 from placedsl.algorithms.pipelines.state_dp import SearchLimits
 from placedsl.algorithms.stages.stage_costs import StageCostModel
 from placedsl.algorithms.stages.stage_pairs import all_stage_pairs, between, ideal_sums
-from placedsl.graph.graph import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers
 
 #: The most ideals; and numbers in the list of stages, in the table of edges that leave clusters, and in what the
 #: search writes.
@@ -180,18 +180,18 @@ class _ClusterTable:
         loads, classes = self.costs.loads, len(largest)
         most = MOST_NUMBERS // (loads * classes)
         start = np.zeros(len(self.positions) + 1, dtype=np.int64)
-        room, done = min(most, 1 << 16), 0
-        goal, cost = np.empty(room, dtype=np.int32), np.empty((room, loads, classes))
+        allocated, done = min(most, 1 << 16), 0
+        goal, cost = np.empty(allocated, dtype=np.int32), np.empty((allocated, loads, classes))
         while True:
             done = int(list_cluster_stages(done, self.pairs, replicas, load, start, goal, cost))
             if done == len(self.positions):
                 break
-            if room == most or limits.passed:
+            if allocated == most or limits.passed:
                 return None
-            wider = min(most, 4 * room)
-            goal = np.concatenate((goal, np.empty(wider - room, dtype=np.int32)))
-            cost = np.concatenate((cost, np.empty((wider - room, loads, classes))))
-            room = wider
+            wider = min(most, 4 * allocated)
+            goal = np.concatenate((goal, np.empty(wider - allocated, dtype=np.int32)))
+            cost = np.concatenate((cost, np.empty((wider - allocated, loads, classes))))
+            allocated = wider
         goal = goal[: start[-1]].copy()
         which = np.argsort(goal, kind="stable").astype(np.int32)
         until = np.searchsorted(goal[which], np.arange(len(start)))

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from placedsl.algorithms.pipelines.cluster_arrays import ClusterProblem, ClusterReach, Members
 from placedsl.algorithms.pipelines.replicated_kernel import NEVER, ReplicationStates, after, copies_needed
 from placedsl.algorithms.stages.cut_edges_kernel import StagePairs, contained, edge_costs, mark_cuts
-from placedsl.graph.graph import Floats, Integers
+from placedsl.arrays import Floats, Integers, Integers16, Integers32
 
 #: What ``frame`` holds of a cluster that is being searched: its kind, the ideals that it lies between, whether it is
 #: searched again and in which run, how many of how many ideals have been gone on from; of the last of them, which kind
@@ -25,7 +24,7 @@ FRAME = 11
 
 @njit(cache=True, nogil=True)
 def list_cluster_stages(
-    first: int, pairs: StagePairs, replicas: ReplicationStates, bound: float, start: Integers, goal: NDArray[np.int32],
+    first: int, pairs: StagePairs, replicas: ReplicationStates, bound: float, start: Integers, goal: Integers32,
     load: Floats,
 ) -> int:  # fmt: skip
     """List the stages from ideal ``first`` on, until all are listed or the room is full; where to go on.
@@ -161,13 +160,13 @@ def _remaining(x: int, depth: int, given: ClusterProblem, room: ClusterReach) ->
 
 
 @njit(cache=True, nogil=True)
-def _rows(slot: int, ideals: int, room: ClusterReach) -> NDArray[np.int16]:
+def _rows(slot: int, ideals: int, room: ClusterReach) -> Integers16:
     """K x s: the part of ``reach`` that is a slot's."""
     return room.reach[room.start[slot] : room.start[slot] + ideals * room.width[slot]].reshape(ideals, room.width[slot])
 
 
 @njit(cache=True, nogil=True)
-def _origins(slot: int, ideals: int, room: ClusterReach) -> NDArray[np.int32]:
+def _origins(slot: int, ideals: int, room: ClusterReach) -> Integers32:
     """K x s x 3: the part of ``origin`` that is a slot's."""
     rows = room.origin[room.start[slot] : room.start[slot] + ideals * room.width[slot]]
     return rows.reshape(ideals, room.width[slot], 3)
@@ -175,8 +174,8 @@ def _origins(slot: int, ideals: int, room: ClusterReach) -> NDArray[np.int32]:
 
 @njit(cache=True, nogil=True)
 def _step(
-    base: int, goal: int, p: int, there: NDArray[np.int16], depth: int, given: ClusterProblem, members: Members,
-    reach: NDArray[np.int16], origin: NDArray[np.int32], room: ClusterReach, seen: Integers,
+    base: int, goal: int, p: int, there: Integers16, depth: int, given: ClusterProblem, members: Members,
+    reach: Integers16, origin: Integers32, room: ClusterReach, seen: Integers,
 ) -> None:  # fmt: skip
     """Reach ``goal`` from ``base`` by stage p, on each class of devices; ``there``: what reaches ``base``."""
     stages, far, replicas, bound = given.stages, given.edges, members.replicas, given.bound
@@ -212,8 +211,8 @@ def _step(
 
 @njit(cache=True, nogil=True)
 def _gains(
-    goal: int, member: int, copies: int, further: int, there: NDArray[np.int16], members: Members,
-    reach: NDArray[np.int16],
+    goal: int, member: int, copies: int, further: int, there: Integers16, members: Members,
+    reach: Integers16,
 ) -> bool:  # fmt: skip
     """Whether so many of a member reach ``goal`` with fewer devices than is known, and the rest can do.
 
@@ -229,8 +228,8 @@ def _gains(
 
 @njit(cache=True, nogil=True)
 def _take(
-    base: int, goal: int, member: int, copies: int, further: int, there: NDArray[np.int16], members: Members,
-    reach: NDArray[np.int16], origin: NDArray[np.int32],
+    base: int, goal: int, member: int, copies: int, further: int, there: Integers16, members: Members,
+    reach: Integers16, origin: Integers32,
 ) -> None:  # fmt: skip
     """Reach ``goal`` by so many of a member in every state in which that is better."""
     for s in range(len(members.replicas.digits)):
@@ -254,7 +253,7 @@ def _goes_on(goal: int, state: int, used: int, members: Members) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _forget_dominated(ideal: int, replicas: ReplicationStates, reach: NDArray[np.int16]) -> bool:
+def _forget_dominated(ideal: int, replicas: ReplicationStates, reach: Integers16) -> bool:
     """Forget the states in which an ideal is reached as well with less; whether it is reached in any."""
     digits = replicas.digits
     some = False
@@ -270,7 +269,7 @@ def _forget_dominated(ideal: int, replicas: ReplicationStates, reach: NDArray[np
 
 
 @njit(cache=True, nogil=True)
-def _fewest(there: NDArray[np.int16], direct: Integers) -> int:
+def _fewest(there: Integers16, direct: Integers) -> int:
     """The fewest devices that reach an ideal."""
     fewest = NEVER
     for s in range(len(direct)):
@@ -382,7 +381,7 @@ def _advance(depth: int, given: ClusterProblem, room: ClusterReach, seen: Intege
 
 @njit(cache=True, nogil=True)
 def _left_within(
-    depth: int, member: int, there: NDArray[np.int16], digits: Integers, devices: Integers, given: ClusterProblem,
+    depth: int, member: int, there: Integers16, digits: Integers, devices: Integers, given: ClusterProblem,
     room: ClusterReach,
 ) -> bool:  # fmt: skip
     """What is left at the most where one more of a member can be used, into the next ``left``; whether it can."""

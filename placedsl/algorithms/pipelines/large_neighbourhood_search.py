@@ -1,12 +1,13 @@
-"""The search for contiguous pipelines that the dynamic program does not get through: it is given parts of them.
+"""Large-neighbourhood search for contiguous pipelines whose graph has too many ideals for the dynamic program.
 
-Most nodes of the best pipeline are held together by costs, all else is free, and the dynamic program finds the best
-pipeline of what remains.  What remains has as many ideals as it can take: units about the borders of a few neighbouring
-costs, the bottleneck among them, or about all borders.  Starts come from the whole graph made coarse at random.
+A step fixes most of the best pipeline by colocation: the fixed units of a stage stay together.  Units near the borders
+of a few neighbouring stages, the bottleneck among them, or near all borders are free, and the dynamic program finds the
+best pipeline of this smaller problem.  How many units are free is set by the number of ideals that a step may have.
+First pipelines come from coarse graphs, whose clusters of units are drawn at random.
 
-Every step is a problem of the same kind with more colocation, so the search knows what the dynamic program knows.
-Work is counted in ideals, so that one seed gives one sequence of pipelines, unless a step takes too long and is given
-up; how far it gets depends on the machine.
+Each step is a problem of the same kind with further colocation, so the search supports the constraints that the dynamic
+program supports.  Work is counted in ideals: one seed gives one sequence of pipelines, unless a step exceeds its time
+limit and is abandoned.  How many steps are taken depends on the machine.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ from placedsl.algorithms.ideals.chain_cover import chain_cover
 from placedsl.algorithms.ideals.enumeration import count_ideals
 from placedsl.algorithms.pipelines import solve as contiguous
 from placedsl.algorithms.stages.stage_costs import StageCostModel, after_computation
+from placedsl.arrays import Integers
 from placedsl.evaluation.evaluate import evaluate
-from placedsl.graph.graph import Integers
 from placedsl.graph.order import csr, topological
 from placedsl.problem.problem import Problem
+from placedsl.tolerances import EQUAL_COSTS
 
 #: The ideals of one step: at first, and at most.
 _FIRST_IDEALS, _MOST_IDEALS = 2_000, 128_000
-#: Steps in vain after which a step takes four times the ideals, or the pipeline is given up for a new one.
+#: Steps without improvement after which a step takes four times the ideals, or the pipeline is given up for a new one.
 _IN_VAIN = 12
 #: A new pipeline is improved on further only within this share of the best one.
 _PROMISING = 0.02
@@ -40,7 +42,6 @@ _REACH, _WIDER, _NARROWER = 8.0, 1.3, 0.7
 _CLUSTERS, _COARSER = 30.0, 0.7
 #: Seconds after which a step is given up, and the next ones take fewer ideals.
 _PATIENCE = 10.0
-_SAME = 1e-9
 _HELD = "held together by the search"
 
 
@@ -77,7 +78,7 @@ class PipelineSearch:
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng(self.seed)
         quotient, classes = contiguous.pipeline_of(self.problem)
-        # Loads only tell where the bottleneck is: for that this schedule does for all.
+        # Loads serve to find the bottleneck stage only, so one communication model does for all.
         self.costs, self.unit_of_node = after_computation(quotient, classes), quotient.unit_of_node
 
     @property
@@ -87,7 +88,7 @@ class PipelineSearch:
 
     def take(self, found: PipelinePlacement | None) -> bool:
         """Keep a pipeline that is better."""
-        if found is None or found.value >= self.value * (1.0 - _SAME):
+        if found is None or found.value >= self.value * (1.0 - EQUAL_COSTS):
             return False
         self.best = found
         return True
@@ -167,7 +168,7 @@ def _solved(search: PipelineSearch, part: Problem, below: float, *, whole: bool)
     found = contiguous.solve(part, most=search.ideals, at_most=below, deadline=time.monotonic() + _PATIENCE)
     if not found.complete:
         search.ideals = max(_FIRST_IDEALS // 4, search.ideals // 4)
-    better = found.placement is not None and found.value < below * (1.0 - _SAME)
+    better = found.placement is not None and found.value < below * (1.0 - EQUAL_COSTS)
     search.proven = search.proven or (whole and found.complete)
     return PipelinePlacement(found.placement, found.value) if better and found.placement is not None else None
 

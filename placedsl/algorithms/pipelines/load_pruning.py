@@ -22,14 +22,14 @@ from placedsl.algorithms.ideals.walk_kernel import TransferPruning
 from placedsl.algorithms.pipelines.state_dp_kernel import DeviceStates
 from placedsl.algorithms.stages.cut_edges_kernel import CutEdges, cut_costs
 from placedsl.algorithms.stages.stage_costs import StageCostModel
-from placedsl.graph.graph import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers
 
 #: Weights are whole numbers of this many parts of the sum of least times, so that order by weight is exact.
 _PARTS = 2**44
 _ROUNDS = 6
 _BLOCK = 1 << 14
 #: What boundaries add has grown worth another look where that is more than this share of the bound.
-_WORTH = 1e-3
+_WORTHWHILE_GROWTH = 1e-3
 
 
 def weights(costs: StageCostModel) -> Integers:
@@ -112,13 +112,15 @@ class LoadPruning:
         """The states as the search wants them."""
         costs = self.costs
         whole = float(costs.memory.sum())
-        rooms = np.minimum(np.array(costs.classes.memory), 2.0 * whole + 1.0)
-        room = (self.left * rooms).sum(axis=1) * (1.0 + 1e-9) + 1e-9 * whole
+        memory = np.minimum(np.array(costs.classes.memory), 2.0 * whole + 1.0)
+        free_memory = (self.left * memory).sum(axis=1) * (1.0 + 1e-9) + 1e-9 * whole
         one = np.eye(len(self.counts), dtype=np.int64)[self.counts > 0]
         widest = int(self.takes(one).max(initial=0))
         turn = np.argsort(self.digits.sum(axis=1), kind="stable")
         takes = self.takes(self.left, self._moving[1])
-        return DeviceStates(self.digits, self.stride, self.counts, takes, room, widest, self.shares, turn, self.total)
+        return DeviceStates(
+            self.digits, self.stride, self.counts, takes, free_memory, widest, self.shares, turn, self.total
+        )
 
     @property
     def fewest_devices(self) -> int:
@@ -181,7 +183,7 @@ class LoadPruning:
         """Keep what a walk has shown that boundaries add; whether that is worth another look."""
         parts = _PARTS / float(self.costs.least.sum())
         least = np.where(transfers.least < 2**62, transfers.least / parts, np.inf)
-        return self._add(least) > _WORTH * self.time
+        return self._add(least) > _WORTHWHILE_GROWTH * self.time
 
     def _add(self, least: Floats) -> float:
         """Keep the least cost on either side of each boundary; by how much all of them grew."""

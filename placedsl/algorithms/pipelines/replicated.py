@@ -28,7 +28,7 @@ from placedsl.algorithms.pipelines.replicated_kernel import NEVER, ReplicationSt
 from placedsl.algorithms.pipelines.state_dp import SearchLimits
 from placedsl.algorithms.stages.stage_costs import StageCostModel
 from placedsl.algorithms.stages.stage_pairs import all_stage_pairs, between, ideal_sums
-from placedsl.graph.graph import Floats, Integers
+from placedsl.arrays import Floats, Integers
 
 #: The most table entries (ideals x states).
 MOST_ENTRIES = 20_000_000

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from placedsl.algorithms.stages.cut_edges_kernel import (
     StagePairs,
@@ -20,7 +19,7 @@ from placedsl.algorithms.stages.cut_edges_kernel import (
     least_load,
     mark_cuts,
 )
-from placedsl.graph.graph import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers, Integers16, Integers32
 
 #: The number of devices of what is not reached.
 NEVER = 2**14
@@ -77,7 +76,7 @@ def copies_needed(load: float, sync: float, allowed: Integers, summed: bool, bou
 
 @njit(cache=True, nogil=True)
 def inherit(
-    ideal: int, replicas: ReplicationStates, reach: NDArray[np.int16], origin: NDArray[np.int32]
+    ideal: int, replicas: ReplicationStates, reach: Integers16, origin: Integers32
 ) -> Booleans:  # fmt: skip
     """What is reached without some device is reached with it: note it, and return which states gain nothing."""
     digits, stride = replicas.digits, replicas.stride
@@ -93,8 +92,8 @@ def inherit(
 
 @njit(cache=True, nogil=True)
 def _open_states(
-    ideal: int, replicas: ReplicationStates, left: NDArray[np.int16], reach: NDArray[np.int16],
-    origin: NDArray[np.int32], states: Integers, free: Integers,
+    ideal: int, replicas: ReplicationStates, left: Integers16, reach: Integers16,
+    origin: Integers32, states: Integers, free: Integers,
 ) -> int:  # fmt: skip
     """Collect the states in which an ideal can be gone on from; how many there are.
 
@@ -117,8 +116,8 @@ def _open_states(
 
 @njit(cache=True, nogil=True)
 def extend(
-    first: int, last: int, pairs: StagePairs, replicas: ReplicationStates, bound: float, left: NDArray[np.int16],
-    reach: NDArray[np.int16], origin: NDArray[np.int32], seen: Integers,
+    first: int, last: int, pairs: StagePairs, replicas: ReplicationStates, bound: float, left: Integers16,
+    reach: Integers16, origin: Integers32, seen: Integers,
 ) -> None:  # fmt: skip
     """Extend ideals ``first`` to ``last - 1`` by every stage that devices can share within ``bound``.
 
@@ -209,8 +208,8 @@ def after(state: int, used: int, c: int, copies: int, replicas: ReplicationState
 
 @njit(cache=True, nogil=True)
 def _useful(
-    base: int, goal: int, c: int, copies: int, replicas: ReplicationStates, states: Integers, left: NDArray[np.int16],
-    reach: NDArray[np.int16],
+    base: int, goal: int, c: int, copies: int, replicas: ReplicationStates, states: Integers, left: Integers16,
+    reach: Integers16,
 ) -> bool:  # fmt: skip
     """Whether some way to ``base`` and so many devices of class c reach ``goal`` with fewer, and can go on."""
     for i in range(len(states)):

@@ -28,8 +28,8 @@ from placedsl.algorithms.stages.stage_costs import (
 )
 from placedsl.algorithms.supports import PLACING, Supports, ignored, reasons_against
 from placedsl.algorithms.units import placement_units
+from placedsl.arrays import Integers
 from placedsl.graph.contraction import Quotient
-from placedsl.graph.graph import Integers
 from placedsl.problem.execution import Execution
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values

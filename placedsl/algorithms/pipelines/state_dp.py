@@ -25,18 +25,17 @@ from placedsl.algorithms.stages.cut_edges_kernel import cut_costs
 from placedsl.algorithms.stages.stage_costs import StageCostModel
 from placedsl.algorithms.stages.stage_pairs import between, by_weight, cuts_of, cuts_taken, ideal_sums, stage_pairs
 from placedsl.algorithms.stages.topological_orders import orders
-from placedsl.graph.graph import Floats, Integers
+from placedsl.arrays import Floats, Integers
+from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 
 #: The most ideals that are stored, and the most table entries (ideals x states).
 MOST_IDEALS = 2_000_000
 MOST_ENTRIES = 40_000_000
-#: Placements that differ by less than this share are equally good.
-_SAME = 1e-9
 #: Orders longer than this are sliced under tentative bounds first.
 _LONG = 1_000
 #: With more ideals than this, the best load is closed in on first, until the two sides are this share apart.
 _FEW = 15_000
-_CLOSE = 2e-3
+_APPROACH_GAP = 2e-3
 #: Pairs between two looks at the clock.
 _PATIENCE = 10_000_000
 #: With more ideals than this, a lower load is tried first.
@@ -102,7 +101,7 @@ def best_pipeline(
     if limits.passed:
         return start
     cover = chain_cover(costs.units, costs.before, costs.after)
-    settled = start.value <= at_least * (1.0 + _SAME)
+    settled = start.value <= at_least * (1.0 + EQUAL_COSTS)
     if cover is None:
         return StateDPResult(start.value, start.device, settled, at_least, too_many=True)
     search = _PipelineSearch(costs, cover, limits, start, at_least, at_most)
@@ -122,7 +121,7 @@ def sliced(costs: StageCostModel, limits: SearchLimits | None = None, at_most: f
         line = ChainCover.of_order(order)
         for bound in _ladder(costs, value):
             table = _StateTable(costs, line, line.prefixes(order), pruning.within(bound), wide=False)
-            found = table.search(bound * (1.0 - _SAME), limits, exact=True)
+            found = table.search(bound * (1.0 - EQUAL_COSTS), limits, exact=True)
             if found.device is not None:
                 value, device = found.value, found.device
             if found.device is not None or limits.passed:
@@ -170,13 +169,13 @@ class _PipelineSearch:
         if table is None or table.count > _FEW:
             table = self.narrowed()
         before = self.value
-        if table is None or not self.tried(table, before * (1.0 - _SAME), exact=False):
+        if table is None or not self.tried(table, before * (1.0 - EQUAL_COSTS), exact=False):
             return
         if before == np.inf and self.device is not None:
             table = self.table(self.value)  # now there is a bound to prune with
             if table is None:
                 return
-        if self.value < before and not self.tried(table, self.value * (1.0 - _SAME), exact=True):
+        if self.value < before and not self.tried(table, self.value * (1.0 - EQUAL_COSTS), exact=True):
             return
         self.complete, self.bound = True, self.value
         self.least_devices = self.device is None or (fewest and self.fewest(table, self.value, self.device))
@@ -187,10 +186,14 @@ class _PipelineSearch:
         costs = self.costs
         edges = (costs.input_cost + costs.output_cost)[: costs.loads].max(axis=1).sum()
         largest = float(costs.unit_cost[: costs.loads].max(axis=1).sum() + edges)  # no stage costs more
-        while self.value - self.bound > _CLOSE * self.bound or self.value > ceiling:
+        while self.value - self.bound > _APPROACH_GAP * self.bound or self.value > ceiling:
             top = min(self.value, ceiling)
             middle = (self.bound + top) / 2.0 if np.isfinite(top) else 2.0 * self.bound
-            if self.bound > largest or not self.bound < middle < top or top - self.bound < _CLOSE * self.bound / 4.0:
+            if (
+                self.bound > largest
+                or not self.bound < middle < top
+                or top - self.bound < _APPROACH_GAP * self.bound / 4.0
+            ):
                 break
             table = self.table(middle, _MANY)
             if table is None:
@@ -249,7 +252,7 @@ class _PipelineSearch:
         """Replace the best by one that is as good and uses fewer devices, if there is one."""
         if len(np.unique(device)) <= self.pruning.within(value).fewest_devices:
             return True
-        done = self.tried(table, value * (1.0 + 1e-12), exact=False)
+        done = self.tried(table, value * (1.0 + IMPROVEMENT), exact=False)
         if self.device is None or len(np.unique(self.device)) >= len(np.unique(device)):
             self.device = device
         self.value = value
@@ -308,7 +311,7 @@ class _StateTable:
         final = np.where(np.isnan(value[count - 1]), np.inf, value[count - 1])
         if not np.isfinite(final.min()):
             return StateDPResult(np.inf, None, complete, pairs=pairs)
-        good = np.flatnonzero(final <= final.min() * (1.0 + 1e-12))
+        good = np.flatnonzero(final <= final.min() * (1.0 + IMPROVEMENT))
         state = int(good[np.argmin(self.states.digits[good].sum(axis=1))])
         device, load = self._chain(state, value, limit, exact)
         return StateDPResult(load, device, complete, pairs=pairs)

@@ -15,7 +15,7 @@ from placedsl.algorithms.stages.cut_edges_kernel import (
     least_load,
     mark_cuts,
 )
-from placedsl.graph.graph import Floats, Integers
+from placedsl.arrays import Floats, Integers
 
 
 class IdealLattice(NamedTuple):
@@ -36,7 +36,7 @@ class DeviceStates(NamedTuple):
     """How many devices of each class have been used, s states.
 
     ``digits``  s x c;  ``stride``  c: one more device of class c is ``state + stride[c]``;  ``total``  c
-    ``takes``   s: the weight that the devices that are left can take;  ``room``  s: their memory
+    ``takes``   s: the weight that the devices that are left can take;  ``free_memory``  s: their memory
     ``widest``  the weight that one device can take at most;  ``share``  c: the weight that it takes at least
     ``turn``    the states by the number of devices used;  ``whole``  the weight of everything
     """
@@ -45,7 +45,7 @@ class DeviceStates(NamedTuple):
     stride: Integers
     total: Integers
     takes: Integers
-    room: Floats
+    free_memory: Floats
     widest: int
     share: Integers
     turn: Integers
@@ -103,7 +103,7 @@ def _bases(
     memory, everything = lattice.memory, len(lattice.memory) - 1
     count = 0
     for i in range(everything):
-        if not value[i, p] <= limit or value[i, p] == np.inf or memory[everything] - memory[i] > states.room[p]:
+        if not value[i, p] <= limit or value[i, p] == np.inf or memory[everything] - memory[i] > states.free_memory[p]:
             continue
         useful = True
         for d in range(len(states.stride)):
@@ -143,7 +143,7 @@ def _join_class(
     hint = 0
     for goal in range(cursor[2], everything + 1):
         best = value[goal, s]
-        if np.isnan(best) or weight[goal] < lightest or memory[everything] - memory[goal] > states.room[s]:
+        if np.isnan(best) or weight[goal] < lightest or memory[everything] - memory[goal] > states.free_memory[s]:
             continue
         for d in range(len(states.stride)):
             if states.digits[s, d] and value[goal, s - states.stride[d]] < best:

@@ -12,9 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from placedsl.graph.graph import Floats, Integers
-
-Narrow = NDArray[np.int32]
+from placedsl.arrays import Booleans, Floats, Integers, Integers32
 
 
 class CutEdges(NamedTuple):
@@ -25,8 +23,8 @@ class CutEdges(NamedTuple):
     """
 
     start: Integers
-    edge: Narrow
-    code: Narrow
+    edge: Integers32
+    code: Integers32
 
 
 class StagePairs(NamedTuple):
@@ -55,7 +53,7 @@ class StagePairs(NamedTuple):
     rest: Floats
     component: Integers
     kind: Integers
-    even: NDArray[np.bool_]
+    even: Booleans
     input_cost: Floats
     output_cost: Floats
     limit: Floats
@@ -65,7 +63,7 @@ class StagePairs(NamedTuple):
 @njit(cache=True)
 def cut_edges(
     positions: NDArray[np.unsignedinteger], unit_start: Integers, unit: Integers, touch_start: Integers,
-    touched: Narrow, role: Narrow, readers: Narrow,
+    touched: Integers32, role: Integers32, readers: Integers32,
 ) -> CutEdges:  # fmt: skip
     """The edges that each ideal cuts; ``positions`` is K x chains.  Quick where neighbouring ideals differ little."""
     ideals, chains = positions.shape
@@ -75,9 +73,9 @@ def cut_edges(
     count, used = 0, 0
     at = np.zeros(chains, dtype=np.int64)
     start = np.zeros(ideals + 1, dtype=np.int64)
-    room = 16 * ideals + 1024
-    edge = np.empty(room, dtype=np.int32)
-    code = np.empty(room, dtype=np.int32)
+    allocated = 16 * ideals + 1024
+    edge = np.empty(allocated, dtype=np.int32)
+    code = np.empty(allocated, dtype=np.int32)
     for i in range(ideals):
         for c in range(chains):
             goal = np.int64(positions[i, c])
@@ -102,12 +100,12 @@ def cut_edges(
                         active[place[e]] = other
                         place[other] = place[e]
                         place[e] = -1
-        if used + count > room:
-            room = 2 * (room + count)
-            longer = np.empty(room, dtype=np.int32)
+        if used + count > allocated:
+            allocated = 2 * (allocated + count)
+            longer = np.empty(allocated, dtype=np.int32)
             longer[:used] = edge[:used]
             edge = longer
-            longer = np.empty(room, dtype=np.int32)
+            longer = np.empty(allocated, dtype=np.int32)
             longer[:used] = code[:used]
             code = longer
         for j in range(count):
@@ -146,7 +144,7 @@ def contained(pairs: StagePairs, small: int, large: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def mark_cuts(pairs: StagePairs, ideal: int, mark: Narrow, on: bool) -> None:
+def mark_cuts(pairs: StagePairs, ideal: int, mark: Integers32, on: bool) -> None:
     """Write into ``mark`` (e entries) the code of each edge that the ideal cuts, or 0 again."""
     cuts = pairs.cuts
     for j in range(cuts.start[ideal], cuts.start[ideal + 1]):
@@ -154,7 +152,7 @@ def mark_cuts(pairs: StagePairs, ideal: int, mark: Narrow, on: bool) -> None:
 
 
 @njit(cache=True, nogil=True)
-def edge_costs(pairs: StagePairs, small: int, large: int, mark: Narrow, large_marked: bool, paid: Floats) -> None:
+def edge_costs(pairs: StagePairs, small: int, large: int, mark: Integers32, large_marked: bool, paid: Floats) -> None:
     """The edge costs of the stage into ``paid[m, c]``, for the pairs of component and class that have any.
 
     One of the two ideals has been marked: ``large_marked`` says which.  The edges of the other are walked over.

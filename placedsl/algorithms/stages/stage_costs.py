@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.diagnostics import PlacedslError
 from placedsl.graph.contraction import Quotient
-from placedsl.graph.graph import Booleans, Floats, Integers
 from placedsl.graph.order import csr
 from placedsl.problem.execution import Communication
 

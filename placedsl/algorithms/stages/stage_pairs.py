@@ -7,7 +7,7 @@ import numpy as np
 from placedsl.algorithms.ideals.chain_cover import ChainCover
 from placedsl.algorithms.stages.cut_edges_kernel import CutEdges, StagePairs, cut_costs, cut_edges
 from placedsl.algorithms.stages.stage_costs import StageCostModel
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
 
 
 def cuts_of(costs: StageCostModel, cover: ChainCover, positions: np.ndarray) -> CutEdges:

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from placedsl.algorithms.stages.stage_costs import StageCostModel
-from placedsl.graph.graph import Floats, Integers
+from placedsl.arrays import Floats, Integers, Integers32
 from placedsl.graph.order import csr
 
 _LEAST_CUT, _LAST_READY, _FIRST_READY = range(3)
@@ -30,8 +29,8 @@ def orders(costs: StageCostModel) -> Iterator[Integers]:
 
 @njit(cache=True)
 def _order(
-    start: Integers, later: Integers, waiting: Integers, rule: int, touch_start: Integers, touched: NDArray[np.int32],
-    role: NDArray[np.int32], readers: NDArray[np.int32], cost: Floats,
+    start: Integers, later: Integers, waiting: Integers, rule: int, touch_start: Integers, touched: Integers32,
+    role: Integers32, readers: Integers32, cost: Floats,
 ) -> Integers:  # fmt: skip
     """Kahn's algorithm; which of the ready units comes next is what ``rule`` says."""
     units = len(waiting)

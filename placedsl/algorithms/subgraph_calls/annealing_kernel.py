@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from placedsl.algorithms.subgraph_calls.latency_kernel import evaluate
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
 
 
 class ChosenNodes(NamedTuple):

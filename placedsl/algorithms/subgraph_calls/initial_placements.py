@@ -7,7 +7,7 @@ import heapq
 import numpy as np
 
 from placedsl.algorithms.subgraph_calls.latency_kernel import CallInstance
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
 
 
 def all_on_host(instance: CallInstance) -> Integers | None:

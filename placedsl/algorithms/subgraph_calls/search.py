@@ -23,7 +23,7 @@ from placedsl.algorithms.subgraph_calls.instance import (
     places_of,
 )
 from placedsl.algorithms.subgraph_calls.latency_kernel import CallInstance, Scratch, new_scratch
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
 from placedsl.problem.problem import Problem
 
 #: Steps per slice of annealing, after each of which progress is reported: per node, at least and at most (a second).

@@ -14,11 +14,11 @@ import numpy as np
 
 from placedsl.algorithms.pipelines import solve as contiguous
 from placedsl.algorithms.supports import reasons_against
+from placedsl.arrays import Floats, Integers
 from placedsl.budget import Budget
 from placedsl.diagnostics import InputError
 from placedsl.evaluation.evaluate import evaluate
 from placedsl.graph.contraction import precedence
-from placedsl.graph.graph import Floats, Integers
 from placedsl.grounding.build import Grounded, build
 from placedsl.lowering.lower import lower
 from placedsl.planner.request import Request, solvers_for

@@ -16,7 +16,6 @@ from placedsl.diagnosis.infeasibility.feasibility import Feasibility, restricted
 from placedsl.diagnostics import InputError
 from placedsl.evaluation.constraint_instances import Instance, instances
 from placedsl.evaluation.evaluate import evaluate
-from placedsl.evaluation.tolerance import RELATIVE
 from placedsl.grounding.build import build
 from placedsl.lowering.continuous_refinement import refined
 from placedsl.lowering.lower import lower
@@ -27,10 +26,11 @@ from placedsl.problem.values import Values
 from placedsl.solvers.isolated import run_here, run_isolated
 from placedsl.solvers.outcome import gap, heard_by_nobody
 from placedsl.solvers.registry import get
+from placedsl.tolerances import EVALUATION
 from placedsl.units import CANONICAL, DATA, NUMBER, Dimension, parse_quantity, show
 
 #: Up to this relative distance from its bound an amount counts as the least: fewer digits are shown.
-_SAME = 1e-4
+_LEAST_GAP = 1e-4
 
 
 def repairs(asked: Feasibility, rules: Sequence[Constraint], cured: Collection[str]) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ def _elastic(asked: Feasibility, rule: Constraint) -> str:
                 placement, values = [int(d) for d in grounded.placement(point)], grounded.values(point)
                 if evaluate(replace(whole, constraints=others), placement, values).violations:
                     continue
-                least = gap(outcome.objective, outcome.bound) <= _SAME
+                least = gap(outcome.objective, outcome.bound) <= _LEAST_GAP
                 return _required_change(whole, rule, names, placement, values) + (
                     "" if least else " (less may be enough)"
                 )
@@ -116,7 +116,7 @@ def at_least(value: float, dimension: Dimension) -> str:
     dimension = dimension if dimension in CANONICAL else NUMBER
     text, step = show(value, dimension), 1.0 + (1e-4 if dimension == DATA else 1e-6)
     wanted = value
-    while parse_quantity(text).value < value * (1.0 - RELATIVE):
+    while parse_quantity(text).value < value * (1.0 - EVALUATION):
         wanted *= step
         text = show(wanted, dimension)
     return text

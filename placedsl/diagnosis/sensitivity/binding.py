@@ -18,9 +18,7 @@ from placedsl.problem import expressions as core
 from placedsl.problem.execution import Execution
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
-
-#: Loads this near to the largest, relatively, are as large.
-_AS_LARGE = 1e-6
+from placedsl.tolerances import EQUAL_COSTS, SAME_VALUE
 
 
 @dataclass(frozen=True)
@@ -97,10 +95,10 @@ def _moving(execution: Execution, work: Components, load: float, copies: float) 
     if execution.communication == "sequential":
         return total(work.transfers) / max(1.0, copies)
     alone = work.busy(execution.communication)  # synchronisation of weights adds to the load, and is no transfer
-    return load * (total(work.computation) < alone and load * copies <= alone * (1 + 1e-9))
+    return load * (total(work.computation) < alone and load * copies <= alone * (1 + EQUAL_COSTS))
 
 
 def _largest(values: dict[int, float]) -> list[int]:
     """The devices with the largest value; none when that is zero."""
     most = max(values.values(), default=0.0)
-    return [d for d, value in values.items() if value > 0.0 and value >= most * (1.0 - _AS_LARGE)]
+    return [d for d, value in values.items() if value > 0.0 and value >= most * (1.0 - SAME_VALUE)]

@@ -10,12 +10,12 @@ from placedsl.diagnosis.sensitivity.what_if import Change, changes
 from placedsl.diagnostics import UsageError
 from placedsl.evaluation.evaluate import evaluate
 from placedsl.planner.answer import Answer
-from placedsl.planner.incumbent import SAME
 from placedsl.planner.request import Request
 from placedsl.planner.solve import solve
 from placedsl.problem.formulation import Formulation
 from placedsl.problem.problem import Objective, Problem
 from placedsl.problem.values import Values
+from placedsl.tolerances import SAME_VALUE
 
 #: Seconds that each changed problem may take.
 EACH = 10.0
@@ -38,12 +38,12 @@ class Effect:
     @property
     def proven(self) -> bool:
         """The value is the least after the change."""
-        return self.value <= self.bound + SAME * abs(self.value)
+        return self.value <= self.bound + SAME_VALUE * abs(self.value)
 
     @property
     def helps(self) -> bool:
         """The value is better than now by more than rounding."""
-        return self.value < self.before - SAME * abs(self.before)
+        return self.value < self.before - SAME_VALUE * abs(self.before)
 
 
 @dataclass(frozen=True)

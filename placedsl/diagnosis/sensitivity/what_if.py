@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from placedsl import cost_model
+from placedsl.arrays import Floats
 from placedsl.diagnosis.infeasibility.feasibility import restricted
-from placedsl.graph.graph import Floats
 from placedsl.machine.machine import Cluster, Machine
 from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core

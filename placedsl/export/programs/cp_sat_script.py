@@ -49,6 +49,7 @@ from placedsl.solvers.integer_program import (
     integer_program,
 )
 from placedsl.solvers.integer_scaling import GREATEST, LEAST, grid, integer_objective
+from placedsl.tolerances import CONTRADICTION
 
 _SUM = "cp_model.LinearExpr.sum"
 _SETS = {EXACTLY_ONE: "add_exactly_one", AT_MOST_ONE: "add_at_most_one", AT_LEAST_ONE: "add_bool_or"}
@@ -158,7 +159,7 @@ def _integers(problem: Problem, linear: LinearProgram, costs: Sequence[Floats]) 
     # Where one objective wants a column large and another wants it small, neither may bound it: nan is no sign.
     cost = np.where(least >= 0, most, np.where(most <= 0, least, np.nan))
     low, high = finite_bounds(replace(linear, cost=cost))
-    crossed = bool((low > high + 1e-9 * np.maximum(1.0, np.abs(np.where(np.isfinite(low), low, 0.0)))).any())
+    crossed = bool((low > high + CONTRADICTION * np.maximum(1.0, np.abs(np.where(np.isfinite(low), low, 0.0)))).any())
     high = np.maximum(low, high)
     loose = without_bounds(linear, low, high)
     if loose:

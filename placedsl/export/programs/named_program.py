@@ -18,12 +18,12 @@ from placedsl.ir.program import LinearProgram, Origin, Program
 from placedsl.lowering.lower import lower
 from placedsl.problem.formulation import Formulation
 from placedsl.problem.problem import Problem
+from placedsl.tolerances import CONTRADICTION
 from placedsl.units import NUMBER
 
 #: What an element of a family is indexed by: labels of the spec, or a number where there are none.
 Key = tuple[str | int, ...]
 
-_NEAR = 1e-9
 _IMPOSSIBLE = "impossible"
 #: Of what is impossible, so much is named.
 _MOST_NAMED = 20
@@ -202,7 +202,7 @@ def _in_order(linear: LinearProgram, impossible: list[str]) -> LinearProgram:
     crossed = lower > upper
     if not crossed.any():
         return linear
-    wide = np.flatnonzero(lower > upper + _NEAR * np.maximum(1.0, abs(upper)))
+    wide = np.flatnonzero(lower > upper + CONTRADICTION * np.maximum(1.0, abs(upper)))
     for column in wide.tolist():
         impossible.append(_describe(linear.column_origins, linear.column_start, column))
     return replace(linear, upper=np.where(crossed, lower, upper))
@@ -211,7 +211,7 @@ def _in_order(linear: LinearProgram, impossible: list[str]) -> LinearProgram:
 def _rows_that_say_something(linear: LinearProgram, impossible: list[str]) -> Booleans:
     """Rows with terms and a limit; rows without terms whose limits leave zero out are impossible."""
     empty = np.diff(linear.start) == 0
-    false = np.flatnonzero(empty & ((linear.row_lower > _NEAR) | (linear.row_upper < -_NEAR)))
+    false = np.flatnonzero(empty & ((linear.row_lower > CONTRADICTION) | (linear.row_upper < -CONTRADICTION)))
     impossible += [_describe(linear.origins, linear.origin_start, row) for row in false.tolist()]
     limited: Booleans = ~empty & ((linear.row_lower > -np.inf) | (linear.row_upper < np.inf))
     return limited

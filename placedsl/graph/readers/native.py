@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from placedsl.arrays import Floats
 from placedsl.diagnostics import Source, Span
 from placedsl.graph.build import Place, build, column, edge_costs
-from placedsl.graph.graph import Floats, Graph
+from placedsl.graph.graph import Graph
 from placedsl.graph.readers.records import Document, word
 from placedsl.units import TIME, Quantity, UnitError, parse_unit
 

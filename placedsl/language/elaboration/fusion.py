@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from placedsl.arrays import Integers
 from placedsl.diagnostics import nearest
 from placedsl.graph.contraction import attribute_groups
 from placedsl.graph.fusion import fused_graph, matches, type_codes
-from placedsl.graph.graph import Graph, Integers
+from placedsl.graph.graph import Graph
 from placedsl.graph.order import cycle
 from placedsl.language.checking.checker import Checker
 from placedsl.language.elaboration.imports import first_at

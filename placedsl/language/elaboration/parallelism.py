@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from placedsl.arrays import Floats
 from placedsl.cost_model import weight_exchange
 from placedsl.diagnostics import nearest
-from placedsl.graph.graph import Floats, Graph
+from placedsl.graph.graph import Graph
 from placedsl.language.checking.checker import Checker
 from placedsl.language.checking.constant_folding import known_number
 from placedsl.language.checking.vocabulary import PLAIN, AttributeType, Family, Vocabulary

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from placedsl.algorithms.supports import PLACING, reasons_against
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
 from placedsl.planner.portfolio.operator_scheduling_members import bound_dataflow, search_dataflow
 from placedsl.planner.portfolio.portfolio import Member, PlannerChannel
 from placedsl.planner.portfolio.throughput_members import searchers

@@ -6,9 +6,10 @@ import time
 
 import numpy as np
 
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
 from placedsl.planner.portfolio.portfolio import PlannerChannel
 from placedsl.problem.problem import Problem
+from placedsl.tolerances import EQUAL_COSTS
 
 #: Seconds between two schedules that are told of, at least, and for each operator: they are simulated anew.
 _APART, _APART_EACH = 0.3, 1e-4
@@ -53,6 +54,6 @@ def bound_dataflow(channel: PlannerChannel, problem: Problem, left: float | None
             latency, times = schedule_of(instance, sequence)
             if latency < channel.best:
                 channel.report(sequence.device, bound, values_of(times))
-        if bound > last * (1.0 + 1e-9):
+        if bound > last * (1.0 + EQUAL_COSTS):
             channel.report(None, bound)
             last = bound

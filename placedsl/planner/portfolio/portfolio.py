@@ -16,7 +16,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
 from placedsl.problem.values import Values
 from placedsl.processes.channel import Failure, Gone
 from placedsl.processes.child import Child

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from placedsl.arrays import Floats
 from placedsl.budget import Budget
-from placedsl.graph.graph import Floats
 from placedsl.grounding.build import build
 from placedsl.lowering.lower import lower
 from placedsl.planner.portfolio.portfolio import PlannerChannel

@@ -13,7 +13,7 @@ from placedsl.algorithms.partitions.bounds import relaxation
 from placedsl.algorithms.partitions.instance import PartitionUnits, partition_units
 from placedsl.algorithms.pipelines import large_neighbourhood_search as pipeline_search
 from placedsl.algorithms.supports import Supports, reasons_against
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
 from placedsl.planner.portfolio.portfolio import Member, PlannerChannel
 from placedsl.problem.problem import Problem
 

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
 from placedsl.planner.portfolio.portfolio import Done, Report
 from placedsl.problem.values import Values
 from placedsl.processes.worker import ParentChannel, serve

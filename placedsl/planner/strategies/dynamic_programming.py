@@ -12,7 +12,6 @@ from placedsl.algorithms.supports import ignored, reasons_against
 from placedsl.budget import Budget
 from placedsl.diagnostics import PlacedslError
 from placedsl.planner.decision import Outlook
-from placedsl.planner.incumbent import SAME
 from placedsl.planner.portfolio.portfolio import Member
 from placedsl.planner.portfolio.program_member import solve_program
 from placedsl.planner.request import Request, solvers_for
@@ -20,6 +19,7 @@ from placedsl.planner.run import PORTFOLIO_DELAY_S, Run
 from placedsl.planner.strategies.program import members_beside
 from placedsl.problem.formulation import choose
 from placedsl.problem.problem import Problem
+from placedsl.tolerances import SAME_VALUE
 from placedsl.units import show
 
 
@@ -59,7 +59,7 @@ def by_dynamic_programming(run: Run) -> tuple[str, str] | None:
         beyond.append(f"then {run.problem.objectives[1].name}")
     if found.complete and found.placement is None:
         return "infeasible", "no contiguous split satisfies the memory limits and what the devices support"
-    reached = accepted and run.best.value <= found.value + SAME * abs(found.value)
+    reached = accepted and run.best.value <= found.value + SAME_VALUE * abs(found.value)
     if found.complete and reached and not any(b.startswith("then ") for b in beyond):
         for k, value in enumerate(run.best.evaluation.objectives if run.best.evaluation else ()):
             run.best.bound(value, k)
@@ -119,7 +119,7 @@ def _poll_portfolio(run: Run) -> None:
 def _program_member(run: Run) -> Member:
     """The program beside dynamic programming, where that has no placement to begin with."""
     name = solvers_for(run.problem, run.request.solver)[0]
-    budget = Budget(run.left, 0.5 * SAME, 1, run.request.seed or 0)
+    budget = Budget(run.left, 0.5 * SAME_VALUE, 1, run.request.seed or 0)
     formulation = choose(run.problem, run.formulations())
     return Member(f"the program in {name}", solve_program, (run.problem, formulation, name, budget))
 

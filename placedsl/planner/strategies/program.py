@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from placedsl.arrays import Floats
 from placedsl.budget import Budget
 from placedsl.diagnostics import InputError
-from placedsl.graph.graph import Floats
 from placedsl.grounding.build import Grounded, build
 from placedsl.grounding.contradictions import refuse_contradictions
 from placedsl.ir.program import LinearProgram
@@ -19,7 +19,6 @@ from placedsl.lowering.lower import lower
 from placedsl.lowering.unboundedness import rewards
 from placedsl.planner.answer import gap
 from placedsl.planner.decision import Outlook
-from placedsl.planner.incumbent import SAME
 from placedsl.planner.portfolio.portfolio import Portfolio
 from placedsl.planner.portfolio.throughput_members import members_for, search_splits, searchers
 from placedsl.planner.request import Request, solvers_for
@@ -32,11 +31,12 @@ from placedsl.solvers.bound_propagation import finite_bounds
 from placedsl.solvers.interface import Outcome
 from placedsl.solvers.isolated import run_isolated
 from placedsl.solvers.registry import get
+from placedsl.tolerances import SAME_VALUE
 
 #: What is this small a share of the largest value of an objective is zero.
 _ZERO_TOLERANCE = 1e-9
 #: The same for solvers over a grid, whose relaxed rows add up.
-_GRID = 1e-8
+_GRID_ZERO_TOLERANCE = 1e-8
 #: So often is one objective handed over, each time with times bounded by what was found.
 _MAX_RESOLVES = 4
 #: Earlier objectives may be this much worse, relatively, while later ones are minimised; these may gain as much by it.
@@ -115,13 +115,14 @@ def _one_objective(
     try:
         lowered = lower(
             grounded.program, native=solver.features.native, integral=solver.features.integers_only,
-            objective=position, fixed=fixed, hint=hint, most=most + SAME * abs(most),
+            objective=position, fixed=fixed, hint=hint, most=most + SAME_VALUE * abs(most),
         )  # fmt: skip
     except InputError:
         refuse_times_without_end(run.problem, grounded.program, solver.features)
         raise
     run.build_seconds += time.monotonic() - start
-    nothing = 5.0 * _LEXICOGRAPHIC_SLACK if fixed else _GRID if solver.features.integers_only else _ZERO_TOLERANCE
+    alone = _GRID_ZERO_TOLERANCE if solver.features.integers_only else _ZERO_TOLERANCE
+    nothing = 5.0 * _LEXICOGRAPHIC_SLACK if fixed else alone
     run.nothing = max(nothing * _largest(lowered.program), _given_way(run.problem, fixed, position))
     strict = next((n for n in lowered.notes if n.rewrite.startswith("strict")), None)
     if strict is not None:
@@ -132,7 +133,7 @@ def _one_objective(
         more = "" if run.best.evaluation is None else "; the answer is that of quick starts"
         return "time_limit", f"the time limit was reached before {name} could start{more}"
     # Half of what counts as the same, so that what the solver calls optimal still is after evaluation.
-    near = max(run.request.gap or 0.0, 0.5 * SAME)
+    near = max(run.request.gap or 0.0, 0.5 * SAME_VALUE)
     budget = Budget(left, near, run.request.workers or 0, run.request.seed or 0)
     timed = run.problem.execution.run == "operators" and solver.features.integers_only
     if timed and np.isposinf(finite_bounds(lowered.program)[1]).any():
@@ -245,7 +246,7 @@ def _given_way(problem: Problem, fixed: tuple[tuple[int, float], ...], position:
 def _reached(run: Run, position: int) -> bool:
     """Whether the best placement is as good as its bound says that it can be."""
     known = run.best.evaluation
-    return known is not None and gap(known.objectives[position], run.best.bounds[position]) <= SAME
+    return known is not None and gap(known.objectives[position], run.best.bounds[position]) <= SAME_VALUE
 
 
 def _largest(program: LinearProgram) -> float:

@@ -12,6 +12,7 @@ from placedsl.problem.plan import sharing
 from placedsl.problem.problem import Objective, Problem
 from placedsl.report.html.render import html, render
 from placedsl.report.text.summary import WORDS, amount
+from placedsl.tolerances import SAME_VALUE
 from placedsl.units import DATA, NUMBER, TIME, show
 
 #: So many devices are listed, and so many nodes are drawn; a page that holds more is of no use.
@@ -71,7 +72,7 @@ def spec_html(problem: Problem) -> str:
 
 def _proof(goal: Objective, value: float, bound: float) -> str:
     distance = gap(value, bound)
-    if distance <= 1e-6:
+    if distance <= SAME_VALUE:
         return "proven optimal"
     return "no bound" if math.isinf(distance) else f"bound {amount(bound, goal.dimension)}, gap {distance:.2%}"
 

@@ -13,6 +13,7 @@ from placedsl.diagnostics import PlacedslError, UsageError
 from placedsl.graph.order import topological
 from placedsl.planner.answer import Answer
 from placedsl.problem.problem import Problem
+from placedsl.tolerances import SAME_VALUE
 from placedsl.units import show
 
 #: One text gives one file, byte for byte; texts stay texts, and a dollar sign starts no formula.
@@ -116,7 +117,8 @@ def _figure(answer: Answer) -> Any:
     axes.invert_yaxis()
     axes.set_xlabel(f"busy for each sample ({unit}); shade: position in the graph; hatched: moving tensors")
     goal = problem.objectives[0]
-    proof = "optimal" if answer.gap <= 1e-6 else f"gap {answer.gap:.2%}" if math.isfinite(answer.gap) else "no bound"
+    distance = f"gap {answer.gap:.2%}" if math.isfinite(answer.gap) else "no bound"
+    proof = "optimal" if answer.gap <= SAME_VALUE else distance
     axes.set_title(f"{goal.name} = {show(answer.value, goal.dimension)}  ({proof})", loc="left", fontsize=10)
     axes.axvline(longest / scale, color="#d62728", linewidth=1.0, linestyle="--")
     for side in ("top", "right"):

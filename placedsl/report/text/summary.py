@@ -12,9 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from placedsl.evaluation.evaluate import Evaluation
-from placedsl.planner.answer import Answer
+from placedsl.planner.answer import Answer, gap
 from placedsl.problem.plan import sharing
 from placedsl.problem.problem import Labels, Problem
+from placedsl.tolerances import SAME_VALUE
 from placedsl.units import DATA, NUMBER, TIME, Dimension, show
 
 #: So many values of one variable are shown.
@@ -51,8 +52,9 @@ def print_answer(answer: Answer, console: Console) -> None:
         return
     for k, goal in enumerate(problem.objectives):
         value, bound = answer.evaluation.objectives[k], answer.bounds[k]
-        distance = (value - bound) / max(abs(value), 1e-12) if math.isfinite(bound) else math.inf
-        proven = "proven optimal" if distance <= 1e-6 else f"bound {amount(bound, goal.dimension)}, gap {distance:.2%}"
+        distance = gap(value, bound)
+        known = f"bound {amount(bound, goal.dimension)}, gap {distance:.2%}"
+        proven = "proven optimal" if distance <= SAME_VALUE else known
         shown = f"[bold]{amount(value, goal.dimension)}[/bold]"
         console.print(f"  {escape(goal.name)} = {shown}  ({proven})", highlight=False)
     print_own(problem, answer.evaluation, console)

@@ -11,6 +11,7 @@ from rich.table import Table
 from placedsl.diagnosis.sensitivity.binding import Binding, Bottleneck
 from placedsl.diagnosis.sensitivity.report import Effect, Why
 from placedsl.report.text.summary import amount
+from placedsl.tolerances import SAME_VALUE
 from placedsl.units import Dimension
 
 _SHOWN = 8
@@ -47,7 +48,7 @@ def effect(effect: Effect, dimension: Dimension) -> tuple[str, str]:
     if math.isinf(effect.value):
         return ("no placement", "proven") if effect.termination == "infeasible" else ("not known", effect.termination)
     if effect.proven:
-        worse = effect.value > effect.before and not math.isclose(effect.value, effect.before, rel_tol=1e-6)
+        worse = effect.value > effect.before and not math.isclose(effect.value, effect.before, rel_tol=SAME_VALUE)
         return (f"{before} -> {value}" if effect.helps or worse else "no change", "proven")
     limit = f"no better than {bound} (bound)" if math.isfinite(effect.bound) else "no bound"
     return (f"{before} -> {value} or less" if effect.helps else "nothing better found", limit)

@@ -40,7 +40,8 @@ def block() -> SchedulingInstance:
         np.zeros((0, 2), dtype=np.int64),
     )  # fmt: skip
     return build(
-        time=np.array(end + TIME + end), memory=np.zeros(15), room=np.full(4, np.inf), producer=np.array(PRODUCER),
+        time=np.array(end + TIME + end), memory=np.zeros(15), memory_limit=np.full(4, np.inf),
+        producer=np.array(PRODUCER),
         edge_tensor=np.arange(17), edge_target=np.array(READER), moves=moves, congestion={"port"}, sequential=True,
         groups=[],
     )  # fmt: skip

@@ -20,7 +20,7 @@ from placedsl.algorithms.operator_scheduling.schedule_kernel import (
 BASELINES = {
     "m-topo": m_topo.best,
     "etf": lambda instance: etf.best(instance, without_limit(instance)),
-    "m-etf": lambda instance: etf.best(instance, instance.room),
+    "m-etf": lambda instance: etf.best(instance, instance.memory_limit),
     "m-sct": lambda instance: m_sct.best(instance, m_sct.favourite_children(instance)),
     "heft": lambda instance: heft.best(instance, without_limit(instance)),
     "getf": lambda instance: getf.best(instance, getf.assigned(instance)),

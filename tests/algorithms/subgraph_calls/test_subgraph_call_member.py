@@ -8,8 +8,8 @@ import math
 import pytest
 
 import placedsl
+from placedsl.arrays import Integers
 from placedsl.evaluation.evaluate import evaluate
-from placedsl.graph.graph import Integers
 from placedsl.planner.portfolio.latency_members import bound_calls
 from placedsl.problem.values import Values
 

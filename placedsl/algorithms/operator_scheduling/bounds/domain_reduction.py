@@ -25,15 +25,14 @@ from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import (
     tails,
 )
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, integers
-from placedsl.graph.graph import Floats, Integers
+from placedsl.arrays import Floats, Integers
 from placedsl.graph.order import csr
+from placedsl.tolerances import LIMIT_SLACK
 
 #: Up to so many nodes the work of predecessors and successors is considered.
 _MOST_NODES = 700
 #: Above so many transfers (tensors times pairs of devices) no limits are tried.
 _MOST_MOVES = 2_000_000
-#: Limits are enlarged by this share, for sums of times are rounded.
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def with_explicit_transfers(instance: SchedulingInstance) -> SchedulingInstance:
 
 
 def reduce_domains(
-    instance: SchedulingInstance, limit: float, reach: Reachability | None = None, rounding: float = _ROUNDING
+    instance: SchedulingInstance, limit: float, reach: Reachability | None = None, rounding: float = LIMIT_SLACK
 ) -> ReducedDomains | None:
     """What schedules of at most ``limit`` seconds can use; None if there are none.
 

@@ -12,7 +12,7 @@ from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import (
     tails,
 )
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance
-from placedsl.graph.graph import Booleans, Floats
+from placedsl.arrays import Booleans, Floats
 
 
 @njit(cache=True)

@@ -13,7 +13,7 @@ from numba import njit
 
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance
 from placedsl.algorithms.operator_scheduling.schedule_kernel import move_time
-from placedsl.graph.graph import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers
 
 
 class Reachability(NamedTuple):

@@ -22,11 +22,10 @@ from placedsl.algorithms.operator_scheduling.instance import (
 from placedsl.arrays import Floats, Integers
 from placedsl.graph.order import csr, rows_of
 from placedsl.ir.linear_rows import LinearRows
+from placedsl.tolerances import LP_OPTIMUM
 
 #: Pairs of devices are considered if there are at most so many in total.
 _MOST_PAIRS = 150_000
-#: The relative error that the solver's rounding may add.
-_ROUNDING = 1e-6
 
 
 def relaxed_latency(instance: SchedulingInstance, seconds: float, *, pairs: bool = True) -> float:
@@ -50,9 +49,9 @@ def relaxed_latency(instance: SchedulingInstance, seconds: float, *, pairs: bool
     source, target = instance.producer[tensor], instance.reader
     reads = np.arange(len(tensor))
     size = unit_memory(instance)
-    for d in np.flatnonzero(np.isfinite(instance.room)).tolist():
+    for d in np.flatnonzero(np.isfinite(instance.memory_limit)).tolist():
         here = np.flatnonzero(device == d)
-        rows.at_most(np.zeros(len(here), dtype=np.int64), here, size[unit[here]], instance.room[[d]])
+        rows.at_most(np.zeros(len(here), dtype=np.int64), here, size[unit[here]], instance.memory_limit[[d]])
     if instance.sequential:
         own = np.arange(instance.devices)
         rows.at_most(np.concatenate([on, own]), np.concatenate([share, np.full(instance.devices, latency)]),
@@ -101,7 +100,7 @@ def relaxed_latency(instance: SchedulingInstance, seconds: float, *, pairs: bool
     solved = rows.minimise(goal, seconds=seconds)
     if solved.status == 2:
         return np.inf
-    return float(solved.fun) * (1.0 - _ROUNDING) if solved.status == 0 else 0.0
+    return float(solved.fun) * (1.0 - LP_OPTIMUM) if solved.status == 0 else 0.0
 
 
 def _moves(instance: SchedulingInstance, tensor: Integers, a: Integers, b: Integers) -> Floats:

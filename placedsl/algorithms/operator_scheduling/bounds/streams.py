@@ -19,6 +19,7 @@ from placedsl.algorithms.operator_scheduling.decomposition.blocks import Chain, 
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, scheduling_instance
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence
 from placedsl.problem.problem import Problem
+from placedsl.tolerances import EQUAL_COSTS
 
 #: Up to so many nodes times devices the linear program is solved, within so many seconds.
 _MOST_SHARES, _SECONDS = 12_000, 60.0
@@ -27,8 +28,6 @@ _MOST_SHARES, _SECONDS = 12_000, 60.0
 _MOST_NODES, _FIRST_ROUNDS, _ROUNDS = 10_000, 3, 9
 #: A block of more nodes is rarely solved: then cuts with work beside them are accepted.
 _LARGE = 120
-#: Bounds that are closer than this, relatively, are equal.
-_SAME = 1e-9
 
 
 def proven_bounds(
@@ -59,7 +58,7 @@ def bounds_and_sequences(
 
     def done() -> bool:
         late = deadline is not None and time.monotonic() >= deadline
-        return best >= upper() * (1.0 - _SAME) or stop() or late
+        return best >= upper() * (1.0 - EQUAL_COSTS) or stop() or late
 
     chain: Chain | None = None
     if not done() and instance.nodes <= _MOST_NODES:

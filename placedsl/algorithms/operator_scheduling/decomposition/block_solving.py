@@ -19,6 +19,7 @@ from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequ
 from placedsl.algorithms.operator_scheduling.search.annealing import run_annealing
 from placedsl.algorithms.operator_scheduling.search.incremental_kernel import incremental_schedule
 from placedsl.algorithms.operator_scheduling.search.initial_orders import initial_orders
+from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 
 #: Annealing of a block: runs, steps per node, and the first and last temperature as shares of its latency.
 RUNS, _STEPS, _HOT, _COLD = 4, 400, 0.03, 0.0003
@@ -94,7 +95,7 @@ def _anneal(
 def _raise(block: Block, a: int, b: int, proven: float) -> None:
     """Raise the lower bound of a block."""
     block.lower_bound[a, b] = max(block.lower_bound[a, b], proven)
-    block.final[a, b] |= block.latency[a, b] <= block.lower_bound[a, b] * (1.0 + 1e-12)
+    block.final[a, b] |= block.latency[a, b] <= block.lower_bound[a, b] * (1.0 + IMPROVEMENT)
 
 
 def _refute(block: Block, a: int, b: int, inner: SchedulingInstance, upper: float) -> None:
@@ -113,7 +114,7 @@ def _decide(
         if not np.isfinite(upper):
             block.final[a, b] = True
             return
-        if upper <= least * (1.0 + 1e-9):
+        if upper <= least * (1.0 + EQUAL_COSTS):
             block.effort[a, b] += 100
             return
         limit = upper if upper - least <= _NARROW * upper else least + share * (upper - least)
@@ -122,7 +123,7 @@ def _decide(
         solved = solve_exactly(inner, hint, limit, effort=work, seed=number, target=least)
         _raise(block, a, b, min(solved.bound, limit))
         keep_if_better(block, a, b, solved.sequence, inner)
-        if solved.final and limit >= block.latency[a, b] * (1.0 - 1e-12):
+        if solved.final and limit >= block.latency[a, b] * (1.0 - IMPROVEMENT):
             block.final[a, b] = True
         if not solved.final:
             share *= _NEARER

@@ -20,7 +20,8 @@ from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance,
 from placedsl.algorithms.operator_scheduling.list_scheduling import heft
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, schedule_of, sequence_of
 from placedsl.algorithms.operator_scheduling.subproblem import subproblem
-from placedsl.graph.graph import Floats, Integers
+from placedsl.arrays import Floats, Integers
+from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 
 #: The number of candidates for a chain: the nodes with the fewest tensors around them.
 _MOST_CANDIDATES = 3000
@@ -169,7 +170,7 @@ def keep_if_better(block: Block, a: int, b: int, sequence: OperatorSequence | No
     if latency < block.latency[a, b]:
         block.latency[a, b] = latency
         block.sequences[a, b] = (sequence, inner)
-        block.final[a, b] |= latency <= block.lower_bound[a, b] * (1.0 + 1e-12)
+        block.final[a, b] |= latency <= block.lower_bound[a, b] * (1.0 + IMPROVEMENT)
 
 
 def _initial_bounds(instance: SchedulingInstance, block: Block, list_schedules: bool) -> None:
@@ -188,7 +189,7 @@ def _initial_bounds(instance: SchedulingInstance, block: Block, list_schedules: 
             inner = block.with_fixed_ends(instance, a, b)
             block.lower_bound[a, b] = float(earliest_end(inner).max(initial=0.0))
             if list_schedules:
-                keep_if_better(block, a, b, heft.best(inner, inner.room)[1], inner)
+                keep_if_better(block, a, b, heft.best(inner, inner.memory_limit)[1], inner)
 
 
 def refine(
@@ -206,12 +207,12 @@ def refine(
         sequence = None
         if chain.whole:
             value, best = chain.shortest(lambda block: block.latency)
-            if value < shown * (1.0 - 1e-12):
+            if value < shown * (1.0 - IMPROVEMENT):
                 shown, sequence = value, assemble(chain, best)
                 reached = min(reached, schedule_of(chain.instance, sequence)[0])
         yield bound, sequence
         least = min(upper(), reached)
-        if bound >= least * (1.0 - 1e-9):
+        if bound >= least * (1.0 - EQUAL_COSTS):
             return
         ends = [*zip([0, *path], [*path, 0], strict=True)]
         both = [ends] if sequence is None and not chain.whole else [ends, [*zip([0, *best], [*best, 0], strict=True)]]

@@ -11,7 +11,7 @@ import numpy as np
 
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import all_predecessors
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance
-from placedsl.graph.graph import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers
 
 #: The number of candidates for cuts: the nodes with the least work beside them.
 _MOST_CANDIDATES = 300

@@ -7,7 +7,7 @@ from numba import njit
 
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, Times, move_time
-from placedsl.graph.graph import Floats, Integers
+from placedsl.arrays import Floats, Integers
 
 
 @njit(cache=True)

@@ -18,8 +18,8 @@ from placedsl.algorithms.operator_scheduling.list_scheduling.listing import (
     without_limit,
 )
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence
+from placedsl.arrays import Floats
 from placedsl.budget import Budget
-from placedsl.graph.graph import Floats
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
 
@@ -30,9 +30,9 @@ def solve(problem: Problem, _budget: Budget, progress: Progress) -> tuple[Sequen
     return answer(instance, best(instance, without_limit(instance))[1], progress, NO_ROOM)
 
 
-def best(instance: SchedulingInstance, room: Floats) -> tuple[float, OperatorSequence | None]:
-    """The latency and sequence of ETF within ``room`` bytes on each device (D)."""
-    return by_earliest_start(instance, options(instance), room)
+def best(instance: SchedulingInstance, memory_limit: Floats) -> tuple[float, OperatorSequence | None]:
+    """The latency and sequence of ETF within ``memory_limit`` bytes on each device (D)."""
+    return by_earliest_start(instance, options(instance), memory_limit)
 
 
 __all__ = ["best", "fits", "solve"]

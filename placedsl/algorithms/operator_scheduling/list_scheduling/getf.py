@@ -29,8 +29,8 @@ from placedsl.algorithms.operator_scheduling.list_scheduling.listing import (
     without_limit,
 )
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence
+from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.budget import Budget
-from placedsl.graph.graph import Booleans, Floats, Integers
 from placedsl.graph.order import csr, rows_of
 from placedsl.ir.linear_rows import LinearRows
 from placedsl.problem.problem import Problem

@@ -23,8 +23,8 @@ from placedsl.algorithms.operator_scheduling.list_scheduling.listing import (
     without_limit,
 )
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, mean_times, ranks
+from placedsl.arrays import Floats, Integers
 from placedsl.budget import Budget
-from placedsl.graph.graph import Floats, Integers
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
 
@@ -35,13 +35,13 @@ def solve(problem: Problem, _budget: Budget, progress: Progress) -> tuple[Sequen
     return answer(instance, best(instance, without_limit(instance))[1], progress, NO_ROOM)
 
 
-def best(instance: SchedulingInstance, room: Floats) -> tuple[float, OperatorSequence | None]:
-    """The latency and sequence of HEFT within ``room`` bytes on each device (D)."""
+def best(instance: SchedulingInstance, memory_limit: Floats) -> tuple[float, OperatorSequence | None]:
+    """The latency and sequence of HEFT within ``memory_limit`` bytes on each device (D)."""
     order = by_upward_rank(instance)
     return best_sequence(
         instance,
         [
-            partial(by_rank, instance, order, options(instance), unit_memory(instance), room, queued)
+            partial(by_rank, instance, order, options(instance), unit_memory(instance), memory_limit, queued)
             for queued in queues(instance)
         ],
     )

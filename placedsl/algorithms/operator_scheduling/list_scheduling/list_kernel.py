@@ -11,7 +11,7 @@ from numba import njit
 
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance
 from placedsl.algorithms.operator_scheduling.schedule_kernel import departure, move_time, occupy
-from placedsl.graph.graph import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers
 
 
 @njit(cache=True)
@@ -51,7 +51,7 @@ def earliest_first(
     instance: SchedulingInstance,
     allowed: Booleans,
     size: Floats,
-    room: Floats,
+    memory_limit: Floats,
     rank: Floats,
     favourite: Integers,
     reach: float,
@@ -60,9 +60,9 @@ def earliest_first(
     """ETF: of all pairs of a ready node and a device, always the one that starts first.
 
     Ties go to the node of largest ``rank``, then to the earliest end.  ``allowed`` n x D; ``size`` u bytes within
-    ``room`` (D).  ``favourite`` n: a node's favourite child (-1: none); for ``reach`` seconds after the node has ended,
-    its device is reserved for that child and for nodes that could start anywhere.  Returns whether all nodes found
-    room, and the device and the start of each node.
+    ``memory_limit`` (D).  ``favourite`` n: a node's favourite child (-1: none); for ``reach`` seconds after the node
+    has ended, its device is reserved for that child and for nodes that could start anywhere.  Returns whether all nodes
+    found room, and the device and the start of each node.
     """
     nodes, devices = instance.time.shape
     tensors = len(instance.producer)
@@ -101,7 +101,7 @@ def earliest_first(
                     continue
                 if unit_device[unit] >= 0 and unit_device[unit] != d:
                     continue
-                if unit_device[unit] < 0 and held[d] + size[unit] > room[d]:
+                if unit_device[unit] < 0 and held[d] + size[unit] > memory_limit[d]:
                     continue
                 start = data[v, d]
                 if instance.sequential and instance.time[v, d] > 0.0:
@@ -148,7 +148,7 @@ def earliest_first(
 
 @njit(cache=True)
 def by_rank(
-    instance: SchedulingInstance, order: Integers, allowed: Booleans, size: Floats, room: Floats, queued: bool
+    instance: SchedulingInstance, order: Integers, allowed: Booleans, size: Floats, memory_limit: Floats, queued: bool
 ) -> tuple[bool, Integers, Floats]:
     """HEFT: nodes in the given ``order``, each on the device where it ends first, in the first gap that is long
     enough.
@@ -171,7 +171,7 @@ def by_rank(
         for d in range(devices):
             if not allowed[v, d] or (unit_device[unit] >= 0 and unit_device[unit] != d):
                 continue
-            if unit_device[unit] < 0 and held[d] + size[unit] > room[d]:
+            if unit_device[unit] < 0 and held[d] + size[unit] > memory_limit[d]:
                 continue
             start = ready_time(instance, device, ended, arrived, free, v, d, queued)
             if instance.sequential and instance.time[v, d] > 0.0:

@@ -24,7 +24,7 @@ from placedsl.algorithms.operator_scheduling.schedule_kernel import (
     values_of,
 )
 from placedsl.algorithms.supports import PLACING, Supports, reasons_against
-from placedsl.graph.graph import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.problem.execution import Execution
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
@@ -65,7 +65,8 @@ def best_sequence(
 
 
 def by_earliest_start(
-    instance: SchedulingInstance, allowed: Booleans, room: Floats, favourite: Integers | None = None, reach: float = 0.0
+    instance: SchedulingInstance, allowed: Booleans, memory_limit: Floats, favourite: Integers | None = None,
+    reach: float = 0.0,
 ) -> tuple[float, OperatorSequence | None]:  # fmt: skip
     """The latency and sequence of ETF on the ``allowed`` devices of each node (n x D); see :func:`earliest_first`."""
     rank = ranks(instance, *mean_times(instance))
@@ -74,7 +75,7 @@ def by_earliest_start(
     return best_sequence(
         instance,
         [
-            partial(earliest_first, instance, allowed, size, room, rank, kept, reach, queued)
+            partial(earliest_first, instance, allowed, size, memory_limit, rank, kept, reach, queued)
             for queued in queues(instance)
         ],
     )

@@ -16,7 +16,7 @@ from placedsl.problem.values import Values
 def solve(problem: Problem, _budget: Budget, progress: Progress) -> tuple[Sequence[int], float, Values]:
     """The ETF schedule within the memory limits."""
     instance = scheduling_instance(problem)
-    return answer(instance, etf.best(instance, instance.room)[1], progress, NO_ROOM)
+    return answer(instance, etf.best(instance, instance.memory_limit)[1], progress, NO_ROOM)
 
 
 __all__ = ["fits", "solve"]

@@ -26,8 +26,8 @@ from placedsl.algorithms.operator_scheduling.list_scheduling.listing import (
     options,
 )
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, mean_times
+from placedsl.arrays import Integers
 from placedsl.budget import Budget
-from placedsl.graph.graph import Integers
 from placedsl.ir.linear_rows import LinearRows
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
@@ -45,7 +45,8 @@ def solve(problem: Problem, budget: Budget, progress: Progress) -> tuple[Sequenc
 def best(instance: SchedulingInstance, favourite: Integers) -> tuple[float, OperatorSequence | None]:
     """The latency and sequence of m-sct for given favourite children (n)."""
     _, moving = mean_times(instance)
-    return by_earliest_start(instance, options(instance), instance.room, favourite, float(moving.max(initial=0.0)))
+    reserved = float(moving.max(initial=0.0))
+    return by_earliest_start(instance, options(instance), instance.memory_limit, favourite, reserved)
 
 
 def favourite_children(instance: SchedulingInstance, seconds: float | None = None) -> Integers | None:

@@ -42,8 +42,8 @@ def best(instance: SchedulingInstance) -> tuple[float, OperatorSequence | None]:
         u = int(instance.unit[v])
         if device_of[u] >= 0:
             continue
-        fitting = able[u] & (held + size[u] <= instance.room)
-        while current < devices - 1 and held[current] + size[u] > min(share, instance.room[current]):
+        fitting = able[u] & (held + size[u] <= instance.memory_limit)
+        while current < devices - 1 and held[current] + size[u] > min(share, instance.memory_limit[current]):
             current += 1
         later = [d for d in (*range(current, devices), *range(current)) if fitting[d]]
         if not later:

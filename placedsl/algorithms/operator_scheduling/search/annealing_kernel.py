@@ -16,7 +16,7 @@ from placedsl.algorithms.operator_scheduling.search.incremental_kernel import (
     evaluate,
     rollback,
 )
-from placedsl.graph.graph import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers
 
 
 class UnitData(NamedTuple):
@@ -343,7 +343,7 @@ def anneal(
                 amount += units.memory[undo.units[k]]
             if not fine:
                 continue
-            if schedule.memory_used[target] + amount > instance.room[target]:
+            if schedule.memory_used[target] + amount > instance.memory_limit[target]:
                 if count > 1 or together:
                     continue
                 # In exchange for something that is there.
@@ -352,8 +352,8 @@ def anneal(
                 if there == home or not units.able[other, home] or not units.able[undo.units[0], there]:
                     continue
                 if (
-                    schedule.memory_used[there] + amount - units.memory[other] > instance.room[there]
-                    or schedule.memory_used[home] - amount + units.memory[other] > instance.room[home]
+                    schedule.memory_used[there] + amount - units.memory[other] > instance.memory_limit[there]
+                    or schedule.memory_used[home] - amount + units.memory[other] > instance.memory_limit[home]
                 ):
                     continue
                 target = there

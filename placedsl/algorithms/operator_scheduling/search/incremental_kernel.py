@@ -10,19 +10,17 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import paths_only, tails
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, floats
 from placedsl.algorithms.operator_scheduling.schedule_kernel import (
-    Int32s,
     OperatorSequence,
     departure,
     move_time,
     occupy,
     read_on,
 )
-from placedsl.graph.graph import Floats, Integers
+from placedsl.arrays import Floats, Integers, Integers32
 
 #: The state of the resources is saved at every STRIDE-th position of the order.
 STRIDE = 16
@@ -65,24 +63,24 @@ class IncrementalSchedule(NamedTuple):
 
     device: Integers
     order: Integers
-    transfer_trigger: Int32s
-    first_transfer: Int32s
-    next_transfer: Int32s
+    transfer_trigger: Integers32
+    first_transfer: Integers32
+    next_transfer: Integers32
     position: Integers
     memory_used: Floats
     ended: Floats
     arrived: Floats
-    called: Int32s
-    sent_tensor: Int32s
-    sent_target: Int32s
+    called: Integers32
+    sent_tensor: Integers32
+    sent_target: Integers32
     kept: Floats
     tail: Floats
     trial_ended: Floats
     trial_arrived: Floats
-    trial_called: Int32s
-    stamp: NDArray[np.int64]
-    trial_tensor: Int32s
-    trial_target: Int32s
+    trial_called: Integers32
+    stamp: Integers
+    trial_tensor: Integers32
+    trial_target: Integers32
     trial_kept: Floats
     numbers: Integers
     boundary: Boundary

@@ -10,14 +10,15 @@ from placedsl.algorithms.fill_devices import filled
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, supported, unit_memory
 from placedsl.algorithms.operator_scheduling.list_scheduling import etf, heft, m_topo
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, mean_times, ranks, sequence_of
-from placedsl.graph.graph import Floats, Integers
+from placedsl.arrays import Floats, Integers
 
 
 def initial_orders(instance: SchedulingInstance, placement: Integers | None = None) -> Iterator[OperatorSequence]:
     """The given placement, list schedules within the memory limits, and devices filled one after the other."""
     if placement is not None and is_feasible(instance, placement):
         yield by_longest_path(instance, placement)
-    for _, sequence in (heft.best(instance, instance.room), etf.best(instance, instance.room), m_topo.best(instance)):
+    limit = instance.memory_limit
+    for _, sequence in (heft.best(instance, limit), etf.best(instance, limit), m_topo.best(instance)):
         if sequence is not None:
             yield sequence
     for device in by_filling_devices(instance):
@@ -31,7 +32,7 @@ def is_feasible(instance: SchedulingInstance, device: Integers) -> bool:
     first = instance.member[instance.member_start[:-1]]
     return bool(
         np.isfinite(instance.time[np.arange(instance.nodes), device]).all()
-        and (held <= instance.room).all()
+        and (held <= instance.memory_limit).all()
         and (device == device[first][instance.unit]).all()
     )
 
@@ -53,17 +54,17 @@ def by_filling_devices(instance: SchedulingInstance) -> Iterator[Integers]:
     np.add.at(work, instance.unit, instance.time)
     _, first = np.unique(instance.unit[instance.topological], return_index=True)
     sequence = np.argsort(first, kind="stable").tolist()
-    for device in filled(sequence, work, unit_memory(instance), instance.room):
+    for device in filled(sequence, work, unit_memory(instance), instance.memory_limit):
         yield device[instance.unit]
 
 
 def pack_by_memory(instance: SchedulingInstance) -> Integers | None:
-    """A placement (n) within the memory limits: largest units first, each where most room is left; None if that
+    """A placement (n) within the memory limits: largest units first, each where most memory is left; None if that
     fails.
     """
     size, able = unit_memory(instance), supported(instance)
     device = np.full(len(size), -1, dtype=np.int64)
-    left = instance.room.copy()
+    left = instance.memory_limit.copy()
     for u in np.argsort(-size, kind="stable").tolist():
         fitting = able[u] & (size[u] <= left)
         if not fitting.any():

@@ -40,8 +40,9 @@ from placedsl.algorithms.operator_scheduling.search.initial_orders import (
     pack_by_memory,
 )
 from placedsl.algorithms.operator_scheduling.subproblem import subproblem
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
 from placedsl.problem.problem import Problem
+from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 
 #: Work of one slice, in steps times nodes, after which progress is reported; slices of the first and the longest run.
 _SLICE, _FIRST, _LONGEST = 4_000_000, 16, 256
@@ -197,7 +198,7 @@ def _by_blocks(
         if better and sequence is not None:
             search.begun = [sequence, *search.begun][:_STARTS]
         yield better
-        if bound >= search.value * (1.0 - 1e-9):
+        if bound >= search.value * (1.0 - EQUAL_COSTS):
             search.proven = True
             return
 
@@ -250,14 +251,14 @@ def _anneal_window(search: ScheduleSearch, low: int, high: int, steps: int) -> b
     inside = np.zeros(instance.nodes, dtype=bool)
     inside[nodes] = True
     inner = subproblem(instance, nodes, _allowed(instance, nodes, inside, best.device))
-    inner = inner._replace(room=instance.room - memory_outside(instance, best.device, inside))
+    inner = inner._replace(memory_limit=instance.memory_limit - memory_outside(instance, best.device, inside))
     sequence = sequence_of(inner, best.device[nodes], np.arange(len(nodes), dtype=np.float64))
     schedule, latency = incremental_schedule(inner, sequence, boundary)
     hot = float(search.rng.choice([0.3, 0.1, 0.03])) * float(np.median(inner.time[np.isfinite(inner.time)]) + 1e-12)
     hot = max(hot, latency * 1e-9)
     cluster_moves = _CLUSTER_MOVE_SHARE if instance.nodes <= _LARGE else 0.0
     cooling = CoolingSchedule(steps * len(nodes), hot, hot * 0.01, int(search.rng.integers(2**31)))
-    _, found = run_annealing(inner, schedule, latency, latency * (1.0 - 1e-12), cooling, cluster_moves)
+    _, found = run_annealing(inner, schedule, latency, latency * (1.0 - IMPROVEMENT), cooling, cluster_moves)
     if found is None:
         return False
     device, place = best.device.copy(), np.empty(instance.nodes)

@@ -14,12 +14,12 @@ import numpy as np
 from placedsl.algorithms.partitions.bounds.master_program import Duals, MasterProgram, base_prices, unit_groups
 from placedsl.algorithms.partitions.bounds.pricing import Pricing
 from placedsl.algorithms.partitions.bounds.relaxation import Relaxation
-from placedsl.graph.graph import Floats
+from placedsl.arrays import Floats
 
 #: What rounding may add to the value of a set, as a share of all prices together.
-ROUNDING = 1e-10
+PRICE_ROUNDING = 1e-10
 #: Sets are sought whose value exceeds what a proof allows less this share.
-MARGIN = 1e-7
+PROOF_MARGIN = 1e-7
 #: Numbers of groups of units, from coarse to fine; relaxed pricing stops at the last but one.
 GROUPS = (20, 50, 100, 10**9)
 #: Labels per state, increased while no column is found.
@@ -158,7 +158,9 @@ class ColumnGeneration:
         # The values that a proof allows the devices, in the proportion of the master program: no need to know more.
         count = np.array([device.count for device in self.relaxed.classes])
         shares = master_duals.device / max(float(count @ master_duals.device), 1e-12)
-        goal = np.maximum(shares * float(duals.unit.sum() - count @ duals.memory) * (1 - MARGIN), MARGIN / 100)
+        goal = np.maximum(
+            shares * float(duals.unit.sum() - count @ duals.memory) * (1 - PROOF_MARGIN), PROOF_MARGIN / 100
+        )
         for class_index, (device, search) in enumerate(zip(self.relaxed.classes, self.pricing, strict=True)):
             price = duals.unit - duals.memory[class_index] * device.memory
             if self.exact:
@@ -182,7 +184,7 @@ class ColumnGeneration:
             memory = float(duals.memory[class_index])
             most += device.count * (memory + float(pricing_bound[class_index]))
             size += device.count * (memory + float((np.abs(duals.unit) + memory * device.memory).sum()))
-        return have / (most + ROUNDING * size)
+        return have / (most + PRICE_ROUNDING * size)
 
     def _scaled(self, duals: Duals, pricing_bound: Floats) -> Duals:
         """The same duals in the scale of the master program, where all devices together cost 1."""

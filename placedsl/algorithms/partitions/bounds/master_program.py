@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from placedsl.algorithms.partitions.bounds.relaxation import Relaxation
-from placedsl.graph.graph import Floats, Integers
+from placedsl.arrays import Floats, Integers
 from placedsl.ir.linear_rows import LinearRows
 from placedsl.solvers.highs import linear_model
 

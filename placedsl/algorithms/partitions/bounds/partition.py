@@ -27,9 +27,8 @@ from placedsl.algorithms.partitions.bounds.state_graph import state_graph
 from placedsl.algorithms.partitions.bounds.work import work_bound
 from placedsl.algorithms.units import Hyperedges
 from placedsl.problem.problem import Problem
+from placedsl.tolerances import LIMIT_SLACK, PROOF
 
-#: A bound this near to the incumbent, relatively, proves it optimal (the planner treats values within 1e-6 as equal).
-SAME = 5e-7
 #: The effort of a run at first, its growth from round to round, and its maximum.
 EFFORT, GROWTH, MOST_EFFORT = 2e7, 3, 1e12
 #: Runs with relaxed pricing, and the gap at which they end.
@@ -77,12 +76,12 @@ class _ThresholdSearch:
         work = np.array([device.work for device in self.relaxed.classes])
         finite = np.where(np.isfinite(work), work, 0.0).max(axis=0).sum()
         #: No placement has a larger load than this.
-        self.all = float(finite + max(device.edges.cost.sum() for device in self.relaxed.classes)) * (1 + 1e-9)
+        self.all = float(finite + max(device.edges.cost.sum() for device in self.relaxed.classes)) * (1 + LIMIT_SLACK)
 
     @property
     def top(self) -> float:
         """The largest T that is worth proving."""
-        return min(self.upper() * (1 - SAME), self.all)
+        return min(self.upper() * (1 - PROOF), self.all)
 
     def bounds(self) -> Iterator[float]:
         """First with relaxed pricing, then with exact pricing and increasing effort."""

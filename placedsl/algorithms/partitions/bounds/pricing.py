@@ -16,9 +16,9 @@ from placedsl.algorithms.partitions.bounds.pricing_kernel import (
     decompose,
     label_setting,
 )
-from placedsl.algorithms.partitions.bounds.state_graph import SLACK
 from placedsl.algorithms.partitions.bounds.state_graph_kernel import StateGraph
-from placedsl.graph.graph import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers
+from placedsl.tolerances import LIMIT_SLACK
 
 #: The largest number of labels of one search.
 MOST_LABELS = 6_000_000
@@ -45,7 +45,7 @@ class Pricing:
         it.
         """
         graph = self.graph
-        while not concave_envelopes(graph, price[graph.order], largest * (1 + SLACK), self._envelopes):
+        while not concave_envelopes(graph, price[graph.order], largest * (1 + LIMIT_SLACK), self._envelopes):
             self._envelopes = _envelopes(2 * len(self._envelopes.load), len(graph.before))
         vertices = int(self._envelopes.end[0])
         self.effort += vertices
@@ -70,7 +70,7 @@ class Pricing:
         labels, count, lost = self._labels, -1, 0.0
         while count < 0:
             count, lost = label_setting(
-                graph, self._envelopes, labels, price[graph.order], largest * (1 + SLACK), threshold, keep
+                graph, self._envelopes, labels, price[graph.order], largest * (1 + LIMIT_SLACK), threshold, keep
             )
             self.effort += count if count >= 0 else MOST_LABELS
             keep = max(1, keep // 3)

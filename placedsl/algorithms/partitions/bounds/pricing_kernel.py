@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from placedsl.algorithms.partitions.bounds.state_graph_kernel import StateGraph
-from placedsl.graph.graph import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers
 
 #: Less than any value.
 NOTHING = -1e300
@@ -91,7 +91,7 @@ def concave_envelopes(graph: StateGraph, price: Floats, largest: float, envelope
         x = move_start[i]
         for s in range(state_start[i], state_start[i + 1]):
             number = 0
-            room = largest - before[s]
+            load_left = largest - before[s]
             begin[s] = count
             end[s] = count
             while x < move_start[i + 1] and source[by_source[x]] == s:
@@ -105,7 +105,7 @@ def concave_envelopes(graph: StateGraph, price: Floats, largest: float, envelope
                 if taken[e]:
                     added_load += work[i]
                     added_value = price[i]
-                if load[begin[successor]] + added_load > room:
+                if load[begin[successor]] + added_load > load_left:
                     continue
                 need = number + end[successor] - begin[successor]
                 if need > size:
@@ -170,12 +170,12 @@ def concave_envelopes(graph: StateGraph, price: Floats, largest: float, envelope
                 child[count] = current_child[p]
                 share[count] = 0.0
                 count += 1
-            while count - first >= 2 and load[count - 2] >= room:
+            while count - first >= 2 and load[count - 2] >= load_left:
                 count -= 1
-            if count - first >= 2 and load[count - 1] > room:
-                portion = (room - load[count - 2]) / (load[count - 1] - load[count - 2])
+            if count - first >= 2 and load[count - 1] > load_left:
+                portion = (load_left - load[count - 2]) / (load[count - 1] - load[count - 2])
                 value[count - 1] = value[count - 2] + portion * (value[count - 1] - value[count - 2])
-                load[count - 1] = room
+                load[count - 1] = load_left
                 second_move[count - 1] = move[count - 1]
                 second_child[count - 1] = child[count - 1]
                 move[count - 1] = move[count - 2]
@@ -292,15 +292,15 @@ def label_setting(
                         x += 1
                     else:
                         if new_value > best:
-                            room = largest - new_load
-                            while g > low and envelope_load[g] > room:
+                            load_left = largest - new_load
+                            while g > low and envelope_load[g] > load_left:
                                 g -= 1
                             bound = new_value + envelope_value[g]
                             if g < high - 1:
                                 slope = (envelope_value[g + 1] - envelope_value[g]) / (
                                     envelope_load[g + 1] - envelope_load[g]
                                 )
-                                bound += (room - envelope_load[g]) * slope
+                                bound += (load_left - envelope_load[g]) * slope
                             if bound > threshold:
                                 best = new_value
                                 merged_load[r], merged_value[r], merged_parent[r], merged_taken[r] = (
@@ -321,13 +321,13 @@ def label_setting(
                 bounds = np.empty(number)
                 g = high - 1
                 for x in range(number):
-                    room = largest - current_load[x]
-                    while g > low and envelope_load[g] > room:
+                    load_left = largest - current_load[x]
+                    while g > low and envelope_load[g] > load_left:
                         g -= 1
                     bounds[x] = current_value[x] + envelope_value[g]
                     if g < high - 1:
                         slope = (envelope_value[g + 1] - envelope_value[g]) / (envelope_load[g + 1] - envelope_load[g])
-                        bounds[x] += (room - envelope_load[g]) * slope
+                        bounds[x] += (load_left - envelope_load[g]) * slope
                 least = np.sort(bounds)[number - keep]
                 r = 0
                 for x in range(number):

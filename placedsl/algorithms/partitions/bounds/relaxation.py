@@ -12,9 +12,10 @@ import numpy as np
 
 from placedsl.algorithms.supports import Supports
 from placedsl.algorithms.units import Hyperedges, hyperedges, placement_units
-from placedsl.graph.graph import Floats, Integers
+from placedsl.arrays import Floats, Integers
 from placedsl.problem.execution import Execution
 from placedsl.problem.problem import Problem
+from placedsl.tolerances import EVALUATION
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +53,7 @@ def relaxation(problem: Problem) -> Relaxation:
         device = int(members[0])
         capacity = float(limits[device])
         # Slightly more than the capacity: the evaluator tolerates rounding.
-        capacity = capacity * (1 + 2e-9) + 1e-9
+        capacity = capacity * (1 + 2 * EVALUATION) + EVALUATION
         work = quotient.work[device].copy()
         work[quotient.memory > capacity] = np.inf
         share = quotient.memory / capacity if capacity < np.inf else np.zeros(quotient.units)

@@ -13,11 +13,10 @@ import numpy as np
 from placedsl.algorithms.partitions.bounds.relaxation import DeviceClass
 from placedsl.algorithms.partitions.bounds.state_graph_kernel import StateGraph, least_loads
 from placedsl.algorithms.units import Hyperedges
-from placedsl.graph.graph import Booleans, Floats
+from placedsl.arrays import Booleans, Floats
+from placedsl.tolerances import LIMIT_SLACK
 
 OUT, IN, CUT = 0, 1, 2
-#: Relative tolerance of load limits: loads are sums of a few thousand floating-point numbers.
-SLACK = 1e-9
 #: No graph is built with more states than this; other bounds do without it.
 MOST_STATES = 120_000
 #: How many units are tried as the first of the order.
@@ -32,7 +31,7 @@ def state_graph(device: DeviceClass, largest: float, negligible: float = 0.0) ->
     Hyperedges that cost no more than ``negligible`` seconds in total are left out if that halves the states: loads
     are then underestimated, and bounds remain bounds.
     """
-    largest *= 1 + SLACK
+    largest *= 1 + LIMIT_SLACK
     every = device.edges
     order = narrow_order(len(device.work), every)
     full = _build(device, every, order, largest)

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from placedsl.algorithms.partitions.bounds.partition import SAME, partition_bounds
+from placedsl.algorithms.partitions.bounds.partition import partition_bounds
 from placedsl.algorithms.partitions.bounds.relaxation import SUPPORTS, relaxation
 from placedsl.algorithms.partitions.bounds.work import work_bound
 from placedsl.algorithms.simple_bounds import simple_bound
 from placedsl.algorithms.supports import reasons_against
 from placedsl.problem.problem import Problem
+from placedsl.tolerances import PROOF
 
 #: Bounds that are computed at once, by name, from quick to strong; in seconds.
 QUICK_BOUNDS: dict[str, Callable[[Problem], float]] = {
@@ -37,7 +38,7 @@ def proven_bounds(
     best = -np.inf
 
     def done() -> bool:
-        return best >= upper() * (1 - 2 * SAME) or stop()
+        return best >= upper() * (1 - 2 * PROOF) or stop()
 
     for quick in QUICK_BOUNDS.values():
         bound = quick(problem)

@@ -15,11 +15,9 @@ from __future__ import annotations
 import numpy as np
 
 from placedsl.algorithms.partitions.bounds.relaxation import Relaxation
-from placedsl.graph.graph import Floats
+from placedsl.arrays import Floats
 from placedsl.ir.linear_rows import LinearRows
-
-#: The relative rounding error of a sum of a few thousand terms; subtracted from every bound.
-ROUNDING = 1e-11
+from placedsl.tolerances import BOUND_ROUNDING
 
 
 def work_bound(relaxed: Relaxation) -> float:
@@ -68,5 +66,5 @@ def _dual_value(relaxed: Relaxation, work: Floats, time_price: Floats, memory_pr
     # inf: not on this class, whatever the price.
     timed = np.where(np.isfinite(work), (time_price / total)[:, None] * np.where(np.isfinite(work), work, 0.0), np.inf)
     paid = float((timed + charged).min(axis=0).sum())
-    room = float(count @ memory_price) / total
-    return paid - room - ROUNDING * (paid + room)
+    memory_value = float(count @ memory_price) / total
+    return paid - memory_value - BOUND_ROUNDING * (paid + memory_value)

@@ -56,15 +56,14 @@ from placedsl.algorithms.subgraph_calls.instance import (
 )
 from placedsl.algorithms.subgraph_calls.latency_kernel import CallInstance
 from placedsl.algorithms.supports import reasons_against
-from placedsl.graph.graph import Floats
+from placedsl.arrays import Floats
 from placedsl.problem.problem import Problem
+from placedsl.tolerances import BOUND_ROUNDING
 
 #: The reduction at each level: light time and memory, as a share; chains shortened, as a share of a call's memory.
 LEVELS = ((0.01, 0.1), (0.01, 0.05), (0.01, 0.03), (0.01, 0.02), (0.01, 0.0), (0.001, 0.0), (1e-5, 0.0), (0.0, 0.0))
 #: The largest number of ideals, and of states kept.
 MOST_IDEALS, MOST_STATES = 60_000, 1_000_000
-#: The relative rounding error of a sum of a few thousand terms; subtracted from every bound.
-ROUNDING = 1e-11
 #: Ideals between two checks of the time, and the share of the time left that one exploration may take.
 _CHUNK, _SHARE = 64, 0.2
 #: How far above the best bound the least latency is sought first, relatively, and at most.
@@ -99,7 +98,7 @@ def bounds_of(
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[tuple[float, CallPlacement | None]]:
     """The same from arrays."""
-    best, found = longest_path(instance) * (1.0 - ROUNDING), _start(instance)
+    best, found = longest_path(instance) * (1.0 - BOUND_ROUNDING), _start(instance)
     least = np.inf if found is None else found.latency
     best = min(best, least)
     yield best, found if least < upper() else None
@@ -121,7 +120,7 @@ def bounds_of(
         settled = False
         while not settled and not limits.passed:
             # Nothing above the best known value needs proof.  If that is far away, a nearer limit is tried first.
-            below = min(upper(), least) * (1.0 + 2.0 * ROUNDING)
+            below = min(upper(), least) * (1.0 + 2.0 * BOUND_ROUNDING)
             if best > 0.0 and more < _LONGEST_STEP:
                 below = min(below, best * (1.0 + more))
             for bound, steps in least_latency(lattice, below, problem, known, limits):
@@ -130,13 +129,13 @@ def bounds_of(
                 better = answer is not None and answer.latency < min(least, upper())
                 if better and answer is not None:
                     least = answer.latency
-                value = min(bound * (1.0 - ROUNDING), upper(), least)
+                value = min(bound * (1.0 - BOUND_ROUNDING), upper(), least)
                 if value > best or better:
                     best = max(best, value)
                     yield best, answer if better else None
             settled = bound < below or below >= min(upper(), least)
             more *= 1.0 if settled else 2.0
-        if best >= min(upper(), least) * (1.0 - 4.0 * ROUNDING) or limits.passed:
+        if best >= min(upper(), least) * (1.0 - 4.0 * BOUND_ROUNDING) or limits.passed:
             return
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from placedsl.graph.graph import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers
 
 
 class IdealLattice(NamedTuple):
@@ -287,7 +287,7 @@ def _by_call(lattice, states, i, where, rest, value, free, scratch):  # type: ig
             scratch.held[j], scratch.length[j] = memory, length
             scratch.queue[tail] = j
             tail += 1
-    # Narrow ones first: what they settle rules others out.
+    # Integers32 ones first: what they settle rules others out.
     for narrow in (True, False):
         for at in range(1, tail):
             j = scratch.queue[at]

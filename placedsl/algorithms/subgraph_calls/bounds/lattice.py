@@ -8,7 +8,7 @@ import numpy as np
 
 from placedsl.algorithms.subgraph_calls.bounds.ideal_dp_kernel import ExplorationScratch, IdealLattice, StateTable
 from placedsl.algorithms.subgraph_calls.bounds.reduction import ReducedInstance
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
 
 
 def ideal_lattice(problem: ReducedInstance, most: int) -> IdealLattice | None:

@@ -14,7 +14,7 @@ from placedsl.algorithms.subgraph_calls.bounds.ideal_dp_kernel import IdealLatti
 from placedsl.algorithms.subgraph_calls.bounds.reduction import ReducedInstance
 from placedsl.algorithms.subgraph_calls.instance import CallPlacement, call_placement, latency_of
 from placedsl.algorithms.subgraph_calls.latency_kernel import CallInstance
-from placedsl.graph.graph import Integers
+from placedsl.arrays import Integers
 
 #: Orders of unequal accelerators that are tried, and passes over the nodes that the reduction removed.
 _ORDERS, _PASSES = 720, 3

@@ -27,7 +27,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from placedsl.algorithms.subgraph_calls.latency_kernel import CallInstance
-from placedsl.graph.graph import Floats
+from placedsl.arrays import Floats
+from placedsl.tolerances import EVALUATION
 
 
 @dataclass
@@ -264,7 +265,7 @@ def _charge(problem: ReducedInstance) -> None:
     before, after = closures(problem)
     for v in sorted(problem.fast):
         for tensor in problem.made[v]:
-            most = problem.capacity * (1.0 + 1e-9)
+            most = problem.capacity * (1.0 + EVALUATION)
             far = [
                 r for r in sorted(tensor.readers)
                 if sum(problem.memory[x] for x in (after[v] | {v}) & (before[r] | {r})) > most

@@ -1,8 +1,9 @@
-"""Where the grammar and the formulations lie: inside the wheel, or at the top of a checkout."""
+"""This installation: its grammar and formulations (inside the wheel, or at the top of a checkout), and its versions."""
 
 from __future__ import annotations
 
 import os
+import platform
 from functools import lru_cache
 from pathlib import Path
 
@@ -42,3 +43,25 @@ def cache_folder() -> Path | None:
     except (OSError, RuntimeError):
         return None
     return path if os.access(path, os.W_OK) else None
+
+
+def version(package: str) -> str | None:
+    """The installed version of a distribution, or None."""
+    # Not for every run: nothing else at the start of the program needs it.
+    from importlib import metadata
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def package_version() -> str:
+    """placedsl's own; a checkout that is not installed has none."""
+    return version("placedsl") or "of a checkout that is not installed"
+
+
+def versions() -> dict[str, str]:
+    """placedsl's own version, Python's and numpy's."""
+    own = {"placedsl": version("placedsl") or "0", "python": platform.python_version()}
+    return own | {"numpy": version("numpy") or ""}
