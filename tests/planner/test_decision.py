@@ -115,7 +115,7 @@ def test_only_steps_of_the_decision_are_run(name: str, monkeypatch: pytest.Monke
         return Strategy(row.name, row.methods, row.against, row.outlook, run)  # type: ignore[arg-type]
 
     monkeypatch.setattr(registry, "STRATEGIES", tuple(noted(row) for row in registry.STRATEGIES))
-    answer = spec(name).solve(workers=1, time_limit=20)
+    answer = spec(name).solve(workers=1, time_limit=60)
     assert answer.termination == "optimal"
     assert ran == steps(name)[: len(ran)]
 

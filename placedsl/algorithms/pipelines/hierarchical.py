@@ -8,10 +8,9 @@ is that of a machine in which edges that leave the cluster cost more.  Stages ma
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from itertools import product
 
 import numpy as np
 
@@ -32,8 +31,10 @@ from placedsl.algorithms.pipelines.cluster_arrays import (
     ClusterStages,
     KindStates,
 )
-from placedsl.algorithms.pipelines.clusters import ClusterKind, Clusters, DeviceTree, device_tree
-from placedsl.algorithms.pipelines.hierarchical_kernel import FRAME, begin, go_on, list_cluster_stages
+from placedsl.algorithms.pipelines.cluster_stages_kernel import list_cluster_stages
+from placedsl.algorithms.pipelines.cluster_states import counted_members, depths, kind_states
+from placedsl.algorithms.pipelines.clusters import Clusters, DeviceTree, device_tree
+from placedsl.algorithms.pipelines.hierarchical_kernel import FRAME, begin, go_on
 from placedsl.algorithms.pipelines.load_pruning import LoadPruning
 from placedsl.algorithms.pipelines.replicated import (
     Replication,
@@ -214,53 +215,6 @@ class _ClusterTable:
         return search.run(limits, fewest=fewest)
 
 
-def _all_by_state(kinds: Sequence[ClusterKind], x: int) -> bool:
-    """Whether the states of a kind count all its members: that of the machine, which is last, and of what has clusters
-    within."""
-    return bool(kinds[x].parts) or x == len(kinds) - 1
-
-
-def _counted(kinds: Sequence[ClusterKind], x: int, main: int) -> Integers:
-    """How many there are of each member that the states of a kind count."""
-    devices = kinds[x].devices.copy()
-    if not _all_by_state(kinds, x):
-        devices[main] = 0
-    return np.array([*devices, *(count for _, count in kinds[x].parts)], dtype=np.int64)
-
-
-def _kind_states(kinds: Sequence[ClusterKind], replication: Replication, main: int) -> KindStates:
-    """The states of clusters; ``main`` is the main class of those that have no clusters within."""
-    classes, parts = len(kinds[0].devices), max(len(kind.parts) for kind in kinds)
-    number = np.zeros((len(kinds), classes + parts), dtype=np.int64)
-    stride, part = np.zeros_like(number), np.full((len(kinds), parts), -1, dtype=np.int64)
-    digits, used, first, mains = [], [], [0], []
-    widest = max(int(kind.devices.max(initial=0)) for kind in kinds)
-    allowed = np.zeros((len(kinds), classes, widest + 1), dtype=np.int64)
-    for x, kind in enumerate(kinds):
-        number[x, :classes] = kind.devices
-        for k, (within, count) in enumerate(kind.parts):
-            part[x, k], number[x, classes + k] = within, count
-        mains.append(-1 if _all_by_state(kinds, x) else main)
-        counted = np.zeros(classes + parts, dtype=np.int64)
-        counted[: classes + len(kind.parts)] = _counted(kinds, x, main)
-        own = np.array(list(product(*(range(n + 1) for n in counted[::-1]))), dtype=np.int64)[:, ::-1]
-        stride[x] = np.where(counted < number[x], 0, np.concatenate(([1], np.cumprod(counted + 1)[:-1])))
-        table = replication.table(kind.devices.tolist())
-        if x == len(kinds) - 1:  # devices that are in no cluster share no stage
-            table[:, 2:] = 0
-        allowed[x, :, : table.shape[1]] = table
-        totals = [np.eye(classes, dtype=np.int64), *(kinds[within].total[None] for within, _ in kind.parts)]
-        totals.append(np.zeros((parts - len(kind.parts), classes), dtype=np.int64))
-        digits.append(own)
-        used.append(own @ np.concatenate(totals))
-        first.append(first[-1] + len(own))
-    rows, devices = (np.ascontiguousarray(np.concatenate(parts)) for parts in (digits, used))
-    return KindStates(
-        np.array(first), rows, rows[:, :classes].sum(axis=1), devices, stride, number, np.array(mains),
-        allowed, part,
-    )  # fmt: skip
-
-
 class _ClusterSearch:
     """The search over ideals and members used, within a load."""
 
@@ -272,10 +226,10 @@ class _ClusterSearch:
         self.main = int(np.argmax(pruning.counts)) if pruning.paying is None else pruning.paying
         # The most states of what is at each depth, for two slots each; the machine is in one of its two.
         kinds, deepest = self.machine.kinds, self.machine.clusters.levels
-        sizes = [np.prod(_counted(kinds, x, self.main) + 1.0) for x in range(len(kinds))]
+        sizes = [np.prod(counted_members(kinds, x, self.main) + 1.0) for x in range(len(kinds))]
         self.width = np.zeros(2 * deepest + 2)
         self.width[0] = sizes[-1]
-        for depth, kind in _depths(self.machine.tree):
+        for depth, kind in depths(self.machine.tree):
             if depth:
                 self.width[2 * depth : 2 * depth + 2] = np.maximum(self.width[2 * depth], sizes[kind])
         self.seen = np.zeros(4, dtype=np.int64)
@@ -288,7 +242,7 @@ class _ClusterSearch:
     @cached_property
     def kinds(self) -> KindStates:
         """The states of clusters."""
-        return _kind_states(self.machine.kinds, self.machine.replication, self.main)
+        return kind_states(self.machine.kinds, self.machine.replication, self.main)
 
     def _boundaries(self, level: int) -> tuple[Floats, Floats]:
         """K: what the paying class pays besides for the edges that an ideal between two members of a cluster of this
@@ -442,10 +396,3 @@ class _Traced:
             steps.append((base, high, member, copies))
             high, state = base, state - copies * int(stride[member])
         return steps[::-1]
-
-
-def _depths(cluster: DeviceTree, depth: int = 0) -> Iterator[tuple[int, int]]:
-    """All clusters within one, itself first, as (depth, kind)."""
-    yield depth, cluster.kind
-    for one in (one for part in cluster.parts for one in part):
-        yield from _depths(one, depth + 1)

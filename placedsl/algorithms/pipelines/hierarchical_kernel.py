@@ -11,124 +11,16 @@ import numpy as np
 from numba import njit
 
 from placedsl.algorithms.pipelines.cluster_arrays import ClusterProblem, ClusterReach, Members
+from placedsl.algorithms.pipelines.cluster_stages_kernel import find_leaving_edges
 from placedsl.algorithms.pipelines.replicated_kernel import NEVER, ReplicationStates, after, copies_needed
-from placedsl.algorithms.stages.cut_edges_kernel import StagePairs, contained, edge_costs, mark_cuts
-from placedsl.arrays import Floats, Integers, Integers16, Integers32
+from placedsl.algorithms.stages.cut_edges_kernel import contained
+from placedsl.arrays import Integers, Integers16, Integers32
 
 #: What ``frame`` holds of a cluster that is being searched: its kind, the ideals that it lies between, whether it is
 #: searched again and in which run, how many of how many ideals have been gone on from; of the last of them, which kind
 #: of clusters within goes on, how far its list has been gone through, and whether it is being searched again.
 KIND, LOW, HIGH, AGAIN, RUN, AT, NUMBER, BASE, PART, CURSOR, WAITING = range(11)
 FRAME = 11
-
-
-@njit(cache=True, nogil=True)
-def list_cluster_stages(
-    first: int, pairs: StagePairs, replicas: ReplicationStates, bound: float, start: Integers, goal: Integers32,
-    load: Floats,
-) -> int:  # fmt: skip
-    """List the stages from ideal ``first`` on, until all are listed or the room is full; where to go on.
-
-    ``replicas``: of the largest numbers of devices that a cluster has.
-    """
-    weight = pairs.weight
-    devices, takes, allowed, sync, summed = (
-        replicas.devices, replicas.takes, replicas.allowed, replicas.sync, replicas.summed
-    )  # fmt: skip
-    classes = len(devices)
-    widest = np.int64(0)
-    for c in range(classes):
-        widest = max(widest, takes[c, devices[c]])
-    paid = np.zeros((pairs.limit.shape[0], classes))
-    mark = np.zeros(pairs.input_cost.shape[2], dtype=np.int32)
-    for base in range(first, len(weight)):
-        filled = start[base]
-        mark_cuts(pairs, base, mark, True)
-        for end in range(base + 1, len(weight)):
-            if weight[end] - weight[base] > widest:
-                break
-            if not contained(pairs, base, end):
-                continue
-            if filled == len(goal):
-                return base
-            edge_costs(pairs, base, end, mark, False, paid)
-            some = False
-            for c in range(classes):
-                fits = pairs.unsupported[c, end] == pairs.unsupported[c, base]
-                largest = 0.0
-                for q in range(pairs.limit.shape[0]):
-                    reading = pairs.unit_sum[q, c, end] - pairs.unit_sum[q, c, base] + paid[q, c]
-                    if q < pairs.loads:
-                        load[filled, q, c] = reading
-                        largest = max(largest, reading)
-                    elif reading > pairs.limit[q, c]:
-                        fits = False
-                if fits:
-                    sent = max(0.0, sync[c, end] - sync[c, base])
-                    copies = copies_needed(largest, sent, allowed[c], summed, bound)
-                    fits = 0 < copies <= devices[c]
-                if fits:
-                    some = True
-                else:
-                    load[filled, 0, c] = np.inf
-            if some:
-                goal[filled] = end
-                filled += 1
-        mark_cuts(pairs, base, mark, False)
-        start[base + 1] = filled
-    return len(weight)
-
-
-@njit(cache=True, nogil=True)
-def _leaving(depth: int, low: int, high: int, given: ClusterProblem, room: ClusterReach) -> bool:
-    """Collect the edges that leave what is between two ideals, or a cluster around it; whether some do not surely.
-
-    Without ``high`` (-1) only those that surely do.
-    """
-    far = given.edges
-    code, level, edges = far.code, depth - 1, len(far.readers)
-    bought, sold = 0, 0
-    # Of those that leave a cluster around it: what has a part further on.
-    for i in range(room.leaving[level, 0]):
-        if code[low, room.bought[level, i, 0]] >> 1 < far.readers[room.bought[level, i, 0]]:
-            room.bought[depth, bought] = room.bought[level, i]
-            bought += 1
-    for i in range(room.leaving[level, 1]):
-        if not code[low, room.sold[level, i, 0]] & 1:
-            room.sold[depth, sold] = room.sold[level, i]
-            sold += 1
-    for j in range(far.cut_start[low], far.cut_start[low + 1]):
-        e = far.cut_edge[j]
-        if not far.paid[level, e]:
-            continue
-        if code[low, e] & 1:
-            room.bought[depth, bought, 0] = e
-            room.bought[depth, bought, 1] = level * edges + e
-            bought += 1
-        else:
-            room.sold[depth, sold, 0] = e
-            room.sold[depth, sold, 1] = level * edges + e
-            sold += 1
-    room.leaving[depth, 2] = bought
-    room.leaving[depth, 3] = sold
-    if high >= 0:
-        for j in range(far.cut_start[high], far.cut_start[high + 1]):
-            e = far.cut_edge[j]
-            before, held = code[low, e], code[high, e]
-            if not far.paid[level, e]:
-                continue
-            if not held & 1:
-                if held != before:
-                    room.bought[depth, bought, 0] = e
-                    room.bought[depth, bought, 1] = level * edges + e
-                    bought += 1
-            elif before == 0:
-                room.sold[depth, sold, 0] = e
-                room.sold[depth, sold, 1] = level * edges + e
-                sold += 1
-    room.leaving[depth, 0] = bought
-    room.leaving[depth, 1] = sold
-    return bool(bought > room.leaving[depth, 2] or sold > room.leaving[depth, 3])
 
 
 @njit(cache=True, nogil=True)
@@ -172,6 +64,7 @@ def _origins(slot: int, ideals: int, room: ClusterReach) -> Integers32:
     return rows.reshape(ideals, room.width[slot], 3)
 
 
+# More than ten arguments: the innermost loop builds no tuple for them.
 @njit(cache=True, nogil=True)
 def _step(
     base: int, goal: int, p: int, there: Integers16, depth: int, given: ClusterProblem, members: Members,
@@ -420,7 +313,7 @@ def _go_within(depth: int, given: ClusterProblem, room: ClusterReach, seen: Inte
             if not _left_within(depth, member, there, replicas.digits, replicas.devices, given, room):
                 frame[PART] += 1
                 continue
-            _leaving(depth + 1, base, -1, given, room)
+            find_leaving_edges(depth + 1, base, -1, given, room)
             _begin(y, depth + 1, base, high, False, given, room, seen)
             frame[CURSOR] = 0
             return True
@@ -436,7 +329,7 @@ def _go_within(depth: int, given: ClusterProblem, room: ClusterReach, seen: Inte
                 further = least if given.fewest else 0
                 if not _gains(goal, member, 1, further, there, members, reach):
                     least = NEVER
-                elif _leaving(depth + 1, base, goal, given, room):
+                elif find_leaving_edges(depth + 1, base, goal, given, room):
                     _begin(y, depth + 1, base, goal, True, given, room, seen)
                     frame[WAITING] = 1
                     return True
@@ -461,7 +354,7 @@ def begin(
     """
     room.left[depth] = given.every.devices
     if depth:
-        _leaving(depth, low, high, given, room)
+        find_leaving_edges(depth, low, high, given, room)
     _begin(x, depth, low, high, False, given, room, seen)
 
 
