@@ -260,7 +260,7 @@ def walk(
 
 
 # More than ten arguments: the arrays one by one, as in ``walk``.
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def _move(
     unit: Integers, start: int, now: int, goal: int, touch_start: Integers, touched: Integers32,
     role: Integers32, full: Integers32, cost: Integers, inside: Integers32, paid: Integers,
@@ -286,7 +286,7 @@ def _move(
                     paid[k] += cost[e, new & 1, k]
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def _takes(time: int, spent: Integers, taken: Integers) -> int:
     """The weight that devices can take in a time; without a table weight is time."""
     end = len(spent) - 1

@@ -58,7 +58,7 @@ def schedule_of(instance: SchedulingInstance, sequence: OperatorSequence) -> tup
     return float(simulate(instance, sequence, times)), times
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def move_time(instance: SchedulingInstance, tensor: int, source: int, target: int) -> float:
     """The seconds that a tensor takes from one device to another."""
     if instance.given.shape[0] > 0:
@@ -81,7 +81,7 @@ def departure(
     return ready
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def occupy(instance: SchedulingInstance, free: Floats, source: int, target: int, until: float) -> None:
     """Mark the resources of a transfer as busy."""
     devices = instance.time.shape[1]
@@ -90,7 +90,7 @@ def occupy(instance: SchedulingInstance, free: Floats, source: int, target: int,
         free[devices + instance.resource[i]] = until
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def read_on(instance: SchedulingInstance, device: Integers, tensor: int, target: int) -> bool:
     """Whether a reader of the tensor is on the device."""
     for i in range(instance.reader_start[tensor], instance.reader_start[tensor + 1]):

@@ -66,7 +66,7 @@ def recompute(instance, state):  # type: ignore[no-untyped-def]
                 state.load[d] += instance.transfer[d, e]
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def loads_after_move(instance, state, u, b):  # type: ignore[no-untyped-def]
     """The loads of the unit's present device and of device ``b``, another one, if unit ``u`` moved to ``b``.
 

@@ -68,7 +68,7 @@ def list_cluster_stages(
     return len(weight)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def find_leaving_edges(depth: int, low: int, high: int, given: ClusterProblem, room: ClusterReach) -> bool:
     """Collect the edges that leave what is between two ideals, or a cluster around it; whether some do not surely.
 

@@ -53,7 +53,7 @@ def replicated_load(load: float, sync: float, copies: int, summed: bool) -> floa
     return load / copies + sent if summed else max(load / copies, sent)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def copies_needed(load: float, sync: float, allowed: Integers, summed: bool, bound: float) -> int:
     """The fewest devices that share a stage within a load; 0 where no number does.  ``allowed``: a class's row."""
     if load <= bound:
@@ -74,7 +74,7 @@ def copies_needed(load: float, sync: float, allowed: Integers, summed: bool, bou
     return 0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def inherit(
     ideal: int, replicas: ReplicationStates, reach: Integers16, origin: Integers32
 ) -> Booleans:  # fmt: skip
@@ -90,7 +90,7 @@ def inherit(
     return useless
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def _open_states(
     ideal: int, replicas: ReplicationStates, left: Integers16, reach: Integers16,
     origin: Integers32, states: Integers, free: Integers,
@@ -206,7 +206,7 @@ def after(state: int, used: int, c: int, copies: int, replicas: ReplicationState
     return state + copies * replicas.stride[c], used
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def _useful(
     base: int, goal: int, c: int, copies: int, replicas: ReplicationStates, states: Integers, left: Integers16,
     reach: Integers16,

@@ -94,7 +94,7 @@ def join(exact: bool, lattice: IdealLattice, states: DeviceStates, value: Floats
     return True
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def _bases(
     lattice: IdealLattice, states: DeviceStates, value: Floats, limit: float, s: int, c: int, bases: Integers
 ) -> int:
@@ -117,7 +117,7 @@ def _bases(
 
 
 # Longer than 80 lines: a call per ideal, with all these arrays, would cost more than what it does.
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def _join_class(
     exact: bool, lattice: IdealLattice, states: DeviceStates, value: Floats, progress: Progress, bases: Integers,
     s: int, c: int,

@@ -134,7 +134,7 @@ def cut_costs(cuts: CutEdges, input_cost: Floats, output_cost: Floats) -> tuple[
     return own, rest
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def contained(pairs: StagePairs, small: int, large: int) -> bool:
     """Whether one ideal is a subset of the other."""
     for w in range(pairs.words.shape[0]):
@@ -143,7 +143,7 @@ def contained(pairs: StagePairs, small: int, large: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def mark_cuts(pairs: StagePairs, ideal: int, mark: Integers32, on: bool) -> None:
     """Write into ``mark`` (e entries) the code of each edge that the ideal cuts, or 0 again."""
     cuts = pairs.cuts
@@ -192,7 +192,7 @@ def largest_load(pairs: StagePairs, small: int, large: int, c: int, paid: Floats
     return largest
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def least_load(pairs: StagePairs, small: int, large: int, c: int, bound: float) -> float:
     """A lower bound on that load, from the units and from the two ideals' own cuts."""
     largest = 0.0

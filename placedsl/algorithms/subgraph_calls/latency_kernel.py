@@ -79,7 +79,7 @@ def evaluate(instance, place, scratch):  # type: ignore[no-untyped-def]
     return _longest(instance, place, scratch, vertices)
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def _gather(instance, place, scratch):  # type: ignore[no-untyped-def]
     """Collect the members and computing times of the calls; returns how many calls and host nodes there are."""
     q, nodes, places = instance.slots, len(place), len(scratch.length)
@@ -135,7 +135,7 @@ def _count(instance, place, scratch):  # type: ignore[no-untyped-def]
             scratch.length[p] += instance.transfer[p // q, t]
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def _longest(instance, place, scratch, vertices):  # type: ignore[no-untyped-def]
     """The latest finish, visiting calls and host nodes in the order in which they can start."""
     q, places, tensors = instance.slots, len(scratch.length), len(instance.producer)

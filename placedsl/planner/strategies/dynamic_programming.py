@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 
+from placedsl.algorithms.compilation import compilation_seconds
 from placedsl.algorithms.partitions import short_annealing as local_search
 from placedsl.algorithms.pipelines import solve as contiguous
 from placedsl.algorithms.supports import ignored, reasons_against
@@ -47,10 +48,11 @@ def by_dynamic_programming(run: Run) -> tuple[str, str] | None:
     """Run it; None when a program has to go on."""
     run.method = "dp"
     limit = run.request.time_limit
-    found = contiguous.solve(
-        run.problem, deadline=None if limit is None else run.began + limit, stop=lambda: _closed(run),
-        progress=lambda placement, _, bound: run.heard(placement, bound),
-    )  # fmt: skip
+    with compilation_seconds() as compiling:
+        found = contiguous.solve(
+            run.problem, deadline=None if limit is None else run.began + limit, stop=lambda: _closed(run, compiling()),
+            progress=lambda placement, _, bound: run.heard(placement, bound),
+        )  # fmt: skip
     accepted = found.placement is not None and run.best.offer(found.placement, found.values)
     run.best.bound(found.bound if found.bound < np.inf else -np.inf)
     run.relaxed = found.placement
@@ -96,11 +98,13 @@ def by_dynamic_programming(run: Run) -> tuple[str, str] | None:
     return None
 
 
-def _closed(run: Run) -> bool:
-    """Asked during dynamic programming: whether what searches beside it has settled the problem."""
-    # From the first question on: before it kernels are compiled, on a machine where they never were.
-    run.asked = run.asked or time.monotonic()
-    if run.request.method == "dp" or time.monotonic() - run.asked < PORTFOLIO_DELAY_S:
+def _closed(run: Run, compiling: float) -> bool:
+    """Asked during dynamic programming: whether what searches beside it has settled the problem.
+
+    ``compiling``: seconds that went into kernels, on a machine where they have never run.
+    """
+    run.asked = run.asked or time.monotonic() - compiling
+    if run.request.method == "dp" or time.monotonic() - run.asked - compiling < PORTFOLIO_DELAY_S:
         return False
     _poll_portfolio(run)
     return run.impossible or run.stop_reason(run.gap()) is not None

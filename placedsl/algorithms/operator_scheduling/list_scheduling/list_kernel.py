@@ -14,7 +14,7 @@ from placedsl.algorithms.operator_scheduling.schedule_kernel import departure, m
 from placedsl.arrays import Booleans, Floats, Integers
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def ready_time(
     instance: SchedulingInstance, device: Integers, ended: Floats, arrived: Floats, free: Floats, v: int, d: int,
     queued: bool, send: bool = False,
@@ -208,7 +208,7 @@ def _gap(busy: Floats, count: int, ready: float, duration: float) -> float:
     return ready
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def _insert(busy: Floats, count: int, start: float, end: float) -> int:
     """Add a busy interval; returns the new number of intervals."""
     k = count

@@ -226,7 +226,7 @@ def commit(schedule: IncrementalSchedule, place: int) -> None:
         schedule.kept[row] = schedule.trial_kept[row]
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def rollback(schedule: IncrementalSchedule, place: int) -> None:
     """Discard a trial evaluated from position ``place`` on; device, order and triggers must have been restored."""
     for k in range(place // STRIDE * STRIDE, len(schedule.order)):

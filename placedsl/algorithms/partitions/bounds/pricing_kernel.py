@@ -356,7 +356,7 @@ def label_setting(
     return count, lost
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def _drop_dominated(graph: StateGraph, labels: Labels, layer: int, first: int, count: int) -> int:
     """Drop the labels of a layer (from ``first`` on) that one of another state dominates whatever follows."""
     state_start, dominating_start = graph.state_start, graph.dominating_start

@@ -87,7 +87,7 @@ class ExplorationScratch(NamedTuple):
     needed: Booleans
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def _insert(states, j, x, used, times, width):  # type: ignore[no-untyped-def]
     """Add a state unless another of its ideal dominates it; drop those that it dominates."""
     y, last = states.first[j], -1
@@ -124,7 +124,7 @@ def _insert(states, j, x, used, times, width):  # type: ignore[no-untyped-def]
     states.first[j] = n
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def _hopeless(lattice, j, used, times, width, value):  # type: ignore[no-untyped-def]
     """Whether no continuation of a state improves on ``value``, by the calls allowed."""
     base = lattice.open_start[j]
@@ -138,7 +138,7 @@ def _hopeless(lattice, j, used, times, width, value):  # type: ignore[no-untyped
     return True
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def _settle(states, j, x, rest, used, finish, value):  # type: ignore[no-untyped-def]
     """An ideal was reached from state ``x`` at ``finish``; the least time from it is known by the calls left."""
     for calls in range(used, len(value)):
@@ -169,7 +169,7 @@ def _reached(lattice, states, j, i, where, x, used, finish, ends, times, rest, v
         _insert(states, j, x, used, times, width)
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def _on_host(lattice, states, i, where, times, rest, value):  # type: ignore[no-untyped-def]
     """Steps with one more node on the host."""
     for e in range(lattice.next_start[i], lattice.next_start[i + 1]):
@@ -187,7 +187,7 @@ def _on_host(lattice, states, i, where, times, rest, value):  # type: ignore[no-
             x = states.later[x]
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def _fetched(lattice, i, j, needed):  # type: ignore[no-untyped-def]
     """The time that a call from ideal ``i`` to ``j`` pays to transfer in, and which open nodes of ``i`` it waits
     for.
@@ -208,7 +208,7 @@ def _fetched(lattice, i, j, needed):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def _sent(lattice, i, j):  # type: ignore[no-untyped-def]
     """The time that a call from ideal ``i`` to ``j`` pays to transfer out."""
     total = 0.0
@@ -234,7 +234,7 @@ def _ends(lattice, i, j):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def _earliest(lattice, states, i, opened):  # type: ignore[no-untyped-def]
     """When a call after any state of ideal ``i`` can start (inf: there is no such state)."""
     earliest = np.inf
@@ -252,7 +252,7 @@ def _earliest(lattice, states, i, opened):  # type: ignore[no-untyped-def]
     return earliest
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def _no_better(lattice, i, j, finish, value):  # type: ignore[no-untyped-def]
     """Whether a call from ideal ``i`` to ``j`` that ends no earlier than ``finish`` improves nothing."""
     for k in range(lattice.open_start[j], lattice.open_start[j + 1]):
@@ -261,7 +261,7 @@ def _no_better(lattice, i, j, finish, value):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True)
 def _by_call(lattice, states, i, where, rest, value, free, scratch):  # type: ignore[no-untyped-def]
     """Steps with one more call, breadth first over the ideals that it can end at; ``free``: its inputs cost nothing."""
     opened = lattice.open_start[i + 1] - lattice.open_start[i]
