@@ -21,14 +21,14 @@ from placedsl.planner.portfolio.latency_members import members_for_one_sample
 from placedsl.planner.portfolio.throughput_members import members_for
 from placedsl.planner.request import Request
 from placedsl.planner.solve import solve
-from support.combinations import EXECUTIONS, GRAPHS, MACHINES, SHARING
+from support.combinations import EXECUTIONS, GRAPHS, SHARING, machine
 
-#: Execution models, ways of sharing stages, machines and constraints, by the kind of run.
+#: Execution models, ways of sharing stages, levels of clusters and constraints, by the kind of run.
 KINDS = {
     "pipelines": [
-        (execution, sharing, machine, rules)
+        (execution, sharing, levels, rules)
         for execution in ("1F1B", "1F1B, overlapped", "1F1B, full duplex", "GPipe")
-        for sharing, machine in (("alone", 0), ("shared", 0), ("shared", 1))
+        for sharing, levels in (("alone", 0), ("shared", 0), ("shared", 1))
         for rules in ("    contiguous\n", "")
     ],
     "one sample": [
@@ -81,9 +81,10 @@ def _solve(spec: placedsl.api.spec.Spec) -> None:
 
 def compile_kind(kind: str) -> None:
     """Solve small problems of one kind, and do all that runs beside a solver."""
-    for execution, sharing, machine, rules in KINDS[kind]:
+    for execution, sharing, levels, rules in KINDS[kind]:
         goal = "latency" if kind == "one sample" else "time_per_sample"
-        parts = [GRAPHS["inference"], MACHINES[machine], EXECUTIONS[execution], SHARING[sharing], f"minimize {goal}"]
+        devices = machine(levels, sharing)
+        parts = [GRAPHS["inference"], devices, EXECUTIONS[execution], SHARING[sharing], f"minimize {goal}"]
         spec = placedsl.loads("\n".join([*parts, "subject to\n    memory\n"]) + rules)
         if kind == "one sample":
             members = members_for_one_sample(spec.problem, 1, 0, None, alone=False)
