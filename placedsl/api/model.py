@@ -11,6 +11,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from placedsl import files
 from placedsl.api.spec import Spec, spec_of
 from placedsl.diagnostics import Source, UsageError
 from placedsl.expr import Element, Family, Set, Term
@@ -82,7 +83,7 @@ class Model:
         if profile is not None:
             settings.append(f"profile = {json.dumps(Path(profile).as_posix(), ensure_ascii=False)}")
         block = f" {{ {', '.join(settings)} }}" if settings else ""
-        self._add(f"graph from {json.dumps(path, ensure_ascii=False)}{block}")
+        self._add(f"{_graph_from(path)}{block}")
 
     def node(self, name: str, **entries: Any) -> Element:
         """One ``node`` of a ``graph { … }``; ``time`` may be a mapping from device kinds to times."""
@@ -183,7 +184,7 @@ class Model:
     # what becomes of it
 
     def text(self) -> str:
-        """The spec.  A graph of networkx stands beside it, as :meth:`write` does it: the text only names it."""
+        """The spec.  The text only names a graph of networkx, which stands in a file of its own (:meth:`write`)."""
         return "".join(f"{line}\n" for line, _ in self._lines())
 
     def source(self) -> Source:
@@ -193,11 +194,16 @@ class Model:
         return Source(f"<{self.name}>", self.text(), built)
 
     def write(self, path: str | Path) -> None:
-        """Write the spec, and a graph of networkx beside it."""
-        path = Path(path)
+        """Write the spec, and a graph of networkx beside it, as ``STEM.graph.json`` of a ``STEM.place``.
+
+        UsageError where they cannot be written.
+        """
+        path, text = Path(path), self.text()
         for name, held in self._held.items():
-            (path.parent / name).write_text(held.text, encoding="utf-8")
-        path.write_text(self.text(), encoding="utf-8")
+            beside = path.with_name(f"{path.stem}.graph.json")
+            files.write(beside, held.text)
+            text = text.replace(_graph_from(name), _graph_from(beside.name), 1)
+        files.write(path, text)
 
     def spec(self, parameters: Mapping[str, str] | None = None) -> Spec:
         """The checked spec; InputError with every error, each with its place in the text and in Python."""
@@ -261,6 +267,10 @@ def _value(name: str, value: Any) -> str:
     if plain and name in _DIMENSIONS and math.isfinite(value):
         return exact(int(value) if isinstance(value, Integral) else float(value), _DIMENSIONS[name])
     return str(term(value))
+
+
+def _graph_from(file: str) -> str:
+    return f"graph from {json.dumps(file, ensure_ascii=False)}"
 
 
 def _unit(text: str) -> str:

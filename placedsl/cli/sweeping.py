@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from placedsl import interruption
 from placedsl.cli.options import SET, console, write
 from placedsl.diagnostics import Diagnostic, UsageError
 
@@ -82,7 +83,8 @@ def sweep(
         runs, unusable = planned(axes, plan, most)
         asked = jobs_of(runs, [*wrong, *unusable])
         with ProgressBar(quiet, "" if plan else factors(axes)) as bar:
-            found = swept(asked, out, jobs, dask, bar)
+            with interruption.stoppable():
+                found = swept(asked, out, jobs, dask, bar)
     if csv_file is not None:
         write(None if csv_file == "-" else Path(csv_file), found.csv())
     if csv_file != "-":

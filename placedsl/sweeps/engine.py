@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from placedsl import files, interruption
 from placedsl.diagnostics import Diagnostic, UsageError
 from placedsl.sweeps import folder as folders
 from placedsl.sweeps import plan as plans
@@ -132,9 +133,15 @@ def swept(
         elif listener is not None:
             listener.begins(list(rows.values()), 0, 0)
     except KeyboardInterrupt:
+        interruption.caught()
+        stopped = True
+    except Exception:
+        if not interruption.pending():
+            raise
+        interruption.caught()
         stopped = True
     table = Table(tuple(rows.get(job.key) or Row(job.run) for job in jobs), stopped and len(rows) < len(jobs))
-    folders.write(folder / folders.TABLE, table.csv())
+    files.write(folder / folders.TABLE, table.csv())
     return table
 
 
