@@ -4,7 +4,8 @@
     python benchmarks/fuzzing.py mutation --seconds 1800 [--seed 1]    the repository's specs with pieces changed
 
 What counts as found: anything raised but InputError and UsageError, a diagnostic without a place, a text that takes
-longer than half a minute.  The shortest text of each kind is written to the folder of --out.
+more than ten seconds of a processor or more than three gigabytes of address space.  The shortest text of each kind is
+written to the folder of --out.
 Texts are read, checked and grounded (as ``placedsl check`` does); nothing is solved.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import resource
 import signal
 import sys
 import tempfile
@@ -26,7 +28,8 @@ import placedsl
 from placedsl.installation import grammar_text
 
 ROOT = Path(__file__).resolve().parents[1]
-LONGEST = 30
+LONGEST = 10
+MOST_MEMORY = 3 * 10**9
 BASE = """
 graph {
     node a { time = {accelerator: 4 ms, host: 9 ms}, memory = 2 GiB, output = 8 MiB, layer = 1 }
@@ -43,9 +46,12 @@ a b layer time transfer name id producer size x y z s k w heavy partition reader
 backward forward true false binary integer real data int max_load contiguous colocated
 """
 NAMES = tuple(_WORDS.split())
-TEXTS = ['"a"', '"*"', '"layer"', '"no such"', '"gpu[1]"', '""', '"\\u00e9"']
-NUMBERS = ("0", "1", "2", "3", "0.5", "1e-7", "1e300", "7", "12", "1000000")
-QUANTITIES = ("1 ms", "2 GiB", "10%", "3 GB/s", "1e9 B", "0 s", "5 USD/h", "1 parsec", "4 TFLOP/s")
+TEXTS = ['"\\ud800"', '"a"', '"*"', '"layer"', '"no such"', '"gpu[1]"', '""', '"\\u00e9"']
+NUMBERS = ("0", "1", "2", "3", "0.5", "1e-7", "1e300", "7", "12", "1000000", "1e400", "-1", "1e18")
+QUANTITIES = (
+    "1 ms", "2 GiB", "10%", "3 GB/s", "1e9 B", "0 s", "5 USD/h", "1 parsec", "4 TFLOP/s", "1e308 s", "1e-300 B/s",
+    "1e400 B",
+)  # fmt: skip
 
 
 class Generator:
@@ -158,7 +164,7 @@ def overdue(*_: object) -> None:
 
 def trouble(text: str, folder: str) -> str:
     """What is wrong with how a text was dealt with; empty: nothing."""
-    signal.alarm(LONGEST)
+    signal.setitimer(signal.ITIMER_PROF, LONGEST)
     try:
         placedsl.loads(text, folder).check()
     except placedsl.InputError as problem:
@@ -172,7 +178,7 @@ def trouble(text: str, folder: str) -> str:
         where = traceback.extract_tb(problem.__traceback__)[-1]
         return f"{type(problem).__name__} ({Path(where.filename).name}:{where.lineno})"
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     return ""
 
 
@@ -185,7 +191,8 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     rng = random.Random(given.seed)
-    signal.signal(signal.SIGALRM, overdue)
+    signal.signal(signal.SIGPROF, overdue)
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     generator, texts = Generator(rng), seeds()
     found: dict[str, str] = {}
     tried = 0

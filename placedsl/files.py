@@ -7,6 +7,7 @@ import stat
 import sys
 import tempfile
 from pathlib import Path
+from typing import TextIO
 
 from placedsl.diagnostics import UsageError
 from placedsl.interruption import finishing
@@ -15,7 +16,7 @@ from placedsl.interruption import finishing
 LARGEST_STREAM = 2**28
 
 
-class TooLarge(OSError):
+class TooLargeError(OSError):
     """A file with more bytes than are read of such files."""
 
     def __init__(self, path: Path, size: int | None, largest: int) -> None:
@@ -25,15 +26,15 @@ class TooLarge(OSError):
 
 
 def read_bytes(path: Path, largest: int) -> bytes:
-    """The content of a file; :class:`TooLarge` before more than ``largest`` bytes are in memory."""
+    """The content of a file; :class:`TooLargeError` before more than ``largest`` bytes are in memory."""
     with path.open("rb") as file:
         status = os.fstat(file.fileno())
         if stat.S_ISREG(status.st_mode) and status.st_size > largest:
-            raise TooLarge(path, status.st_size, largest)
+            raise TooLargeError(path, status.st_size, largest)
         most = largest if stat.S_ISREG(status.st_mode) else min(largest, LARGEST_STREAM)
         data = file.read(most + 1) if status.st_size <= most else b""
         if len(data) > most:
-            raise TooLarge(path, None, most)
+            raise TooLargeError(path, None, most)
         return data
 
 
@@ -72,7 +73,7 @@ def _write(target: Path, data: bytes) -> None:
             _write_all(file.fileno(), data)
 
 
-def _own_stream(status: os.stat_result) -> object:
+def _own_stream(status: os.stat_result) -> TextIO | None:
     """Standard output or error where they go to this file, so that neither writes over what the other wrote."""
     for stream in (sys.stdout, sys.stderr):
         try:

@@ -28,6 +28,10 @@ EXIT_NOTHING = 5
 _AGAIN = 2.0
 
 
+class Stopped(Exception):  # noqa: N818 - it is no error
+    """A command was stopped before it had found anything."""
+
+
 class _State:
     """The one state of the process."""
 

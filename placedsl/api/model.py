@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placedsl import files
+from placedsl.api import arguments
 from placedsl.api.spec import Spec, spec_of
 from placedsl.diagnostics import Source, UsageError
 from placedsl.expr import Element, Family, Set, Term
@@ -40,7 +41,7 @@ class Model:
     """
 
     def __init__(self, name: str = "model", folder: str | Path = ".") -> None:
-        self.name, self.folder = name, Path(folder)
+        self.name, self.folder = arguments.text("name", name, "'model'"), arguments.path("folder", folder)
         self._statements: list[tuple[str, Place]] = []
         self._graph_items: list[tuple[str, Place]] = []
         self._rules: list[tuple[str, Place]] = []
@@ -131,6 +132,8 @@ class Model:
         numbers; ``weights`` is the attribute of nodes that holds the bytes to exchange."""
         if isinstance(data, range) and len(data) and data.step == 1:
             said = f"{data[0]}..{data[-1]}"
+        elif not isinstance(data, str | Collection):
+            raise arguments.wrong("data", data, "numbers of devices are expected, as in range(1, 5) or [1, 2, 4]")
         else:
             said = data if isinstance(data, str) else "{" + ", ".join(map(str, data)) + "}"
         self._add("parallelism" + _block({"data": named(said), "weights": weights}))
@@ -165,7 +168,11 @@ class Model:
 
     def subject_to(self, name: str, formula: Any = None, *, by: str | None = None) -> None:
         """A constraint that has a name (``"memory"``; ``"colocated", by="layer"``), or a formula and a name for it."""
-        rule = name + ("" if by is None else f" by {word(by)}") + ("" if formula is None else f": {term(formula)}")
+        rule = (
+            arguments.text("name", name, "'memory'")
+            + ("" if by is None else f" by {word(by)}")
+            + ("" if formula is None else f": {term(formula)}")
+        )
         self._rules.append((rule, _built(formula)))
 
     def constraint(self, name: str, formula: Any, *, by: str | None = None) -> None:
@@ -179,7 +186,7 @@ class Model:
 
     def add(self, statements: str) -> None:
         """Statements as they are in a ``.place`` file: formulations, and whatever has no method here."""
-        self._add(statements.strip("\n"))
+        self._add(arguments.text("statements", statements, "'fuse conv + bn'").strip("\n"))
 
     # what becomes of it
 
@@ -198,7 +205,7 @@ class Model:
 
         UsageError where they cannot be written.
         """
-        path, text = Path(path), self.text()
+        path, text = arguments.path("path", path), self.text()
         for name, held in self._held.items():
             beside = path.with_name(f"{path.stem}.graph.json")
             files.write(beside, held.text)

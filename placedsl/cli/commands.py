@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from placedsl.cli import editing, exporting, listing, solving, sweeping, timing, writing
 from placedsl.installation import package_version
+from placedsl.interruption import Stopped
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    """All commands; click itself makes two lines of an interrupt."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Stopped from None
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_version(), prog_name="placedsl")
 def cli() -> None:
     """Place neural-network operators on devices, with a proven bound on the result."""

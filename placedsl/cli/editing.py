@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from placedsl import files
 from placedsl.diagnostics import Diagnostic, InputError, Source, UsageError
+from placedsl.files import write
 
 
 @click.command()
@@ -42,7 +42,7 @@ def fmt(files: tuple[str, ...], check: bool, diff: bool) -> int:
         if name == "-":
             click.echo(new, nl=False)
         elif new != source.text:
-            files.write(Path(name), new)
+            write(Path(name), new)
     if check:
         for name in different:
             click.echo(f"{name} would change", err=diff)

@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
         return _failed(problem)
     try:
         return int(cli.main(args=arguments, prog_name="placedsl", standalone_mode=False) or 0)
-    except (click.exceptions.Abort, KeyboardInterrupt):
+    except (click.exceptions.Abort, interruption.Stopped, KeyboardInterrupt):
         _tell("stopped")
         return interruption.EXIT_NOTHING
     except click.ClickException as problem:

@@ -71,9 +71,8 @@ def solve(
         raise UsageError(f"--json {target}: this is a folder")
     if picture is not None:
         pictures.check(picture)
-    with ProgressLine(loaded.problem.objectives[0], quiet) as line:
-        with interruption.stoppable():
-            answer = loaded.solve(progress=line.update, **wanted)
+    with ProgressLine(loaded.problem.objectives[0], quiet) as line, interruption.stoppable():
+        answer = loaded.solve(progress=line.update, **wanted)
     if json_file != "-":
         print_answer(answer, console())
     conflict = reasons = None

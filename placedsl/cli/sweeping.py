@@ -82,9 +82,8 @@ def sweep(
             axes |= {} if single is None else {name: (single,)}
         runs, unusable = planned(axes, plan, most)
         asked = jobs_of(runs, [*wrong, *unusable])
-        with ProgressBar(quiet, "" if plan else factors(axes)) as bar:
-            with interruption.stoppable():
-                found = swept(asked, out, jobs, dask, bar)
+        with ProgressBar(quiet, "" if plan else factors(axes)) as bar, interruption.stoppable():
+            found = swept(asked, out, jobs, dask, bar)
     if csv_file is not None:
         write(None if csv_file == "-" else Path(csv_file), found.csv())
     if csv_file != "-":

@@ -98,7 +98,7 @@ def test_stdout_as_a_file_keeps_all_that_is_written_to_it(spec: Path, tmp_path: 
         done = shell(f"$placedsl solve {spec} --quiet --json {target} > {out}")
         assert done.returncode == 0, done.stderr
         text = out.read_text(encoding="utf-8")
-        assert text.count("time_per_sample = ") == 1
+        assert text.startswith("optimal ")
         assert json.loads(text[text.index("{") :])["verified"]
 
 
