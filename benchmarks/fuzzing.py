@@ -2,17 +2,20 @@
 
     python benchmarks/fuzzing.py grammar --seconds 1800 [--seed 1]     texts generated from the grammar
     python benchmarks/fuzzing.py mutation --seconds 1800 [--seed 1]    the repository's specs with pieces changed
+    python benchmarks/fuzzing.py tokens --seconds 1800 [--solve]       the same with tokens changed: most can be parsed
 
 What counts as found: anything raised but InputError and UsageError, a diagnostic without a place, a text that takes
 more than ten seconds of a processor or more than three gigabytes of address space.  The shortest text of each kind is
 written to the folder of --out.
-Texts are read, checked and grounded (as ``placedsl check`` does); nothing is solved.
+Texts are read, checked and grounded (as ``placedsl check`` does).  With --solve those in order are solved as well, for
+a second each; what counts as found then is also an answer that ends with an error.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import re
 import resource
 import signal
 import sys
@@ -157,16 +160,40 @@ def mutated(rng: random.Random, texts: list[str]) -> str:
     return text
 
 
+_TOKEN = re.compile(
+    r'(?P<number>\d[\d.]*(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)|(?P<text>"[^"\n]*")|(?P<sign>[<>=!+*/-]=?)'
+)
+
+
+def altered(rng: random.Random, texts: list[str]) -> str:
+    """A text with tokens in the place of others of their kind: extreme numbers, other names, other operators."""
+    text = rng.choice(texts)
+    for _ in range(rng.randint(1, 4)):
+        tokens = [m for m in _TOKEN.finditer(text) if "#" not in text[text.rfind("\n", 0, m.start()) + 1 : m.start()]]
+        if not tokens:
+            break
+        one = rng.choice(tokens)
+        alike = [m[0] for m in tokens if m.lastgroup == one.lastgroup]
+        if one.lastgroup == "number":
+            alike += [n for n in NUMBERS for _ in range(1 + len(alike) // len(NUMBERS))]
+        text = text[: one.start()] + rng.choice(alike) + text[one.end() :]
+    return text
+
+
 def overdue(*_: object) -> None:
     """A text took too long."""
     raise TimeoutError
 
 
-def trouble(text: str, folder: str) -> str:
+def trouble(text: str, folder: str, solve: bool) -> str:
     """What is wrong with how a text was dealt with; empty: nothing."""
     signal.setitimer(signal.ITIMER_PROF, LONGEST)
     try:
-        placedsl.loads(text, folder).check()
+        spec = placedsl.loads(text, folder)
+        spec.check()
+        if solve:
+            answer = spec.solve(time_limit=1, workers=1)
+            return f"error: {answer.message}" if answer.termination == "error" else ""
     except placedsl.InputError as problem:
         bare = [d.message for d in problem.diagnostics if d.span is None]
         return f"a diagnostic without a place: {bare[0]}" if bare else ""
@@ -185,10 +212,11 @@ def trouble(text: str, folder: str) -> str:
 def main() -> int:
     """See the text above."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kind", choices=["grammar", "mutation"])
+    parser.add_argument("kind", choices=["grammar", "mutation", "tokens"])
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--solve", action="store_true")
     given = parser.parse_args()
     rng = random.Random(given.seed)
     signal.signal(signal.SIGPROF, overdue)
@@ -199,9 +227,15 @@ def main() -> int:
     end = time.monotonic() + given.seconds
     with tempfile.TemporaryDirectory() as folder:
         while time.monotonic() < end:
-            text = generator.spec() if given.kind == "grammar" else mutated(rng, texts)
+            match given.kind:
+                case "grammar":
+                    text = generator.spec()
+                case "mutation":
+                    text = mutated(rng, texts)
+                case _:
+                    text = altered(rng, texts)
             tried += 1
-            what = trouble(text, folder)
+            what = trouble(text, folder, given.solve)
             if what and (what not in found or len(text) < len(found[what])):
                 found[what] = text
                 print(what, file=sys.stderr, flush=True)
