@@ -126,3 +126,12 @@ def test_a_spec_from_a_pipe_or_with_a_byte_order_mark(tmp_path: Path) -> None:
     path = tmp_path / "a.place"
     path.write_bytes(b"\xef\xbb\xbf" + f"{BASE}minimize time_per_sample\n".encode())
     assert load(path).problem.graph.nodes == 2
+
+
+@pytest.mark.parametrize("size", ["1e30 B", "1e60 B", "1e95 B"])
+def test_costs_far_apart(size: str) -> None:
+    """A tensor that takes ages to move stays where it is."""
+    text = BASE.replace("8 MiB", size) + "minimize time_per_sample\nsubject to\n    contiguous\n"
+    answer = loads(text).solve(method="dp")
+    assert answer.termination == "optimal"
+    assert answer.value == pytest.approx(10e-3)
