@@ -2,16 +2,21 @@
 
     python benchmarks/fuzzing.py grammar --seconds 1800 [--seed 1]     texts generated from the grammar
     python benchmarks/fuzzing.py mutation --seconds 1800 [--seed 1]    the repository's specs with pieces changed
+    python benchmarks/fuzzing.py tokens --seconds 1800 [--solve]       the same with tokens changed: most can be parsed
 
 What counts as found: anything raised but InputError and UsageError, a diagnostic without a place, a text that takes
-longer than half a minute.  The shortest text of each kind is written to the folder of --out.
-Texts are read, checked and grounded (as ``placedsl check`` does); nothing is solved.
+more than ten seconds of a processor or more than three gigabytes of address space.  The shortest text of each kind is
+written to the folder of --out.
+Texts are read, checked and grounded (as ``placedsl check`` does).  With --solve those in order are solved as well, for
+a second each; what counts as found then is also an answer that ends with an error.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import re
+import resource
 import signal
 import sys
 import tempfile
@@ -26,7 +31,8 @@ import placedsl
 from placedsl.installation import grammar_text
 
 ROOT = Path(__file__).resolve().parents[1]
-LONGEST = 30
+LONGEST = 10
+MOST_MEMORY = 3 * 10**9
 BASE = """
 graph {
     node a { time = {accelerator: 4 ms, host: 9 ms}, memory = 2 GiB, output = 8 MiB, layer = 1 }
@@ -43,9 +49,12 @@ a b layer time transfer name id producer size x y z s k w heavy partition reader
 backward forward true false binary integer real data int max_load contiguous colocated
 """
 NAMES = tuple(_WORDS.split())
-TEXTS = ['"a"', '"*"', '"layer"', '"no such"', '"gpu[1]"', '""', '"\\u00e9"']
-NUMBERS = ("0", "1", "2", "3", "0.5", "1e-7", "1e300", "7", "12", "1000000")
-QUANTITIES = ("1 ms", "2 GiB", "10%", "3 GB/s", "1e9 B", "0 s", "5 USD/h", "1 parsec", "4 TFLOP/s")
+TEXTS = ['"\\ud800"', '"a"', '"*"', '"layer"', '"no such"', '"gpu[1]"', '""', '"\\u00e9"']
+NUMBERS = ("0", "1", "2", "3", "0.5", "1e-7", "1e300", "7", "12", "1000000", "1e400", "-1", "1e18")
+QUANTITIES = (
+    "1 ms", "2 GiB", "10%", "3 GB/s", "1e9 B", "0 s", "5 USD/h", "1 parsec", "4 TFLOP/s", "1e308 s", "1e-300 B/s",
+    "1e400 B",
+)  # fmt: skip
 
 
 class Generator:
@@ -151,50 +160,82 @@ def mutated(rng: random.Random, texts: list[str]) -> str:
     return text
 
 
+_TOKEN = re.compile(
+    r'(?P<number>\d[\d.]*(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)|(?P<text>"[^"\n]*")|(?P<sign>[<>=!+*/-]=?)'
+)
+
+
+def altered(rng: random.Random, texts: list[str]) -> str:
+    """A text with tokens in the place of others of their kind: extreme numbers, other names, other operators."""
+    text = rng.choice(texts)
+    for _ in range(rng.randint(1, 4)):
+        tokens = [m for m in _TOKEN.finditer(text) if "#" not in text[text.rfind("\n", 0, m.start()) + 1 : m.start()]]
+        if not tokens:
+            break
+        one = rng.choice(tokens)
+        alike = [m[0] for m in tokens if m.lastgroup == one.lastgroup]
+        if one.lastgroup == "number":
+            alike += [n for n in NUMBERS for _ in range(1 + len(alike) // len(NUMBERS))]
+        text = text[: one.start()] + rng.choice(alike) + text[one.end() :]
+    return text
+
+
 def overdue(*_: object) -> None:
     """A text took too long."""
     raise TimeoutError
 
 
-def trouble(text: str, folder: str) -> str:
+def trouble(text: str, folder: str, solve: bool) -> str:
     """What is wrong with how a text was dealt with; empty: nothing."""
-    signal.alarm(LONGEST)
+    signal.setitimer(signal.ITIMER_PROF, LONGEST * (6 if solve else 1))  # kernels are compiled
     try:
-        placedsl.loads(text, folder).check()
+        spec = placedsl.loads(text, folder)
+        spec.check()
+        if solve:
+            answer = spec.solve(time_limit=1, workers=1)
+            return f"error: {answer.message}" if answer.termination == "error" else ""
     except placedsl.InputError as problem:
         bare = [d.message for d in problem.diagnostics if d.span is None]
         return f"a diagnostic without a place: {bare[0]}" if bare else ""
     except placedsl.UsageError:
         return ""
     except TimeoutError:
-        return f"longer than {LONGEST} s"
+        return "longer than is allowed"
     except Exception as problem:  # noqa: BLE001 - this is what is looked for
         where = traceback.extract_tb(problem.__traceback__)[-1]
         return f"{type(problem).__name__} ({Path(where.filename).name}:{where.lineno})"
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     return ""
 
 
 def main() -> int:
     """See the text above."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kind", choices=["grammar", "mutation"])
+    parser.add_argument("kind", choices=["grammar", "mutation", "tokens"])
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--solve", action="store_true")
     given = parser.parse_args()
     rng = random.Random(given.seed)
-    signal.signal(signal.SIGALRM, overdue)
+    signal.signal(signal.SIGPROF, overdue)
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     generator, texts = Generator(rng), seeds()
     found: dict[str, str] = {}
     tried = 0
     end = time.monotonic() + given.seconds
     with tempfile.TemporaryDirectory() as folder:
         while time.monotonic() < end:
-            text = generator.spec() if given.kind == "grammar" else mutated(rng, texts)
+            match given.kind:
+                case "grammar":
+                    text = generator.spec()
+                case "mutation":
+                    text = mutated(rng, texts)
+                case _:
+                    text = altered(rng, texts)
             tried += 1
-            what = trouble(text, folder)
+            what = trouble(text, folder, given.solve)
             if what and (what not in found or len(text) < len(found[what])):
                 found[what] = text
                 print(what, file=sys.stderr, flush=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from placedsl.diagnostics import Diagnostic, InputError, LimitError, PlacedslError, UsageError
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from placedsl.api.model import Model
     from placedsl.api.spec import Spec, load, loads
     from placedsl.api.timelines import SampleTimeline, Timeline
+    from placedsl.diagnostics import Diagnostic, InputError, LimitError, PlacedslError, UsageError
     from placedsl.evaluation.evaluation import Evaluation
     from placedsl.language.syntax.formatter import formatted as format
     from placedsl.planner.answer import Answer
@@ -24,6 +23,9 @@ _LATER = {
     "Answer": ("planner.answer", "Answer"), "Evaluation": ("evaluation.evaluation", "Evaluation"),
     "Model": ("api.model", "Model"), "SampleTimeline": ("api.timelines", "SampleTimeline"),
     "Spec": ("api.spec", "Spec"), "Timeline": ("api.timelines", "Timeline"),
+    "Diagnostic": ("diagnostics", "Diagnostic"), "InputError": ("diagnostics", "InputError"),
+    "LimitError": ("diagnostics", "LimitError"), "PlacedslError": ("diagnostics", "PlacedslError"),
+    "UsageError": ("diagnostics", "UsageError"),
     "format": ("language.syntax.formatter", "formatted"), "load": ("api.spec", "load"), "loads": ("api.spec", "loads"),
     "sweep": ("sweeps.engine", "sweep"),
 }  # fmt: skip

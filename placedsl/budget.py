@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from placedsl.tolerances import SAME_VALUE
 
+#: The largest numbers of threads and seeds that every solver takes.
+MOST = {"workers": 10_000, "seed": 2**31 - 1}
+
 
 @dataclass(frozen=True)
 class Budget:

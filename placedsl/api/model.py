@@ -11,6 +11,8 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from placedsl import files
+from placedsl.api import arguments
 from placedsl.api.spec import Spec, spec_of
 from placedsl.diagnostics import Source, UsageError
 from placedsl.expr import Element, Family, Set, Term
@@ -39,7 +41,7 @@ class Model:
     """
 
     def __init__(self, name: str = "model", folder: str | Path = ".") -> None:
-        self.name, self.folder = name, Path(folder)
+        self.name, self.folder = arguments.text("name", name, "'model'"), arguments.path("folder", folder)
         self._statements: list[tuple[str, Place]] = []
         self._graph_items: list[tuple[str, Place]] = []
         self._rules: list[tuple[str, Place]] = []
@@ -82,7 +84,7 @@ class Model:
         if profile is not None:
             settings.append(f"profile = {json.dumps(Path(profile).as_posix(), ensure_ascii=False)}")
         block = f" {{ {', '.join(settings)} }}" if settings else ""
-        self._add(f"graph from {json.dumps(path, ensure_ascii=False)}{block}")
+        self._add(f"{_graph_from(path)}{block}")
 
     def node(self, name: str, **entries: Any) -> Element:
         """One ``node`` of a ``graph { … }``; ``time`` may be a mapping from device kinds to times."""
@@ -130,6 +132,8 @@ class Model:
         numbers; ``weights`` is the attribute of nodes that holds the bytes to exchange."""
         if isinstance(data, range) and len(data) and data.step == 1:
             said = f"{data[0]}..{data[-1]}"
+        elif not isinstance(data, str | Collection):
+            raise arguments.wrong("data", data, "numbers of devices are expected, as in range(1, 5) or [1, 2, 4]")
         else:
             said = data if isinstance(data, str) else "{" + ", ".join(map(str, data)) + "}"
         self._add("parallelism" + _block({"data": named(said), "weights": weights}))
@@ -164,7 +168,11 @@ class Model:
 
     def subject_to(self, name: str, formula: Any = None, *, by: str | None = None) -> None:
         """A constraint that has a name (``"memory"``; ``"colocated", by="layer"``), or a formula and a name for it."""
-        rule = name + ("" if by is None else f" by {word(by)}") + ("" if formula is None else f": {term(formula)}")
+        rule = (
+            arguments.text("name", name, "'memory'")
+            + ("" if by is None else f" by {word(by)}")
+            + ("" if formula is None else f": {term(formula)}")
+        )
         self._rules.append((rule, _built(formula)))
 
     def constraint(self, name: str, formula: Any, *, by: str | None = None) -> None:
@@ -178,12 +186,12 @@ class Model:
 
     def add(self, statements: str) -> None:
         """Statements as they are in a ``.place`` file: formulations, and whatever has no method here."""
-        self._add(statements.strip("\n"))
+        self._add(arguments.text("statements", statements, "'fuse conv + bn'").strip("\n"))
 
     # what becomes of it
 
     def text(self) -> str:
-        """The spec.  A graph of networkx stands beside it, as :meth:`write` does it: the text only names it."""
+        """The spec.  The text only names a graph of networkx, which stands in a file of its own (:meth:`write`)."""
         return "".join(f"{line}\n" for line, _ in self._lines())
 
     def source(self) -> Source:
@@ -193,11 +201,16 @@ class Model:
         return Source(f"<{self.name}>", self.text(), built)
 
     def write(self, path: str | Path) -> None:
-        """Write the spec, and a graph of networkx beside it."""
-        path = Path(path)
+        """Write the spec, and a graph of networkx beside it, as ``STEM.graph.json`` of a ``STEM.place``.
+
+        UsageError where they cannot be written.
+        """
+        path, text = arguments.path("path", path), self.text()
         for name, held in self._held.items():
-            (path.parent / name).write_text(held.text, encoding="utf-8")
-        path.write_text(self.text(), encoding="utf-8")
+            beside = path.with_name(f"{path.stem}.graph.json")
+            files.write(beside, held.text)
+            text = text.replace(_graph_from(name), _graph_from(beside.name), 1)
+        files.write(path, text)
 
     def spec(self, parameters: Mapping[str, str] | None = None) -> Spec:
         """The checked spec; InputError with every error, each with its place in the text and in Python."""
@@ -261,6 +274,10 @@ def _value(name: str, value: Any) -> str:
     if plain and name in _DIMENSIONS and math.isfinite(value):
         return exact(int(value) if isinstance(value, Integral) else float(value), _DIMENSIONS[name])
     return str(term(value))
+
+
+def _graph_from(file: str) -> str:
+    return f"graph from {json.dumps(file, ensure_ascii=False)}"
 
 
 def _unit(text: str) -> str:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from placedsl.api import arguments
 from placedsl.diagnostics import Source
 from placedsl.language.elaboration import external_values
 from placedsl.language.elaboration.elaborate import Elaborated, elaborate
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from placedsl.planner.answer import Answer
     from placedsl.planner.incumbent import Progress
     from placedsl.report.explanation.explain import Explanation
+
+#: The times of an answer, in messages.
+_TIMES = "answer's JSON under 'schedule'"
 
 
 class Spec:
@@ -58,6 +62,8 @@ class Spec:
         from placedsl.planner.request import Request
         from placedsl.planner.solve import solve
 
+        if progress is not None and not callable(progress):
+            raise arguments.wrong("progress", progress, "a function of (value, bound, seconds) is expected")
         request = Request(solver, method, time_limit, gap, workers, seed)
         return solve(self.problem, self.elaborated.checked_formulations, request, progress, self.read_seconds)
 
@@ -117,11 +123,12 @@ class Spec:
         """
         from placedsl.api import display  # noqa: F401 - gives results the reports that show them
         from placedsl.evaluation.evaluate import evaluate
-        from placedsl.problem.placement_files import positions, schedule_decisions, values
+        from placedsl.problem.placement_files import schedule_decisions, values
 
-        places = positions(self.problem, placement) if isinstance(placement, Mapping) else list(placement)
-        own = {**values(self.problem, variables or {}), **schedule_decisions(self.problem, times or {})}
-        return evaluate(self.problem, places, own)
+        places = arguments.placement(self.problem, placement)
+        known = values(self.problem, arguments.mapping("variables", variables, "{'x': 1}"))
+        decisions = schedule_decisions(self.problem, arguments.mapping("times", times, _TIMES))
+        return evaluate(self.problem, places, {**known, **decisions})
 
     def timeline(
         self,
@@ -141,14 +148,14 @@ class Spec:
         """
         from placedsl.api.timelines import refuse_for_samples, shown_sample, shown_timeline
         from placedsl.evaluation.evaluate import evaluate
-        from placedsl.problem.placement_files import positions, schedule_decisions, values
+        from placedsl.problem.placement_files import schedule_decisions, values
 
-        places = positions(self.problem, placement) if isinstance(placement, Mapping) else list(placement)
+        places = arguments.placement(self.problem, placement)
         if self.problem.execution.one_sample:
             refuse_for_samples(self.problem, samples=samples, schedule=schedule, microbatches=microbatches)
-            decisions = schedule_decisions(self.problem, times or {})
+            decisions = schedule_decisions(self.problem, arguments.mapping("times", times, _TIMES))
             return shown_sample(self.problem, places, evaluate(self.problem, places, decisions))
-        own = values(self.problem, variables or {})
+        own = values(self.problem, arguments.mapping("variables", variables, "{'x': 1}"))
         shared = self.problem.execution.data_parallelism is not None
         found = evaluate(self.problem, places, own) if shared else None
         return shown_timeline(self.problem, places, found, samples, schedule, microbatches)
@@ -191,7 +198,7 @@ class Spec:
         from placedsl.export.programs.formats import FORMATS, known
         from placedsl.problem.formulation import choose
 
-        known(format)
+        known(arguments.text("format", format, "'lp'"))
         if format not in FORMATS:
             return plugins.export(self.solve(), format)
         formulation = choose(self.problem, self.elaborated.checked_formulations())
@@ -221,8 +228,8 @@ def load(path: str | Path, parameters: Mapping[str, str] | None = None, data: st
     with values of parameters, also of indexed ones.
     """
     began = time.monotonic()
-    path = Path(path)
-    return spec_of(read_source(path), path.parent, parameters, data, began=began)
+    file = arguments.path("path", path)
+    return spec_of(read_source(file), file.parent, parameters, data, began=began)
 
 
 def loads(
@@ -232,7 +239,8 @@ def loads(
     data: str | Path | None = None,
 ) -> Spec:
     """Read and check a spec from a text; ``folder`` is where its file names start from."""
-    return spec_of(Source("<text>", text), Path(folder), parameters, data)
+    source = Source("<text>", arguments.text("text", text, "'graph { … }'"))
+    return spec_of(source, arguments.path("folder", folder), parameters, data)
 
 
 def spec_of(
@@ -253,7 +261,10 @@ def spec_of(
 
     began = time.monotonic() if began is None else began
     at_hand = {folder / name: text for name, text in (held or {}).items()}
-    values = external_values.read(parameters or {}, Path(data) if isinstance(data, str) else data, schedule)
+    if data is not None and not isinstance(data, Source):
+        data = arguments.path("data", data)
+    given = arguments.texts("parameters", parameters, "{'room': '16 GiB'}")
+    values = external_values.read(given, data, schedule)
 
     def graph(path: Path, form: str | None, sizes: Sizes) -> Graph:
         return read(at_hand.get(path, path), form, sizes)

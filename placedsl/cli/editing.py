@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, UsageError
+from placedsl.files import write
 
 
 @click.command()
@@ -41,7 +42,7 @@ def fmt(files: tuple[str, ...], check: bool, diff: bool) -> int:
         if name == "-":
             click.echo(new, nl=False)
         elif new != source.text:
-            _replace(Path(name), new)
+            write(Path(name), new)
     if check:
         for name in different:
             click.echo(f"{name} would change", err=diff)
@@ -85,15 +86,3 @@ def _difference(source: Source, new: str) -> str:
     before, after = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (source.text, new))
     lines = difflib.unified_diff(before, after, source.name, f"{source.name} (laid out)")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-
-
-def _replace(target: Path, text: str) -> None:
-    """The whole new text, or the file as it was."""
-    partial = target.with_name(target.name + ".partial")
-    try:
-        partial.write_text(text, encoding="utf-8", newline="")
-        partial.chmod(target.stat().st_mode)
-        partial.replace(target)
-    except OSError as problem:
-        partial.unlink(missing_ok=True)
-        raise UsageError(f"'{target}' cannot be written: {(problem.strerror or 'failed').lower()}") from None

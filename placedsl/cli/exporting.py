@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from placedsl import files, interruption
 from placedsl.diagnostics import UsageError
 
 
@@ -20,7 +21,8 @@ from placedsl.diagnostics import UsageError
 )
 def export(answer: Path, name: str, output: Path | None) -> int:
     """Write the configuration of a runtime for the plan in ANSWER, a file from solve --json."""
-    from placedsl.export.registry import files, known
+    from placedsl.export.registry import files as files_of
+    from placedsl.export.registry import known
     from placedsl.graph.readers import load
     from placedsl.problem.plan_document import read_plan
 
@@ -28,7 +30,7 @@ def export(answer: Path, name: str, output: Path | None) -> int:
     if output is not None and output.exists() and not output.is_dir():
         raise UsageError(f"-o {output}: this is a file; a folder is expected")
     source = load(answer)
-    made = files(read_plan(source), name, source)
+    made = files_of(read_plan(source), name, source)
     if output is None:
         for file, text in made.items():
             click.echo((f"==> {file} <==\n" if len(made) > 1 else "") + text, nl=False)
@@ -39,6 +41,11 @@ def export(answer: Path, name: str, output: Path | None) -> int:
 
 def write_folder(folder: Path, texts: Mapping[str, str]) -> None:
     """All texts in a folder, or none: they are written beside it first; other files of the folder stay."""
+    with interruption.finishing():
+        _write_folder(folder, texts)
+
+
+def _write_folder(folder: Path, texts: Mapping[str, str]) -> None:
     partial: Path | None = None
     try:
         if not folder.parent.is_dir():
@@ -46,13 +53,17 @@ def write_folder(folder: Path, texts: Mapping[str, str]) -> None:
         partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.partial-", dir=folder.parent))
         for name, text in texts.items():
             (partial / name).parent.mkdir(parents=True, exist_ok=True)
-            (partial / name).write_text(text, encoding="utf-8")
+            files.write(partial / name, text)
         blocked = next((name for name in texts if (folder / name).is_dir()), None)
         if blocked is not None:
             raise UsageError(f"'{folder / blocked}' cannot be written: this is a folder")
-        for name in texts:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (partial / name).replace(folder / name)
+        for name, text in texts.items():
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if target.is_symlink() or (target.exists() and not target.is_file()):
+                files.write(target, text)
+            else:
+                (partial / name).replace(target)
     except OSError as problem:
         raise UsageError(f"'{folder}' cannot be written: {(problem.strerror or 'failed').lower()}") from None
     finally:

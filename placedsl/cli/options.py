@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from placedsl.diagnostics import UsageError
+from placedsl import files
 
 
 class Quantity(click.ParamType[float]):
@@ -72,14 +72,10 @@ def console() -> Any:
 
 
 def write(target: Path | None, text: str) -> None:
-    """To a file (whole or not at all), or to stdout."""
-    if target is None:
+    """To a file (:func:`placedsl.files.write`), or to stdout; in UTF-8, whatever the terminal takes."""
+    if target is not None:
+        files.write(target, text)
+    elif (sys.stdout.encoding or "").lower() in ("utf-8", "utf8"):
         click.echo(text, nl=False)
-        return
-    partial = target.with_name(target.name + ".partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(target)
-    except OSError as problem:
-        partial.unlink(missing_ok=True)
-        raise UsageError(f"'{target}' cannot be written: {(problem.strerror or 'failed').lower()}") from None
+    else:
+        click.echo(text.encode("utf-8", "backslashreplace"), nl=False)

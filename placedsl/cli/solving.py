@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import os
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from placedsl import interruption
 from placedsl.cli.options import DATA, METHOD, SET, SOLVER, SPEC, Quantity, console, write
 from placedsl.diagnostics import UsageError
 
@@ -71,13 +71,13 @@ def solve(
         raise UsageError(f"--json {target}: this is a folder")
     if picture is not None:
         pictures.check(picture)
-    with ProgressLine(loaded.problem.objectives[0], quiet) as line:
+    with ProgressLine(loaded.problem.objectives[0], quiet) as line, interruption.stoppable():
         answer = loaded.solve(progress=line.update, **wanted)
     if json_file != "-":
         print_answer(answer, console())
     conflict = reasons = None
     if why and answer.placement is not None:
-        with contextlib.suppress(KeyboardInterrupt):
+        with interruption.abandonable():
             chosen = {k: wanted[k] for k in ("solver", "method", "workers", "seed")}
             reasons = loaded.why(answer, time_limit=min(EACH, wanted["time_limit"] or math.inf), **chosen)
     if reasons is not None and json_file != "-":
@@ -100,7 +100,7 @@ def _conflict(loaded: Spec, by_instance: bool, wanted: dict[str, Any]) -> Confli
 
     given = wanted["time_limit"] or math.inf
     limit = min(given, LONG if by_instance else SHORT)
-    with contextlib.suppress(KeyboardInterrupt):
+    with interruption.abandonable():
         return loaded.conflict(
             by_instance=by_instance, infeasible=True, time_limit=limit,
             solver=wanted["solver"], workers=wanted["workers"], seed=wanted["seed"],

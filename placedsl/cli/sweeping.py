@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from placedsl import interruption
 from placedsl.cli.options import SET, console, write
 from placedsl.diagnostics import Diagnostic, UsageError
 
@@ -81,7 +82,7 @@ def sweep(
             axes |= {} if single is None else {name: (single,)}
         runs, unusable = planned(axes, plan, most)
         asked = jobs_of(runs, [*wrong, *unusable])
-        with ProgressBar(quiet, "" if plan else factors(axes)) as bar:
+        with ProgressBar(quiet, "" if plan else factors(axes)) as bar, interruption.stoppable():
             found = swept(asked, out, jobs, dask, bar)
     if csv_file is not None:
         write(None if csv_file == "-" else Path(csv_file), found.csv())

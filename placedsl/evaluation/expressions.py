@@ -16,6 +16,7 @@ from placedsl.evaluation.overlap import overlaps
 from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.quantities import DEVICE_QUANTITIES, RUN_QUANTITIES, Quantities
 from placedsl.evaluation.tolerance import extreme, product, total
+from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.problem.values import Values
 
@@ -68,12 +69,14 @@ class Compiler:
         if name in self.data.sets:
             return self.data.sets[name]
         if name not in self.own_sets:
-            of = self.data.problem.sets.get(name)
-            if of is None:
+            sets = self.data.problem.sets
+            if name not in sets:
                 return ()  # a device family of none
-            inner = Compiler(self.data, self.quantities, self.values, self.own_sets)
-            elements = inner.elements(of)
-            self.own_sets[name] = elements(inner.environment())
+            for part in walks.named_sets(sets, name):  # those that it is made of first: chains may be long
+                if part not in self.own_sets:
+                    inner = Compiler(self.data, self.quantities, self.values, self.own_sets)
+                    elements = inner.elements(sets[part])
+                    self.own_sets[part] = elements(inner.environment())
         return self.own_sets[name]
 
     def elements(self, of: core.SetExpression) -> Elements:

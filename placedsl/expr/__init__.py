@@ -12,7 +12,20 @@ from __future__ import annotations
 from typing import Any
 
 from placedsl.expr.sets import Element, Family, Quantified, Set, ranged
-from placedsl.expr.terms import ATOM, COMPARISON, IMPLIES, LOOSE, OR, SUM, Term, as_condition, named, term, text
+from placedsl.expr.terms import (
+    ATOM,
+    COMPARISON,
+    IMPLIES,
+    LOOSE,
+    OR,
+    SUM,
+    ExpressionError,
+    Term,
+    as_condition,
+    named,
+    term,
+    text,
+)
 
 __all__ = [
     "Element", "Family", "Set", "Term", "accelerators", "backward", "backward_load", "communication", "convex",
@@ -62,7 +75,7 @@ def no_overlap(generator: Any) -> Term:
     """
     binders, body = ranged(generator, "no_overlap")
     if not isinstance(body, tuple) or len(body) not in (2, 3):
-        raise TypeError(f"no_overlap takes (start, finish) or (there, start, finish), this is {body!r}")
+        raise ExpressionError(f"no_overlap takes (start, finish) or (there, start, finish), this is {body!r}")
     interval = Term(COMPARISON, (term(body[-2]), SUM), "..", (term(body[-1]), SUM))
     if len(body) == 3:
         interval = Term(IMPLIES, (as_condition("no_overlap", body[0]), OR), " => ", (interval, IMPLIES))

@@ -9,7 +9,21 @@ from numbers import Integral
 from types import GeneratorType
 from typing import Any
 
-from placedsl.expr.terms import AND, ATOM, COMPARISON, LOOSE, SUM, Names, Term, as_condition, logic, named, term, text
+from placedsl.expr.terms import (
+    AND,
+    ATOM,
+    COMPARISON,
+    LOOSE,
+    SUM,
+    ExpressionError,
+    Names,
+    Term,
+    as_condition,
+    logic,
+    named,
+    term,
+    text,
+)
 from placedsl.language.syntax.keywords import RESERVED
 
 #: What the sets that a generator ranges over are told to, while it runs.
@@ -31,7 +45,7 @@ class Element(Term):
     def isin(self, of: Any) -> Term:
         """``v in set``."""
         if isinstance(of, Set) and of.narrowed:
-            raise TypeError(f"'{of}' has no name: declare it with model.set(…) first")
+            raise ExpressionError(f"'{of}' has no name: declare it with model.set(…) first")
         return Term(COMPARISON, (self, SUM), " in ", (term(of), SUM), condition=True)
 
 
@@ -70,12 +84,12 @@ class Slot(Element):
     def _render(self, names: Names) -> str:
         name = names.get(id(self))
         if name is None:
-            raise TypeError(
+            raise ExpressionError(
                 "a variable is used outside of the forall(…), total(…) or count(…) that its set was ranged over in; "
                 "Python's own sum, max, min, any and all do not do: write total, largest, smallest, ~forall(~…), forall"
             )
         if not name:
-            raise TypeError(
+            raise ExpressionError(
                 "the condition of a set that is declared or counted can ask for attributes of its elements and for "
                 "nothing else: v.memory, v.time[d]"
             )
@@ -116,7 +130,7 @@ class Set(Term):
     def where(self, condition: Callable[..., Any]) -> Set:
         """The elements that satisfy a condition, a function of the element (of both, for pairs)."""
         if not callable(condition):
-            raise TypeError('where takes a function of the element: nodes.where(lambda v: v.memory > "1 GiB")')
+            raise ExpressionError('where takes a function of the element: nodes.where(lambda v: v.memory > "1 GiB")')
         return Set(self._source, self.pairs, (*self._conditions, condition))
 
     def __getitem__(self, index: Any) -> Element:
@@ -132,7 +146,7 @@ class Set(Term):
     def _range(self) -> Iterator[Any]:
         gathering = _GATHERING.get()
         if gathering is None:
-            raise TypeError(
+            raise ExpressionError(
                 f"the set '{self._source}' is known to the language and not to Python: range over it in a generator "
                 "within forall(…), total(…), count(…), largest(…) or smallest(…)"
             )
@@ -210,7 +224,7 @@ def _free(preferred: str, taken: set[str]) -> str:
 def ranged(generator: Any, what: str) -> tuple[tuple[Binder, ...], Any]:
     """The sets that a generator ranges over, with the names of its variables, and the one thing that it gives."""
     if not isinstance(generator, GeneratorType):
-        raise TypeError(f"{what} takes a generator, as in {what}(… for v in nodes), this is {generator!r}")
+        raise ExpressionError(f"{what} takes a generator, as in {what}(… for v in nodes), this is {generator!r}")
     gathered: list[Binder] = []
     token = _GATHERING.set(gathered)
     try:
@@ -218,7 +232,7 @@ def ranged(generator: Any, what: str) -> tuple[tuple[Binder, ...], Any]:
         variables = dict(generator.gi_frame.f_locals) if generator.gi_frame is not None else {}
         further = next(generator, None)
     except StopIteration:
-        raise TypeError(f"{what}: the generator ranges over nothing") from None
+        raise ExpressionError(f"{what}: the generator ranges over nothing") from None
     finally:
         _GATHERING.reset(token)
     own = {}
@@ -228,12 +242,12 @@ def ranged(generator: Any, what: str) -> tuple[tuple[Binder, ...], Any]:
                 own[id(part)] = name if not isinstance(value, tuple) else f"{name}{i + 1}"
     foreign = [b for b in gathered if any(id(s) not in own for s in b.slots)]
     if foreign:
-        raise TypeError(
+        raise ExpressionError(
             f"{what}: '{foreign[0].source}' is ranged over by something else inside of it; Python's own sum, max "
             "and min do not know the language: write total, largest, smallest"
         )
     if further is not None or not gathered:
-        raise TypeError(f"{what} ranges over sets of the language and nothing else: for d in gpu, for v in nodes")
+        raise ExpressionError(f"{what} ranges over sets of the language and nothing else: for d in gpu, for v in nodes")
     for binder in gathered:
         for slot in binder.slots:
             slot._preferred = own[id(slot)]

@@ -11,6 +11,8 @@ from numbers import Integral, Real
 from types import GeneratorType
 from typing import Any, NoReturn
 
+from placedsl.diagnostics import UsageError
+
 # How tightly what is printed binds, as in placedsl.language.syntax.printer: 0 is loosest, atoms are 9.
 LOOSE, IMPLIES, OR, AND, NOT, COMPARISON, SUM, PRODUCT, SIGN, ATOM = range(10)
 _PLAIN = re.compile(r"\d+(\.\d+)?([eE][+-]?\d+)?[ \t]*(%|[A-Za-z]+(/[A-Za-z]+)?)?$|[^\W\d]\w*$|\"(?:[^\"\\\n]|\\.)*\"$")
@@ -27,6 +29,10 @@ def place_of_caller() -> Place:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "placedsl":
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno
+
+
+class ExpressionError(UsageError, TypeError):
+    """What cannot stand in an expression, or cannot be done with one in Python."""
 
 
 class Term:
@@ -71,17 +77,17 @@ class Term:
     # what Python would get wrong
 
     def __bool__(self) -> NoReturn:
-        raise TypeError(
+        raise ExpressionError(
             f"{self!r} has no truth value before a placement is known. A chain a <= b <= c would lose a part: write "
             "(a <= b) & (b <= c), or the text \"a <= b <= c\". For 'and', 'or', 'not' write & | ~ with brackets around "
             "comparisons, for an 'if' in a generator write set.where(lambda v: …)"
         )
 
     def __iter__(self) -> Iterator[Any]:
-        raise TypeError(f"{self!r} is nothing to range over; sets are, as in forall(… for d in devices)")
+        raise ExpressionError(f"{self!r} is nothing to range over; sets are, as in forall(… for d in devices)")
 
     def __contains__(self, item: object) -> bool:
-        raise TypeError(f"'in' gives a truth value in Python: write element.isin({self})")
+        raise ExpressionError(f"'in' gives a truth value in Python: write element.isin({self})")
 
     # operators
 
@@ -166,20 +172,20 @@ def term(value: Any) -> Term:
         return Term(ATOM, "true" if value else "false", condition=True)
     if isinstance(value, Real):
         if not math.isfinite(value):
-            raise TypeError(f"{value} cannot stand in an expression: leave a limit out instead")
+            raise ExpressionError(f"{value} cannot stand in an expression: leave a limit out instead")
         number = int(value) if isinstance(value, Integral) else float(value)
         return Term(ATOM if number >= 0 else SIGN, repr(number).removesuffix(".0"))
     if isinstance(value, str):
         written = value.strip()
         if not written:
-            raise TypeError("an empty text is no expression")
+            raise ExpressionError("an empty text is no expression")
         if "\n" in written or "#" in written:
             # Within brackets line ends mean nothing, and a comment ends before the closing one.
             return Term(ATOM, f"({written}\n)", condition=None)
         return Term(ATOM if _PLAIN.match(written) else LOOSE, written, condition=None)
     if isinstance(value, GeneratorType):
-        raise TypeError("a generator is ranged over by forall(…), total(…), count(…), largest(…) or smallest(…)")
-    raise TypeError(f"{value!r} is no expression: a number, a text such as '16 GiB', or what placedsl.expr makes")
+        raise ExpressionError("a generator is ranged over by forall(…), total(…), count(…), largest(…) or smallest(…)")
+    raise ExpressionError(f"{value!r} is no expression: a number, a text such as '16 GiB', or what placedsl.expr makes")
 
 
 def text(value: str) -> Term:
@@ -218,7 +224,7 @@ def as_condition(sign: str, value: Any) -> Term:
     """The term of a value that stands where ``sign`` takes a condition; TypeError when it is none for sure."""
     out = term(value)
     if out._condition is False:
-        raise TypeError(
+        raise ExpressionError(
             f"'{sign}' takes conditions, {out!r} is none: put brackets around comparisons, (a <= b) & (c <= d)"
         )
     return out

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from placedsl.arrays import Booleans, Floats, Integers
-from placedsl.diagnostics import Diagnostic, InputError
+from placedsl.diagnostics import Diagnostic, InputError, Span
 from placedsl.grounding.frames import ROOT, Frame
 from placedsl.grounding.joins import codes_of, conjuncts, join_keys, within
 from placedsl.grounding.universe import Universe
@@ -20,6 +20,8 @@ from placedsl.problem.problem import Table
 
 #: The most combinations that are kept, and that are looked at to find them.
 _MOST_ROWS = 50_000_000
+#: Rows times bound variables: a row takes 8 bytes for each.
+_MOST_CELLS = 150_000_000
 _MOST_VISITED = 20_000_000_000
 #: So many combinations are looked at in one go.
 _CHUNK = 4_000_000
@@ -54,7 +56,9 @@ class SetGrounder:
         if name not in self._members:
             if name not in self.sets:
                 return (np.zeros(0, dtype=np.int64),)  # a device family of none
-            self._members[name] = self._elements(ROOT, self.sets[name])[1]
+            for inner in walks.named_sets(self.sets, name):  # those that it is made of first: chains may be long
+                if inner not in self._members:
+                    self._members[inner] = self._elements(ROOT, self.sets[inner])[1]
         return self._members[name]
 
     def expand(self, frame: Frame, binders: tuple[core.Binder, ...]) -> tuple[Frame, Integers]:
@@ -124,8 +128,9 @@ class SetGrounder:
         counts = np.searchsorted(right[order], left, side="right") - start
         counts[left < 0] = 0
         total = int(counts.sum())
-        if total > (_MOST_VISITED if rest else _MOST_ROWS):
-            raise _too_many(total, binder)
+        most = min(_MOST_ROWS, _MOST_CELLS // max(1, len(sorts)))
+        if total > (_MOST_VISITED if rest else most):
+            raise _too_many(total, binder.span, most)
         if not rest:
             return np.repeat(np.arange(frame.size), counts), order[spread(start, counts)]
         found_rows: list[Integers] = []
@@ -141,8 +146,8 @@ class SetGrounder:
             found_rows.append(rows[passed])
             found_elements.append(elements[passed])
             kept += len(passed)
-            if kept > _MOST_ROWS:
-                raise _too_many(kept, binder)
+            if kept > most:
+                raise _too_many(kept, binder.span, most)
         none = np.zeros(0, dtype=np.int64)
         return np.concatenate([none, *found_rows]), np.concatenate([none, *found_elements])
 
@@ -171,14 +176,20 @@ class SetGrounder:
             case core.NamedSet(name=name):
                 values = self.members(name)
                 size = len(values[0])
+                if size * frame.size > _MOST_ROWS:
+                    raise _too_many(size * frame.size, of.span)
                 return np.repeat(np.arange(frame.size), size), tuple(np.tile(v, frame.size) for v in values)
             case core.Members(owner=node, owner_sort=sort):
                 relation = self.universe.relations[sort]
                 owner = self.positions(node, frame)
                 counts = relation.start[owner + 1] - relation.start[owner]
+                if counts.sum() > _MOST_ROWS:
+                    raise _too_many(int(counts.sum()), of.span)
                 rows = np.repeat(np.arange(frame.size), counts)
                 return rows, (relation.member[spread(relation.start[owner], counts)],)
             case core.Listed(items=items):
+                if len(items) * frame.size > _MOST_ROWS:
+                    raise _too_many(len(items) * frame.size, of.span)
                 columns = [[self.positions(e, frame) for e in item] for item in items]
                 rows = np.tile(np.arange(frame.size), len(items))
                 values = tuple(np.concatenate([c[k] for c in columns]) for k in range(len(of.sorts)))
@@ -340,9 +351,9 @@ class SetGrounder:
         return within((np.arange(frame.size), *elements), (rows, *values))
 
 
-def _too_many(count: int, binder: core.Binder) -> InputError:
-    message = f"this ranges over {count:,} combinations, more than {_MOST_ROWS:,}"
-    return InputError([Diagnostic(message, binder.span, "narrow it with 'where' or smaller sets")])
+def _too_many(count: int, span: Span, most: int = _MOST_ROWS) -> InputError:
+    message = f"this ranges over {count:,} combinations, more than {most:,}"
+    return InputError([Diagnostic(message, span, "narrow it with 'where' or smaller sets")])
 
 
 def _slices(counts: Integers) -> list[tuple[int, int]]:

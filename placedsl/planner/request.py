@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
+from numbers import Integral, Real
 
 from placedsl.algorithms import registry
+from placedsl.budget import MOST
 from placedsl.diagnostics import Diagnostic, InputError, UsageError, nearest
 from placedsl.problem.problem import Problem
 from placedsl.solvers.registry import ALSO, get, names
@@ -44,8 +47,35 @@ class Request:
     start: bool = True
 
 
+def _integral(value: object, low: int, high: int) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and low <= int(value) <= high
+
+
+def _real(value: object, low: float, high: float) -> bool:
+    """A number from ``low`` on and below ``high``; nan is none."""
+    return isinstance(value, Real) and not isinstance(value, bool) and low <= float(value) < high
+
+
+def _refuse_wrong_values(request: Request) -> None:
+    """UsageError for what is no value of its kind."""
+    for name in ("solver", "method"):
+        word = getattr(request, name)
+        if word is not None and not isinstance(word, str):
+            raise UsageError(f"{name}={word!r}: a name is expected, as in {name}='auto'")
+    limit, gap = request.time_limit, request.gap
+    if limit is not None and not (_real(limit, 0.0, inf) or limit == inf):
+        raise UsageError(f"time_limit={limit!r}: a number of seconds is expected, above 0")
+    if gap is not None and not _real(gap, 0.0, 1.0):
+        raise UsageError(f"gap={gap!r}: a relative gap is expected, from 0 to below 1, as in gap=0.01")
+    for name in ("workers", "seed"):
+        number = getattr(request, name)
+        if number is not None and not _integral(number, 0, MOST[name]):
+            raise UsageError(f"{name}={number!r}: a whole number is expected, from 0 to {MOST[name]:,}")
+
+
 def resolve(problem: Problem, request: Request) -> Request:
     """The request with the spec's settings and the defaults filled in; UsageError for what does not exist."""
+    _refuse_wrong_values(request)
     said = problem.settings
     method = request.method or said.method or "auto"
     solver = request.solver or said.solver or "auto"
@@ -64,6 +94,8 @@ def resolve(problem: Problem, request: Request) -> Request:
     limit = request.time_limit if request.time_limit is not None else said.time_limit
     if limit is not None and limit <= 0:
         raise UsageError("a time limit is longer than zero, as in --time-limit 60s")
+    if limit == inf:
+        limit = None
     return Request(
         solver, method, limit,
         next(g for g in chosen if g is not None),

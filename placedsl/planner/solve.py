@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from placedsl import interruption
 from placedsl.algorithms.simple_bounds import path_bound, simple_bound
 from placedsl.diagnostics import PlacedslError, UsageError
 from placedsl.planner.answer import Answer
@@ -42,9 +43,21 @@ def _answer(run: Run) -> Answer:
         termination, message = _walk(run)
     except KeyboardInterrupt:
         termination, message = "interrupted", "stopped by the user"
+    except Exception:
+        if not interruption.pending():
+            raise
+        termination, message = "interrupted", "stopped by the user"
     finally:
-        if run.portfolio is not None:
-            run.portfolio.stop()
+        with interruption.finishing(forget=True):
+            interruption.caught()
+            if run.portfolio is not None:
+                run.portfolio.stop()
+    with interruption.finishing(forget=True):
+        return _told(run, termination, message)
+
+
+def _told(run: Run, termination: str, message: str) -> Answer:
+    """What was found, as the answer."""
     best = run.best
     if best.refuted():
         termination = "error"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from placedsl.problem.expressions import (
     Aggregate,
@@ -21,6 +21,7 @@ from placedsl.problem.expressions import (
     Listed,
     Logic,
     Members,
+    NamedSet,
     NoOverlap,
     Not,
     Pick,
@@ -93,6 +94,21 @@ def every(node: Expression | SetExpression | Binder) -> Iterator[Expression | Se
         part = stack.pop()
         yield part
         stack.extend(children(part))
+
+
+def named_sets(sets: Mapping[str, SetExpression], name: str) -> list[str]:
+    """A set of a problem and those that it is made of, each after those that it is made of itself."""
+    out: dict[str, None] = {}
+    stack = [name]
+    while stack:
+        top = stack[-1]
+        inner = (part.name for part in every(sets[top]) if isinstance(part, NamedSet))
+        unknown = [other for other in inner if other in sets and other not in out]
+        if unknown:
+            stack += unknown
+        else:
+            out[stack.pop()] = None
+    return list(out)
 
 
 def provided_names(node: Expression) -> set[str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from math import isfinite
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
+from placedsl.graph.readers.json_text import parsed
 from placedsl.problem.problem import Labels, Problem
 from placedsl.problem.values import Values
 
@@ -31,10 +31,10 @@ def positions(problem: Problem, placement: Mapping[str, str], source: Source | N
             found.append(
                 Diagnostic(f"the graph has no node '{node}'", _span(source, str(node)), nearest(str(node), nodes))
             )
-        if device not in devices:
+        if not isinstance(device, str) or device not in devices:
             place = _span(source, str(node))
             found.append(Diagnostic(f"there is no device '{device}'", place, nearest(str(device), devices)))
-        if str(node) in nodes and device in devices:
+        if str(node) in nodes and isinstance(device, str) and device in devices:
             before, here = out[nodes[str(node)]], devices[device]
             if before not in (-1, here):
                 message = f"'{node}' is fused with what is on {problem.machine.devices[before].name}"
@@ -95,7 +95,7 @@ def values(problem: Problem, raw: Mapping[str, object], source: Source | None = 
 def read_values(problem: Problem, source: Source) -> Values:
     """What stands under ``variables`` and ``schedule`` in the JSON text of an answer, which has been read as a
     placement before."""
-    root = json.loads(source.text)
+    root = parsed(source)
     if not isinstance(root, dict):
         return {}
     raw, times = root.get("variables"), root.get("schedule")
@@ -149,20 +149,7 @@ def read(problem: Problem, source: Source) -> list[int]:
     """The placement in a JSON text: an object of node ids and device names, an answer that holds one under
     ``placement``, or a split of the dnn-partitioning project (``fpgas``, ``cpus``), where nodes that it leaves out go
     to those that they must share a device with."""
-    twice: list[str] = []
-
-    def fields(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        names = [name for name, _ in pairs]
-        twice.extend({name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else ())
-        return dict(pairs)
-
-    try:
-        root = json.loads(source.text, object_pairs_hook=fields)
-    except json.JSONDecodeError as problem_found:
-        place = source.span(problem_found.pos)
-        raise InputError([Diagnostic(f"this is not JSON: {problem_found.msg}", place)]) from None
-    if twice:
-        raise InputError([Diagnostic(f"'{name}' is there twice", _span(source, name)) for name in twice[:_MOST]])
+    root = parsed(source)
     if isinstance(root, dict) and {"fpgas", "cpus"} & root.keys():
         return _split(problem, root, source)
     if isinstance(root, dict) and "placement" in root:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from placedsl.diagnostics import Diagnostic, InputError, Source
+from placedsl.graph.readers.json_text import parsed
 from placedsl.problem.plan import Plan, PlannedDevice, PlannedNode, Stage, Transfer
 
 
@@ -61,10 +61,7 @@ def plan_from_document(document: Mapping[str, Any]) -> Plan:
 
 def read_plan(source: Source) -> Plan:
     """The plan in the JSON text of an answer; InputError where it holds none."""
-    try:
-        root = json.loads(source.text)
-    except json.JSONDecodeError as problem:
-        raise InputError([Diagnostic(f"this is not JSON: {problem.msg}", source.span(problem.pos))]) from None
+    root = parsed(source)
     hint = "a file that 'placedsl solve --json' writes is expected"
     if not isinstance(root, dict) or "plan" not in root:
         raise InputError([Diagnostic("this is not an answer with a 'plan'", source.whole(), hint)])

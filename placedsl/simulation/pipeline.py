@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import lcm
+from numbers import Integral
 from typing import overload
 
 import numpy as np
@@ -250,11 +251,11 @@ def asked(problem: Problem, samples: int, schedule: str | None, microbatches: in
         shared = problem.execution.order == "gpipe" and problem.execution.data_parallelism is not None
         schedule = problem.execution.order if training or shared else "pipelined"
     if schedule not in SCHEDULES:
-        raise UsageError(f"there is no schedule '{schedule}': {nearest(schedule, SCHEDULES)}")
+        raise UsageError(f"there is no schedule '{schedule}': {nearest(str(schedule), SCHEDULES)}")
     if schedule.startswith("1f1b") and not training:
         raise UsageError(f"schedule {schedule} is for training, and the graph has no backward part: 'pipelined' fits")
     for name, number in (("samples", samples), ("microbatches", microbatches)):
-        if number is not None and (number != int(number) or number < 1):
+        if number is not None and (not isinstance(number, Integral) or number < 1):
             raise UsageError(f"'{name}' is a whole number from 1 on, not {number}")
     if microbatches is not None and schedule != "gpipe":
         raise UsageError(f"'microbatches' is for schedule gpipe; this one is {schedule}")

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from placedsl import interruption
 from placedsl.arrays import Floats
 from placedsl.budget import Budget
 from placedsl.ir.program import GlobalConstraint, LinearProgram, Origin
@@ -88,6 +89,7 @@ class _Run:
                     case Found() as found if self._taken(found) and self.stopping is None:
                         self._stop(child)
             except KeyboardInterrupt:
+                interruption.caught()
                 if self.interrupted:
                     return self._ended("interrupted")
                 self.interrupted = True

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from placedsl import files, interruption
+from placedsl.api import arguments
 from placedsl.diagnostics import Diagnostic, UsageError
 from placedsl.sweeps import folder as folders
 from placedsl.sweeps import plan as plans
@@ -57,16 +59,21 @@ def sweep(
     table so far.  InputError or UsageError before anything is run; what goes wrong in a run is told in its row.
     """
     axes: dict[str, tuple[str, ...]] = {}
-    named = {PARAMETER + name: value for name, value in {**(parameters or {}), **(vary or {})}.items()}
+    vary = arguments.mapping("vary", vary, "{'gpus': [2, 4]}")
+    parameters = arguments.mapping("parameters", parameters, "{'room': '16 GiB'}")
+    for name, number in (("jobs", jobs), ("most", most)):
+        if number is not None and (not isinstance(number, int) or number < 1):
+            raise arguments.wrong(name, number, "a whole number is expected, from 1 on")
+    named = {PARAMETER + name: value for name, value in {**parameters, **vary}.items()}
     if PARAMETER + "schedule" in named:
         named["schedule"] = named.pop(PARAMETER + "schedule")
     asked = {"spec": specs or None, **named, "data": data, "method": method, "solver": solver, "seed": seed}
     for name, value in (asked | {"time_limit": time_limit, "gap": gap, "workers": workers}).items():
         if value is not None:
             axes[name] = values_of(value)
-    runs, wrong = planned(axes, None if plan is None else Path(plan), most)
+    runs, wrong = planned(axes, None if plan is None else arguments.path("plan", plan), most)
     listener = None if progress is None else _Told(progress)
-    return swept(jobs_of(runs, wrong), Path(out), jobs, dask, listener)
+    return swept(jobs_of(runs, wrong), arguments.path("out", out), jobs, dask, listener)
 
 
 def values_of(value: object) -> tuple[str, ...]:
@@ -132,9 +139,15 @@ def swept(
         elif listener is not None:
             listener.begins(list(rows.values()), 0, 0)
     except KeyboardInterrupt:
+        interruption.caught()
+        stopped = True
+    except Exception:
+        if not interruption.pending():
+            raise
+        interruption.caught()
         stopped = True
     table = Table(tuple(rows.get(job.key) or Row(job.run) for job in jobs), stopped and len(rows) < len(jobs))
-    folders.write(folder / folders.TABLE, table.csv())
+    files.write(folder / folders.TABLE, table.csv())
     return table
 
 

@@ -5,14 +5,13 @@ Every file is written beside its place and then renamed, so that a kill never le
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from placedsl import files
 from placedsl.diagnostics import UsageError
 from placedsl.report.json.answer_document import SCHEMA
 from placedsl.sweeps.jobs import Job
@@ -65,19 +64,19 @@ def keep(folder: Path, job: Job, result: Result) -> dict[str, Any]:
     document = result.document
     if document is not None and document["status"]["termination"] not in _NOT_FINISHED:
         answer = document | about
-        write(folder / name, _text(answer))
+        files.write(folder / name, _text(answer))
         (folder / failure_of(name)).unlink(missing_ok=True)
         return answer
     # An answer that ended with an error has the exit code of one that found nothing; a sweep calls it failed.
     failure = {"schema": SCHEMA, **about, "exit_code": result.exit_code, "message": result.message, "answer": document}
-    write(folder / failure_of(name), _text(failure))
+    files.write(folder / failure_of(name), _text(failure))
     return failure
 
 
 def write_list(folder: Path, jobs: Sequence[Job]) -> None:
     """Note what was asked for, in order."""
     listed = [job.run.document() | {"key": job.key} for job in jobs]
-    write(folder / LIST, _text({"schema": SCHEMA, "runs": listed}))
+    files.write(folder / LIST, _text({"schema": SCHEMA, "runs": listed}))
 
 
 def read_list(folder: Path) -> list[Mapping[str, Any]]:
@@ -87,18 +86,6 @@ def read_list(folder: Path) -> list[Mapping[str, Any]]:
         raise UsageError(f"'{folder}' holds no sweep: there is no readable {LIST} in it")
     runs: list[Mapping[str, Any]] = document["runs"]
     return runs
-
-
-def write(target: Path, text: str) -> None:
-    """Write a file whole or not at all; UsageError when it cannot be written."""
-    partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8", newline="")
-        partial.replace(target)
-    except OSError as problem:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
-        raise UsageError(f"'{target}' cannot be written: {(problem.strerror or 'failed').lower()}") from None
 
 
 def _text(document: Mapping[str, Any]) -> str:

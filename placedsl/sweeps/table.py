@@ -20,6 +20,8 @@ RESULTS = (
     "value", "bound", "gap", "unit", "termination", "method", "solver", "seconds", "exit_code", "message", "file",
 )  # fmt: skip
 #: What was asked for under a name that a result bears too.
+#: How texts begin that spreadsheets take for formulas.
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 _ASKED = {"method": "asked_method", "solver": "asked_solver", "gap": "asked_gap"}
 
 
@@ -93,12 +95,15 @@ class Table:
         ]
 
     def csv(self) -> str:
-        """The records as CSV, with a heading."""
+        """The records as CSV, with a heading.
+
+        A text that spreadsheets take for a formula (one that begins with =, +, - or @) has an apostrophe before it.
+        """
         paper = io.StringIO()
         names = [*self._asked(), *RESULTS]
         writer = csv.DictWriter(paper, names, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.to_records())
+        writer.writerow({name: _no_formula(name) for name in names})
+        writer.writerows({name: _no_formula(value) for name, value in row.items()} for row in self.to_records())
         return paper.getvalue()
 
     def _asked(self) -> dict[str, list[Any]]:
@@ -116,6 +121,16 @@ class Table:
 
     def __rich__(self) -> RichTable:
         return shown(self)
+
+
+def _no_formula(value: object) -> object:
+    if not isinstance(value, str) or not value.startswith(_FORMULAS):
+        return value
+    try:
+        float(value)
+    except ValueError:
+        return "'" + value
+    return value
 
 
 def row_of(run: Run, document: Mapping[str, Any], file: Path, earlier: bool = False) -> Row:

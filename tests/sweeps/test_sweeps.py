@@ -370,3 +370,12 @@ def test_a_parameter_that_bears_the_name_of_a_column() -> None:
 def test_no_table_where_there_was_no_sweep(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "--table", "."]) == 2
     assert "holds no sweep" in capsys.readouterr().err
+
+
+def test_no_cell_of_a_table_is_a_formula() -> None:
+    parameters = {"a": "=1+1", "b": "-3 ms", "c": "@x", "d": -3, "=e": "+1", "f": "-1e-3"}
+    table = Table((Row(Run("=SUM(A1).place", parameters=parameters)),))
+    head, row = csv.reader(io.StringIO(table.csv()))
+    cells = dict(zip(head, row, strict=True))
+    assert cells["spec"] == "'=SUM(A1).place"
+    assert [cells[n] for n in ("a", "b", "c", "d", "'=e", "f")] == ["'=1+1", "'-3 ms", "'@x", "-3", "+1", "-1e-3"]

@@ -153,7 +153,8 @@ class LoadPruning:
             return None
         costs, a = self.costs, self.paying
         parts = _PARTS / float(costs.least.sum())
-        read, make = (np.floor(cost * parts).astype(np.int64) for cost in self._transfers)
+        # Smaller costs prune less: no cost that matters is near this one, which has room to be multiplied.
+        read, make = (np.minimum(np.floor(cost * parts), 2.0**45).astype(np.int64) for cost in self._transfers)
         short = self.short(cover, self.paying)
         cost = np.array([[read, make], [make, read], [read * short, make * short], [make * short, read * short]])
         apart = np.delete(np.arange(len(self.counts)), a)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 from placedsl import plugins
 from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
+from placedsl.files import TooLargeError, read_bytes
 from placedsl.graph.graph import Graph
 from placedsl.graph.readers import dnn_partitioning, moirai, native, pipedream
 from placedsl.graph.readers import sizes as given_sizes
+from placedsl.graph.readers.json_text import parsed
 from placedsl.graph.readers.sizes import Sizes
 
 #: Readers of texts.
@@ -61,23 +62,21 @@ def load_graph(path: Path) -> Source:
     if "\0" in str(path):
         raise InputError([Diagnostic("a file name cannot hold the character 0", None)])
     try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            data = file.read(len(_ARCHIVE))
-            if data == _ARCHIVE:
+        if path.is_file():  # a pipe can be read once only
+            with path.open("rb") as file:
+                archive = file.read(len(_ARCHIVE)) == _ARCHIVE
+            if archive:
                 from placedsl.graph.readers import torch_export
 
                 return torch_export.program(path)
-            data += file.read() if size <= LARGEST else b""
-        if size > LARGEST:
-            hint = "contract it beforehand, or split it"
-            raise InputError(
-                [Diagnostic(f"'{path}' has {size:,} bytes, more than {LARGEST:,} are not read", None, hint)]
-            )
+        data = read_bytes(path, LARGEST)
         if data.startswith(_ONNX):
             return Source(str(path), "", data=data)
-        text = data.decode("utf-8")
+        text = data.decode("utf-8-sig")
         return Source(str(path), text.replace("\r\n", "\n").replace("\r", "\n"))
+    except TooLargeError as problem:
+        hint = "contract it beforehand, or split it"
+        raise InputError([Diagnostic(f"'{path}' cannot be read: {problem.strerror}", None, hint)]) from None
     except UnicodeDecodeError:
         hint = "nor is it a model that is known: " + ", ".join(MODELS)
         raise InputError([Diagnostic(f"'{path}' is not a text in UTF-8", None, hint)]) from None
@@ -133,10 +132,7 @@ def recognised(source: Source) -> str:
         raise InputError([Diagnostic("this is no graph file that is known", source.whole(), hint)])
     if native.BEGINNING.match(source.text):
         return "native"  # large files are parsed once only
-    try:
-        root = json.loads(source.text)
-    except (json.JSONDecodeError, RecursionError):
-        return "native"  # whose reader says what is wrong with the JSON
+    root = parsed(source)
     if native.looks_like(root):
         return "native"
     if dnn_partitioning.looks_like(root):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import math
 import sys
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from typing import Any
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
 from placedsl.graph.readers.json_places import place_of
+from placedsl.graph.readers.json_text import parsed
 
 #: So many defects are told; a file with more is wrong as a whole.
 _MOST = 100
@@ -32,15 +32,7 @@ class Document:
         self.found: list[Diagnostic] = []
         #: Where keys are missing that misspelt ones stand for, which are told of already.
         self.meant: set[tuple[str | int, ...]] = set()
-        try:
-            self.root: Any = json.loads(source.text)
-        except json.JSONDecodeError as problem:
-            ended = not source.text[problem.pos :].strip()
-            message = "the file ends in the middle of its JSON" if ended else f"this is not JSON: {problem.msg}"
-            at = min(problem.pos, max(0, len(source.text.rstrip()) - 1))
-            raise InputError([Diagnostic(message, source.span(at), "was it cut off?" if ended else "")]) from None
-        except RecursionError:
-            raise InputError([Diagnostic("this JSON is nested too deeply", source.whole())]) from None
+        self.root: Any = parsed(source)
         if not isinstance(self.root, dict):
             raise InputError([Diagnostic(f"an object is expected, this is {word(self.root)}", source.whole())])
 

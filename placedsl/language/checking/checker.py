@@ -41,6 +41,10 @@ class Checker(NameChecker):
 
     def check(self, node: syntax.Expression) -> Checked:
         """Resolve any expression but a set."""
+        with self.deeper(node) as allowed:
+            return self._checked(node) if allowed else (core.Constant(0.0, self.span(node)), ERROR)
+
+    def _checked(self, node: syntax.Expression) -> Checked:
         match node:
             case syntax.Number(problem=problem) if problem:
                 return self.error(node, problem)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from placedsl.diagnostics import nearest
 from placedsl.language.checking.constant_folding import known_number
-from placedsl.language.checking.scope import Checked
+from placedsl.language.checking.scope import MOST_PARTS, MOST_UNFOLDED, Checked
 from placedsl.language.checking.sets import SetChecker, type_of_element
 from placedsl.language.checking.vocabulary import ERROR, TRUTH, Type
 from placedsl.language.syntax import statements as syntax
 from placedsl.problem import expressions as core
 from placedsl.problem.expressions import Sort
+
+_GROWTH = "definitions that use one another several times double with each step"
 
 
 def unfold(
@@ -20,6 +22,13 @@ def unfold(
     span = node.at.span
     if name in checker.unfolding:
         return checker.error(node, f"'{name}' is defined by itself")
+    if name in checker.unfolded and not arguments:
+        return checker.unfolded[name]
+    checker.expansion.unfolded += 1
+    if checker.expansion.unfolded >= MOST_UNFOLDED:
+        if checker.expansion.unfolded == MOST_UNFOLDED:
+            checker.error(node, f"definitions are used here more than {MOST_UNFOLDED:,} times", _GROWTH)
+        return core.Constant(0.0, span), ERROR
     if len(arguments) != len(definition.parameters):
         by = definition.by if isinstance(definition, syntax.ConstraintDefinition) else None
         if by is not None:
@@ -37,6 +46,12 @@ def unfold(
         out, kind = checker.check(definition.body)
     if isinstance(definition, syntax.ConstraintDefinition) and kind.kind != "error" and kind != TRUTH:
         return checker.error(definition.body, f"a constraint is a condition, this is {kind}")
+    if checker.expansion.parts(out) > MOST_PARTS:
+        out, kind = checker.error(
+            node, f"with its definitions in place, this has more than {MOST_PARTS:,} parts", _GROWTH
+        )
+    if not definition.parameters:
+        checker.unfolded[name] = out, kind
     return out, kind
 
 

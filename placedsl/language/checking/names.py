@@ -240,7 +240,7 @@ class NameChecker(SetChecker):
         if value is None or kind.dimension != NUMBER:
             self.error(node, "a whole number known beforehand is expected here")
             return None
-        if value != int(value) or value < low or (high is not None and value > high):
+        if not value.is_integer() or value < low or (high is not None and value > high):
             bounds = f"{low}..{high}" if high is not None else f"{low} or more"
             self.error(node, f"{value:g} is out of range", f"{what} takes {bounds}")
             return None

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from placedsl.diagnostics import Diagnostic, Span
 from placedsl.language.checking.vocabulary import ERROR, Type, Value, Vocabulary
 from placedsl.language.syntax import statements as syntax
+from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.problem.expressions import Sort
 
@@ -16,6 +17,39 @@ from placedsl.problem.expressions import Sort
 Checked = tuple[core.Expression, Type]
 #: What a definition may be used by: ``define`` and ``constraint``.
 Definition = syntax.Define | syntax.ConstraintDefinition
+
+
+#: What walks over an expression recurses; so deep it stays far within Python's own limit.
+_DEEPEST = 150
+#: Definitions that are put in their places in one spec, and parts of one expression with its definitions in place.
+MOST_UNFOLDED, MOST_PARTS = 100_000, 30_000
+
+
+class Expansion:
+    """How much definitions have grown in a spec, for all of its checkers.
+
+    A definition that uses another twice, which uses a third twice …, doubles with each step.
+    """
+
+    def __init__(self) -> None:
+        self.unfolded = 0
+        self.deep = False
+        #: Sizes of expressions by identity; the expressions are kept, so that no other has the same.
+        self._parts: dict[int, tuple[object, int]] = {}
+
+    def parts(self, node: core.Expression | core.SetExpression | core.Binder) -> int:
+        """The number of parts of an expression; a part that stands in several places counts in each."""
+        stack = [node]
+        while stack:
+            top = stack[-1]
+            inner = walks.children(top)
+            unknown = [part for part in inner if id(part) not in self._parts]
+            if unknown:
+                stack += unknown
+            else:
+                self._parts[id(top)] = top, 1 + sum(self._parts[id(part)][1] for part in inner)
+                stack.pop()
+        return self._parts[id(node)][1]
 
 
 class Scope(ABC):
@@ -41,6 +75,10 @@ class Scope(ABC):
         self.given: dict[str, Checked | core.SetExpression] = {}
         self.implicit: list[tuple[core.Slot, Sort]] = []
         self.unfolding: list[str] = []
+        self.expansion = Expansion()
+        #: Definitions without parameters that were used already.
+        self.unfolded: dict[str, Checked] = {}
+        self._level = 0
         self._names: dict[str, int] = {}
 
     @abstractmethod
@@ -77,6 +115,21 @@ class Scope(ABC):
         words = {"truth": "a condition", "number": "a number", "text": "a text"}
         self.error(node, f"{words.get(kind, kind)} is expected here, this is {got}")
         return False
+
+    @contextmanager
+    def deeper(self, node: syntax.Expression) -> Iterator[bool]:
+        """One level further down; whether that is still allowed (reported where it is not)."""
+        self._level += 1
+        if self._level == 1:
+            self._outermost = node
+        if self._level == _DEEPEST and not self.expansion.deep:
+            self.expansion.deep = True  # told once; what uses such a definition is as deep
+            hint = "write it with fewer steps: sums as sum(v in …: …), unions as one list"
+            self.error(
+                self._outermost, f"with its definitions in place, this is nested more than {_DEEPEST} deep", hint
+            )
+        yield self._level < _DEEPEST
+        self._level -= 1
 
     # bound variables
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from placedsl.diagnostics import Span, nearest
+from placedsl.language.checking.constant_folding import known_number
 from placedsl.language.checking.scope import Scope, named
 from placedsl.language.checking.vocabulary import PLAIN, Type, element
 from placedsl.language.syntax import statements as syntax
@@ -13,6 +14,8 @@ from placedsl.problem import expressions as core
 from placedsl.problem.expressions import Sort
 from placedsl.units import NUMBER
 
+#: Whole numbers below this are exact.
+_LARGEST = 2.0**53
 _PARTS = {"forward": 0, "backward": 1}
 
 
@@ -68,6 +71,10 @@ class SetChecker(Scope):
 
     def set(self, node: syntax.Expression) -> core.SetExpression | None:
         """A set, or None after reporting."""
+        with self.deeper(node) as allowed:
+            return self._resolved(node) if allowed else None
+
+    def _resolved(self, node: syntax.Expression) -> core.SetExpression | None:
         span, words = node.at.span, self.vocabulary
         name = named(node)
         if name is not None:
@@ -137,8 +144,9 @@ class SetChecker(Scope):
             if walks.decided(out):
                 self.error(end, "a range cannot depend on the placement")
                 return None
-            if isinstance(out, core.Constant) and float(out.value) != int(float(out.value)):
-                self.error(end, f"a range has whole numbers as its ends, this is {float(out.value):g}")
+            value = known_number(out)
+            if value is not None and (not value.is_integer() or abs(value) >= _LARGEST):
+                self.error(end, f"a range has whole numbers as its ends, below 2^53; this is {value:g}")
                 return None
             ends.append(out)
         return core.Range(ends[0], ends[1], span)
@@ -212,8 +220,8 @@ class SetChecker(Scope):
         if kind.kind == "element":
             return out, kind.sorts[0]
         if kind == PLAIN and not walks.decided(out):
-            whole = not isinstance(out, core.Constant) or float(out.value) == int(float(out.value))
-            if whole:
+            value = known_number(out)
+            if value is None or (value.is_integer() and abs(value) < _LARGEST):
                 return out, "integer"
         hint = "as in {gpu[1], cpu} or {1, 2, 4}"
         self.error(node, f"an element or a whole number is expected in a list, this is {kind}", hint)

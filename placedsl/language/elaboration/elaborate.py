@@ -16,7 +16,7 @@ from placedsl.graph.readers import read as read_graph
 from placedsl.language.checking.checker import Checker
 from placedsl.language.checking.definitions import check_definition
 from placedsl.language.checking.schedule_vocabulary import with_execution
-from placedsl.language.checking.scope import Definition
+from placedsl.language.checking.scope import Definition, Expansion
 from placedsl.language.checking.vocabulary import Value, Vocabulary, types, vocabulary, with_clusters
 from placedsl.language.elaboration import constraints as rules
 from placedsl.language.elaboration import graph_file as graph_files
@@ -43,6 +43,8 @@ from placedsl.problem.problem import Problem
 
 #: So many nodes that run nowhere are reported.
 _MOST_NAMED = 20
+#: Costs are added and multiplied: up to here no sum or product of two is beyond the numbers of a computer.
+_LARGEST_COST = 1e100
 
 
 @dataclass(frozen=True)
@@ -86,10 +88,13 @@ class _Elaboration:
         self.spec, self.external, self.read = spec, external, read
         self.parameters: dict[str, Value] = {}
         self.definitions: dict[str, Definition] = {}
+        self.expansion = Expansion()
         self.constants = self.checker(no_words())
 
     def checker(self, words: Vocabulary) -> Checker:
-        return Checker(words, self.parameters, self.spec.found, self.definitions)
+        checker = Checker(words, self.parameters, self.spec.found, self.definitions)
+        checker.expansion = self.expansion
+        return checker
 
     def run(self) -> Elaborated:
         """Every statement of the spec, and the problem that they make."""
@@ -243,6 +248,7 @@ class _Elaboration:
         costs = cost_model.build(graph, machine, cost_model.Options(execution.run == "operators", weights, places))
         spec.found += costs.diagnostics
         spec.fail()
+        self.refuse_large(graph, costs)
         for position in np.flatnonzero(~np.isfinite(costs.time).any(axis=1))[:_MOST_NAMED]:
             declared = spec.nodes.get(str(graph.ids[position]))
             files = spec.all(syntax.GraphFile)
@@ -251,6 +257,33 @@ class _Elaboration:
             spec.error(at, f"node '{graph.names[position]}' runs on none of these devices", hint)
         spec.fail()
         return costs
+
+    def refuse_large(self, graph: Graph, costs: cost_model.Costs) -> None:
+        """Costs that cannot be added up, each at its node; raises InputError where there are any."""
+        spec = self.spec
+        producer = [graph.ids[v] for v in graph.tensor_producer]
+        for what, values, owner in (
+            ("runs", costs.time, graph.ids), ("needs memory", graph.memory, graph.ids),
+            ("has its output moved", costs.transfer, producer), ("has an output", costs.size, producer),
+            ("has its output moved", costs.cluster_surcharge.T, producer),
+        ):  # fmt: skip
+            row, value = _largest(values)
+            if value > _LARGEST_COST:
+                declared = spec.nodes.get(str(owner[row]))
+                at = declared.at if declared is not None else spec.graph_at
+                unit = "bytes" if what in ("needs memory", "has an output") else "units of time"
+                message = f"node '{owner[row]}' {what}: {value:.3g} {unit}, more than {_LARGEST_COST:g}"
+                spec.error(at, message, "check its entries, and bandwidths and rates of the devices")
+        spec.fail()
+
+
+def _largest(values: np.ndarray) -> tuple[int, float]:
+    """The row with the largest finite number of an array, and that number; (0, 0) without any."""
+    if not values.size:
+        return 0, 0.0
+    finite = np.where(np.isfinite(values), values, 0.0).reshape(len(values), -1)
+    most = finite.max(axis=1)
+    return int(most.argmax()), float(most.max())
 
 
 def _unknown_kinds(graph: Graph, machine: Machine, devices: deployment.DeviceDeclarations) -> tuple[str, ...]:

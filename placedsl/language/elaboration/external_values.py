@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
+from placedsl.files import read_bytes
+from placedsl.graph.readers.json_text import parsed
+
+#: Bytes of a data file.
+_LARGEST = 2**28
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,8 @@ class ExternalValues:
 def load(path: Path) -> Source:
     """The text of a data file; InputError names the nearest files when there is none by that name."""
     try:
-        return Source(str(path), path.read_text(encoding="utf-8"))
+        text = read_bytes(path, _LARGEST).decode("utf-8-sig")
+        return Source(str(path), text.replace("\r\n", "\n").replace("\r", "\n"))
     except UnicodeDecodeError:
         raise InputError([Diagnostic(f"'{path}' is not a text in UTF-8")]) from None
     except OSError as problem:
@@ -60,12 +65,7 @@ def read(texts: Mapping[str, str], file: Path | Source | None, schedule: str | N
             return ExternalValues(texts, tomllib.loads(text), source, schedule)
         except tomllib.TOMLDecodeError as problem:
             raise InputError([Diagnostic(f"this is not TOML: {problem}", source.whole())]) from None
-    try:
-        root = json.loads(text)
-    except json.JSONDecodeError as problem:
-        raise InputError([Diagnostic(f"this is not JSON: {problem.msg}", source.span(problem.pos))]) from None
-    except RecursionError:
-        raise InputError([Diagnostic("this JSON is nested too deeply", source.whole())]) from None
+    root = parsed(source)
     if not isinstance(root, dict):
         hint = 'as in {"budget": 3, "limit": "16 GiB"}'
         raise InputError([Diagnostic("a data file is an object of parameters and values", source.whole(), hint)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from placedsl.diagnostics import Diagnostic, InputError, nearest
 from placedsl.language.checking.schedule_vocabulary import of_every_schedule
@@ -43,7 +44,14 @@ def formulations_of_spec(statements: Sequence[syntax.Statement], setting: Settin
     inner = replace(setting, words=words)
     whole = composed if len(setting.found) == before else {}  # of what is incomplete more would be told wrong
     checked = [replace(check_formulation(s, inner, vocabulary), own=True) for s in whole.values()]
-    return lambda: checked + _others(composed, inner, vocabulary)
+    return partial(_all, checked, composed, inner, vocabulary)  # which can be pickled
+
+
+def _all(
+    checked: list[Formulation], composed: Mapping[str, syntax.Formulation], inner: Setting, vocabulary: Vocabulary
+) -> list[Formulation]:
+    """The formulations of the spec, and those of the library that it does not change."""
+    return checked + _others(composed, inner, vocabulary)
 
 
 def _composed(

@@ -119,7 +119,7 @@ def _positions_written(checker: Checker, node: syntax.Expression, sort: Sort) ->
     value = known_number(out)
     if isinstance(out, core.Element):
         return (out.position,)
-    if value is not None and value == int(value):
+    if value is not None and value.is_integer():
         return (int(value),)
     checker.error(node, "an index known beforehand is expected here")
     return None

@@ -53,6 +53,8 @@ class DeviceDeclarations:
         self.devices: list[Device] = []
         self.families: dict[str, syntax.DeviceFamily | syntax.Cluster] = {}
         self.clusters: list[Cluster] = []
+        #: More devices or clusters than can be dealt with, which has been reported.
+        self.too_many = False
         for statement in statements:
             self.add(statement, "", -1)
         self.clusters += list(self._alone())
@@ -101,7 +103,13 @@ class DeviceDeclarations:
         if name in SETS:
             self.checker.error(statement.name, f"'{name}' is the name of a set already", "choose another name")
         if isinstance(statement, syntax.Cluster):
+            if len(self.clusters) + len(labels) > _MOST_DEVICES:
+                self.checker.error(statement.name, f"these are more than {_MOST_DEVICES:,} clusters")
+                self.too_many = True
+                return
             for label in labels:
+                if self.too_many:
+                    return
                 self._cluster(statement, label, parent)
             if not labels:
                 self._names(statement)
@@ -122,10 +130,8 @@ class DeviceDeclarations:
         position, first = len(self.clusters), len(self.devices)
         self.clusters.append(Cluster(label, statement.name.text, level, (), link, parent))
         for item in statement.items:
-            if not isinstance(item, syntax.Interconnect) and len(self.devices) <= _MOST_DEVICES:
+            if not isinstance(item, syntax.Interconnect) and not self.too_many:
                 self.add(item, f"{label}.", position)
-        if len(self.devices) > _MOST_DEVICES:
-            self.checker.error(statement.name, f"these are more than {_MOST_DEVICES:,} devices")
         devices = tuple(range(first, len(self.devices)))
         self.clusters[position] = replace(self.clusters[position], devices=devices)
 
@@ -141,6 +147,11 @@ class DeviceDeclarations:
         if kind not in DEVICE_KINDS:
             hint = nearest(kind, DEVICE_KINDS)
             self.checker.error(statement.kind, f"'{kind}' is no kind of device", hint)
+            return
+        if len(self.devices) + len(labels) > _MOST_DEVICES:
+            if not self.too_many:
+                self.checker.error(statement.name, f"these are more than {_MOST_DEVICES:,} devices")
+            self.too_many = True
             return
         memory = values.pop("memory", float("inf"))
         checked: Kind = "accelerator" if kind == "accelerator" else "host"

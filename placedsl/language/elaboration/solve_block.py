@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from placedsl.budget import MOST
 from placedsl.diagnostics import Span, nearest
 from placedsl.language.checking.checker import Checker
 from placedsl.language.elaboration import machine as deployment
@@ -39,6 +40,8 @@ def settings(checker: Checker, statements: Sequence[syntax.Solve]) -> Settings:
     for name, (value, entry) in values.items():
         if name in ("workers", "seed") and not value.is_integer():
             checker.error(entry.value, f"'{name}' is a whole number")
+        elif name in ("workers", "seed") and value > MOST[name]:
+            checker.error(entry.value, f"'{name}' is {MOST[name]:,} at most")
         elif name == "gap" and value >= 1:
             checker.error(entry.value, "a gap is below 100%", "as in gap = 1%")
         elif name in ("workers", "time_limit") and not value:

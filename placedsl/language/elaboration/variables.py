@@ -48,7 +48,7 @@ def variable(checker: Checker, clause: syntax.Variable) -> tuple[Variable, Famil
             kind, said = given, True
         elif given.dimension != kind.dimension and value != 0.0:
             checker.error(bound, f"this variable is {kind}, this bound is {given}")
-        if integer and value != int(value):
+        if integer and not value.is_integer():
             checker.error(bound, "the bounds of a whole number are whole numbers")
         low, high = (value, high) if which == "low" else (low, value)
     if low > high:

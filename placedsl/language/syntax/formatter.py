@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from placedsl.diagnostics import Source
+from placedsl.diagnostics import Source, UsageError
 from placedsl.language.syntax.parser import parse
 from placedsl.language.syntax.tokens import COMMENT, NEWLINE, Token, beginnings, number_and_unit, tokens
 
@@ -28,6 +28,8 @@ def formatted(text: str, name: str = "<text>") -> str:
 
     ``name`` is how messages call the text.  Line ends are ``\\n``, or ``\\r\\n`` where the text has such.
     """
+    if not isinstance(text, str):
+        raise UsageError(f"a text is formatted, this is {text!r}")
     end = "\r\n" if "\r\n" in text else "\n"
     text = text.replace("\r\n", "\n")
     parse(Source(name, text))

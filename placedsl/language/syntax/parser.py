@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import threading
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from lark import Lark, Token
 from lark.exceptions import UnexpectedInput
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
+from placedsl.files import TooLargeError, read_bytes
 from placedsl.installation import cache_folder, grammar_text
 from placedsl.language.syntax import statements as syntax
 from placedsl.language.syntax.keywords import KEYWORDS, SOFT_KEYWORDS, STATEMENTS
@@ -24,6 +26,10 @@ from placedsl.language.syntax.tree_builder import TreeBuilder
 #: What walks over an expression recurses; so deep it stays far within Python's own limit.
 _DEEPEST = 150
 _MOST_ERRORS = 20
+#: Bytes of a spec.
+_LARGEST = 2**26
+#: Half of a surrogate pair, written as such or escaped.
+_HALF = re.compile(r"[\ud800-\udfff]|\\u[dD][89a-fA-F]")
 _TRIES = 60
 
 # A line goes on when its last token or the next line's first one is one of these.
@@ -136,6 +142,9 @@ def parse(source: Source) -> syntax.Module:
 
 def parse_readable(source: Source) -> tuple[syntax.Module, list[Diagnostic]]:
     """The statements of a text that can be read, and all syntax errors found in the rest."""
+    halves = _halves(source) if _HALF.search(source.text) else []
+    if halves:
+        return syntax.Module(source, ()), halves
     try:
         statements_of_text = _statements(source.text, source)
     except InputError as problem:
@@ -158,6 +167,28 @@ def parse_readable(source: Source) -> tuple[syntax.Module, list[Diagnostic]]:
         for start, end in _cut_at_line_starts(source.text, chunks[-1][1] if chunks else 0):
             _parse_chunk(source, start, end, [], statements)
     return syntax.Module(source, tuple(statements)), found or list(whole.diagnostics)
+
+
+def _halves(source: Source) -> list[Diagnostic]:
+    """Halves of surrogate pairs, which are no characters, outside of comments."""
+    out = []
+    for match in _SCAN.finditer(source.text):
+        token = match[0]
+        if token[0] == '"' and any("\ud800" <= c <= "\udfff" for c in _unquoted(token)):
+            out.append(
+                Diagnostic(f"{token!a} is no text: half of a surrogate pair stands in it", source.span(*match.span()))
+            )
+    raw = re.search("[\ud800-\udfff]", source.text)
+    if raw and not out:
+        out.append(Diagnostic(f"{raw[0]!a} is no character", source.span(raw.start())))
+    return out[:_MOST_ERRORS]
+
+
+def _unquoted(token: str) -> str:
+    try:
+        return str(json.loads(token))
+    except json.JSONDecodeError:
+        return token
 
 
 def _nested_parts(statement: syntax.Statement) -> tuple[syntax.Statement | syntax.Rule, ...]:
@@ -189,7 +220,10 @@ def parse_file(path: Path) -> syntax.Module:
 def read_source(path: Path) -> Source:
     """The text of a spec; InputError names nearby files when there is none by that name."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_bytes(path, _LARGEST).decode("utf-8-sig")
+    except TooLargeError as problem:
+        hint = 'large graphs stand in a file of their own: graph from "model.json"'
+        raise InputError([Diagnostic(f"'{path}' cannot be read: {problem.strerror}", None, hint)]) from None
     except FileNotFoundError:
         folder = path.parent
         names = [p.name for p in folder.iterdir() if p.suffix == ".place"] if folder.is_dir() else []

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable
 
+from placedsl.diagnostics import UsageError
 from placedsl.language.syntax import statements as syntax
 from placedsl.language.syntax.keywords import RESERVED
 from placedsl.units import exact
@@ -81,7 +82,9 @@ def _after(body: syntax.Expression | None) -> str:
 
 
 def word(text: str) -> str:
-    """A name, in quotes where it is not a plain word."""
+    """A name, in quotes where it is not a plain word; UsageError for what is no text."""
+    if not isinstance(text, str):
+        raise UsageError(f"a name is a text, this is {text!r}")
     plain = re.fullmatch(r"[^\W\d]\w*", text) is not None and text not in RESERVED
     return text if plain else json.dumps(text, ensure_ascii=False)
 

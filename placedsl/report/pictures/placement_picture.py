@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from placedsl import files
 from placedsl.diagnostics import PlacedslError, UsageError
 from placedsl.graph.order import topological
 from placedsl.planner.answer import Answer
@@ -49,15 +50,10 @@ def save(make: Callable[[], Any], path: Path) -> None:
     import matplotlib as mpl
 
     metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
-    partial = path.with_name(f".{path.stem}.partial{path.suffix}")
+    paper = io.BytesIO()
     with mpl.rc_context(_SETTINGS):
-        drawn = make()
-        try:
-            drawn.savefig(partial, metadata=metadata)
-            partial.replace(path)
-        except OSError as problem:
-            partial.unlink(missing_ok=True)
-            raise UsageError(f"'{path}' cannot be written: {(problem.strerror or 'failed').lower()}") from None
+        make().savefig(paper, format=path.suffix.lstrip(".").lower(), metadata=metadata)
+    files.write(path, paper.getvalue())
 
 
 def svg(answer: Answer) -> str:

@@ -95,12 +95,13 @@ def print_devices(problem: Problem, evaluation: Evaluation, console: Console) ->
     for heading in ("device", "load", "memory", "nodes", "", ""):
         table.add_column(heading, justify="left" if heading in ("device", "") else "right")
     most = max(evaluation.loads, default=0.0) or 1.0
+    block = "#" if console.options.ascii_only else "█"
     leader = sharing(problem, evaluation)
     for i, device in enumerate(problem.machine.devices):
         first = leader.get(i, i)  # a copy does as much, and holds the same
         load, memory = evaluation.loads[first], evaluation.memory[first]
         limit = "" if math.isinf(device.memory) else f" of {show(device.memory, DATA)}"
-        bar = "█" * round(24 * load / most)
+        bar = block * round(24 * load / most)
         held = problem.graph.members(evaluation.nodes[first])
         count = str(len(held))
         names = ", ".join(str(problem.graph.written.ids[v]) for v in held) if named else ""

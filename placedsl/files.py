@@ -1,0 +1,117 @@
+"""Files: read up to a size, and written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+from typing import TextIO
+
+from placedsl.diagnostics import UsageError
+from placedsl.interruption import finishing
+
+#: Bytes that are read of what is no regular file (a pipe, a device), whose size is not known beforehand.
+LARGEST_STREAM = 2**28
+
+
+class TooLargeError(OSError):
+    """A file with more bytes than are read of such files."""
+
+    def __init__(self, path: Path, size: int | None, largest: int) -> None:
+        told = f"more than {largest:,} bytes" if size is None else f"{size:,} bytes, more than {largest:,}"
+        super().__init__(None, f"it has {told}, which are not read")
+        self.path, self.size, self.largest = path, size, largest
+
+
+def read_bytes(path: Path, largest: int) -> bytes:
+    """The content of a file; :class:`TooLargeError` before more than ``largest`` bytes are in memory."""
+    with path.open("rb") as file:
+        status = os.fstat(file.fileno())
+        if stat.S_ISREG(status.st_mode) and status.st_size > largest:
+            raise TooLargeError(path, status.st_size, largest)
+        most = largest if stat.S_ISREG(status.st_mode) else min(largest, LARGEST_STREAM)
+        data = file.read(most + 1) if status.st_size <= most else b""
+        if len(data) > most:
+            raise TooLargeError(path, None, most)
+        return data
+
+
+def write(target: Path, content: str | bytes) -> None:
+    """Write a file, texts in UTF-8; UsageError where it cannot be written.
+
+    A regular file is written beside its place and renamed: a reader sees the old content or the new, never a part.
+    Links are followed.  What is no regular file (a pipe, ``/dev/stdout``) is written to as it is.
+    """
+    try:
+        data = content.encode("utf-8") if isinstance(content, str) else content
+        with finishing():
+            _write(target, data)
+    except OSError as problem:
+        raise UsageError(f"'{target}' cannot be written: {(problem.strerror or 'failed').lower()}") from None
+    except UnicodeEncodeError as problem:
+        raise UsageError(
+            f"'{target}' cannot be written: {problem.object[problem.start : problem.end]!a} is no character"
+        ) from None
+
+
+def _write(target: Path, data: bytes) -> None:
+    try:
+        status = target.stat()
+    except FileNotFoundError:
+        _replace(Path(os.path.realpath(target)), data, None)
+        return
+    stream = _own_stream(status)
+    if stream is not None:
+        stream.flush()
+        _write_all(stream.fileno(), data)
+    elif stat.S_ISREG(status.st_mode):
+        _replace(Path(os.path.realpath(target)), data, status)
+    else:
+        with target.open("wb", buffering=0) as file:
+            _write_all(file.fileno(), data)
+
+
+def _own_stream(status: os.stat_result) -> TextIO | None:
+    """Standard output or error where they go to this file, so that neither writes over what the other wrote."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if os.path.samestat(os.fstat(stream.fileno()), status):
+                return stream
+        except (OSError, ValueError, AttributeError):  # replaced by one without a file, or closed
+            continue
+    return None
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _replace(target: Path, data: bytes, before: os.stat_result | None) -> None:
+    """Rename a new file over the old one, with the permissions of that."""
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{target.name[:80]}.", suffix=".partial", dir=target.parent)
+    except PermissionError:
+        if before is None:
+            raise
+        target.write_bytes(data)  # the folder cannot be written to, the file may be
+        return
+    partial = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        partial.chmod(stat.S_IMODE(before.st_mode) if before is not None else 0o666 & ~_mask())
+        partial.replace(target)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def _mask() -> int:
+    """The permissions that new files are not given."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
