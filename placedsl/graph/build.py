@@ -60,7 +60,8 @@ def build(
     ``edge_value`` names what flows along each edge, where nodes have several outputs: edges of one node with one value
     are one tensor.  ``own_edges``: the positions of edges with a tensor of their own, where the format says so; all
     other edges of a node read its one output.  Without it, a node whose edges differ in cost has one tensor an edge.
-    Raises InputError with every defect: no nodes, repeated ids, edges to nowhere, loops, repeated edges, cycles, costs that are negative or not finite, nodes that run nowhere.
+    Raises InputError with every defect: no nodes, repeated ids, edges to nowhere, loops, repeated edges, cycles,
+    costs that are negative or not finite, nodes that run nowhere.
     """
     found: list[Diagnostic] = []
     if not len(ids):
