@@ -337,7 +337,12 @@ class Compiler:
                 return conditions.membership(node, self)
             case core.Glob(subject=subject, pattern=pattern):
                 text, matches = self.text(subject), re.compile(fnmatch.translate(pattern)).match
-                return lambda env: matches(text(env) or "") is not None
+
+                def alike(env: Env) -> bool:
+                    value = text(env)
+                    return value is not None and matches(value) is not None
+
+                return alike
             case core.Conditional(condition=condition, then=then, otherwise=otherwise):
                 holds, yes, no = self.truth(condition), self.truth(then), self.truth(otherwise)
                 return lambda env: yes(env) if holds(env) else no(env)
