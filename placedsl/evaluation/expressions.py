@@ -21,6 +21,8 @@ from placedsl.problem.values import Values
 
 Number = Callable[[Env], float]
 Position = Callable[[Env], int]
+#: Conditions of where a node is; as numbers they are 0 or 1.
+_PLACES = ("on", "inside")
 
 COMBINE: dict[str, Callable[[Sequence[Any], Sequence[Any]], list[Any]]] = {
     "union": lambda a, b: list(dict.fromkeys([*a, *b])),
@@ -187,7 +189,7 @@ class Compiler:
                 return self.table(node)
             case core.Decision():
                 return self.decision(node)
-            case core.Provided(name=name) if name != "on":
+            case core.Provided(name=name) if name not in _PLACES:
                 return self.provided(node)
             case core.Arithmetic():
                 return self.arithmetic(node)

@@ -343,7 +343,7 @@ class SetGrounder:
 
 def _given(texts: np.ndarray) -> Booleans:
     """Which texts there are: an element without an attribute satisfies no comparison of it."""
-    return np.asarray(np.not_equal(texts, None), dtype=bool)
+    return np.array([text is not None for text in texts.tolist()], dtype=bool)
 
 
 def _too_many(count: int, binder: core.Binder) -> InputError:
