@@ -79,6 +79,8 @@ class _Program:
         self.inputs: list[str] = []
         specs = [next(iter(spec.items())) for spec in module["signature"]["input_specs"]]
         for kind, spec in specs:
+            if kind == "constant_input":
+                continue  # an argument such as use_cache=False, with which the model was exported: no tensor
             argument = spec["arg"]
             name = argument.get("name") or argument.get("as_tensor", {}).get("name")
             if kind == "user_input" and name:
