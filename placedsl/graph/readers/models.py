@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from placedsl.graph.readers.operations import Operator, Tensor
 
 #: So many defects are told; a model with more is wrong as a whole.
 MOST = 20
+#: A tensor of more elements is a mistake.
+_MOST_ELEMENTS = 10**18
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,9 @@ def graph_of(
     for i, step in enumerate(steps):
         try:
             computed, moves[i] = operations(step.operator), moved(step.operator)
+        except OverflowError:
+            found.append(Diagnostic(f"{step}: it computes more than can be counted", None, "are its sizes right?"))
+            continue
         except (ValueError, IndexError) as problem:
             found.append(Diagnostic(f"{step}: {problem}", None, "what it reads is not as its type expects"))
             continue
@@ -98,6 +104,8 @@ def _report_broken(
         if count > 1:
             hint = "every tensor has one operator that makes it"
             found.append(Diagnostic(f"tensor '{name}' is made {count} times", None, hint))
+    for name in sorted(name for name, tensor in shapes.items() if math.prod(tensor.shape) > _MOST_ELEMENTS):
+        found.append(Diagnostic(f"tensor '{name}' has more than 10^18 elements", None, "are its sizes right?"))
     if found:
         return
     wanting: set[str] = set()

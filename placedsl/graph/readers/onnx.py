@@ -15,7 +15,8 @@ from placedsl.diagnostics import Diagnostic, InputError, Source
 from placedsl.graph.graph import Graph
 from placedsl.graph.readers import sizes as given_sizes
 from placedsl.graph.readers.models import MOST, Step, graph_of
-from placedsl.graph.readers.onnx_constants import MOST_ELEMENTS, evaluated
+from placedsl.graph.readers.onnx_constants import MOST_ELEMENTS, completed
+from placedsl.graph.readers.onnx_functions import inlined
 from placedsl.graph.readers.onnx_operators import moved, operations
 from placedsl.graph.readers.operations import Operator, Tensor
 from placedsl.graph.readers.sizes import Sizes
@@ -32,6 +33,8 @@ def read(source: Source, sizes: Sizes) -> Graph:
         raise InputError([Diagnostic("reading this file needs the package onnx", None, hint)])
     try:
         return _Reading(_inferred(_parsed(source), sizes), source).graph()
+    except OverflowError:
+        raise _wrong("a tensor of this model has more elements than can be counted", "are its sizes right?") from None
     except (AttributeError, LookupError, TypeError, ValueError) as problem:  # names that are no texts, say
         message = f"this ONNX model is not as models are: {' '.join(str(problem).split())}"
         raise _wrong(message, "was the file damaged?") from None
@@ -53,10 +56,7 @@ def _parsed(source: Source) -> Any:
         raise _wrong("this is no ONNX model, or it was cut off", "an ONNX file is one ModelProto") from None
     if not model.graph.node:
         raise _wrong("this ONNX model has no operators", "was it cut off?")
-    if model.functions:
-        from onnx import inliner
-
-        model = inliner.inline_local_functions(model)
+    model = inlined(model)
     nested = [
         node for node in model.graph.node
         if any(a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in node.attribute)
@@ -104,16 +104,15 @@ def _inferred(model: Any, sizes: Sizes) -> Any:
         if math.prod(tensor.dims) > MOST_ELEMENTS:
             for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
                 tensor.ClearField(field)
-    while True:  # each time with fewer operators
-        try:
-            model = shape_inference.infer_shapes(model, data_prop=True)
-        except (shape_inference.InferenceError, RuntimeError, TypeError, ValueError) as problem:
-            text = " ".join(str(problem).split())
-            raise _wrong(f"the shapes of this model cannot be inferred: {text}") from None
-        settled = {value.name for value in model.graph.value_info if _settled(value, sizes)}
-        settled |= {value.name for value in model.graph.output}
-        if all(name in settled for node in model.graph.node for name in node.output[:1]) or not evaluated(model):
-            return model
+    try:
+        model = shape_inference.infer_shapes(model)
+    except (shape_inference.InferenceError, RuntimeError, TypeError, ValueError) as problem:
+        text = " ".join(str(problem).split())
+        raise _wrong(f"the shapes of this model cannot be inferred: {text}") from None
+    for value in model.graph.value_info:
+        _settled(value, sizes)
+    completed(model)
+    return model
 
 
 def _settled(value: Any, sizes: Sizes) -> bool:

@@ -59,6 +59,8 @@ def read(source: Source, sizes: Sizes) -> Graph:
         return _Program(root, source, sizes).graph()
     except (json.JSONDecodeError, UnicodeDecodeError):
         raise _wrong("the program in this archive is no JSON", "was it cut off?") from None
+    except OverflowError:
+        raise _wrong("a tensor of this program has more elements than can be counted", "are its sizes right?") from None
     except (LookupError, TypeError, AttributeError, ValueError, StopIteration, RecursionError) as problem:
         message = f"this program is not laid out as exported programs are: {type(problem).__name__} at {problem}"
         raise _wrong(message, _EXPECTED) from None
