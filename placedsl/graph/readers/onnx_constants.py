@@ -14,10 +14,16 @@ import numpy as np
 
 #: Larger tensors are no shapes.
 MOST_ELEMENTS = 4096
-#: How many elements these make depends on values, and is at most a few times that of what they read.
-_NO_LARGER = frozenset(("Compress", "NonZero", "Unique", "Constant", "Identity"))
+#: These make no more elements than there are combinations of those that they read.
+_NO_LARGER = frozenset((
+    "Abs", "Add", "And", "Cast", "Ceil", "Compress", "Concat", "Constant", "Div", "Equal", "Flatten", "Floor", "Gather",
+    "Greater", "Identity", "Less", "Max", "Min", "Mod", "Mul", "Neg", "NonZero", "Not", "Or", "ReduceMax", "ReduceMin",
+    "ReduceProd", "ReduceSum", "Reshape", "Shape", "Size", "Slice", "Sqrt", "Squeeze", "Sub", "Transpose", "Unique",
+    "Unsqueeze", "Where",
+))  # fmt: skip
 #: What makes few elements of many products, which are no shapes.
 _COSTLY = frozenset(("Einsum",))
+_MOST_COMBINATIONS = MOST_ELEMENTS**2
 _FAILURES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
@@ -35,11 +41,11 @@ def completed(model: Any) -> None:
     types = {value.name: value.type for value in values if _lengths(value.type) is not None}
     types |= {tensor.name: _type(tensor.data_type, tensor.dims) for tensor in graph.initializer}
     shapes = {name: lengths for name, kind in types.items() if (lengths := _lengths(kind)) is not None}
-    opsets = {one.domain: one.version for one in model.opset_import}
     left, wider = [], []
     found: dict[str, np.ndarray] = {}
+    imports = list(model.opset_import)
     for node in graph.node:
-        made = _run(node, known, shapes, opsets)
+        made = _run(node, known, shapes, imports)
         if made is not None:
             known |= made
             found |= made
@@ -48,7 +54,7 @@ def completed(model: Any) -> None:
             continue
         left.append(node)
         if not all(name in shapes for name in node.output if name):
-            for value in _inferred(node, known, types, opsets):
+            for value in _inferred(node, known, types, imports):
                 lengths = _lengths(value.type)
                 if lengths is not None and value.name not in shapes:
                     shapes[value.name], types[value.name] = lengths, value.type
@@ -96,7 +102,7 @@ def _data(tensor: Any) -> np.ndarray | None:
 
 
 def _run(
-    node: Any, known: Mapping[str, np.ndarray], shapes: Mapping[str, list[int]], opsets: Mapping[str, int]
+    node: Any, known: Mapping[str, np.ndarray], shapes: Mapping[str, list[int]], imports: Sequence[Any]
 ) -> dict[str, np.ndarray] | None:
     """What an operator makes of known values; None where it cannot be told."""
     from onnx.reference import ReferenceEvaluator
@@ -108,26 +114,31 @@ def _run(
         return None
     if node.op_type.startswith(("Random", "Bernoulli", "Multinomial")) or not all(name in known for name in reads):
         return None
-    if node.op_type in _COSTLY or (node.op_type not in _NO_LARGER and not _few(node, known, opsets)):
+    bounded = node.op_type in _NO_LARGER and math.prod(known[name].size for name in reads) <= _MOST_COMBINATIONS
+    if node.op_type in _COSTLY or not (bounded or _few(node, known, imports)):
         return None
     try:
-        values = ReferenceEvaluator(node, opsets=dict(opsets)).run(None, {name: known[name] for name in reads})
+        values = ReferenceEvaluator(node, opsets={one.domain: one.version for one in imports}).run(
+            None, {name: known[name] for name in reads}
+        )
+        made = {name: np.asarray(value) for name, value in zip(node.output, values, strict=False) if name}
+        for value in made.values():
+            _type_of(value)  # of a type that ONNX has
     except _FAILURES:
         return None
-    made = {name: np.asarray(value) for name, value in zip(node.output, values, strict=False) if name}
     return made if sum(value.size for value in made.values()) <= MOST_ELEMENTS else None
 
 
-def _few(node: Any, known: Mapping[str, np.ndarray], opsets: Mapping[str, int]) -> bool:
+def _few(node: Any, known: Mapping[str, np.ndarray], imports: Sequence[Any]) -> bool:
     """Whether an operator on known values makes few elements."""
-    made = [_lengths(value.type) for value in _inferred(node, known, {}, opsets)]
+    made = [_lengths(value.type) for value in _inferred(node, known, {}, imports)]
     if len(made) < len([name for name in node.output if name]):
         return False
     return sum(math.inf if lengths is None else math.prod(lengths) for lengths in made) <= MOST_ELEMENTS
 
 
 def _inferred(
-    node: Any, known: Mapping[str, np.ndarray], types: Mapping[str, Any], opsets: Mapping[str, int]
+    node: Any, known: Mapping[str, np.ndarray], types: Mapping[str, Any], imports: Sequence[Any]
 ) -> list[Any]:
     """The shapes of what an operator makes, as values of a graph, from known values and types; none where unknown."""
     from onnx import checker, defs, helper, numpy_helper, shape_inference
@@ -139,11 +150,11 @@ def _inferred(
     if len(given) < len(set(reads)):
         return []
     try:
-        schema = defs.get_schema(node.op_type, opsets[node.domain], node.domain)
+        version = next(one.version for one in imports if one.domain == node.domain)
+        schema = defs.get_schema(node.op_type, version, node.domain)
         data = {name: numpy_helper.from_array(value, name) for name, value in values.items()}
-        imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
         made = shape_inference.infer_node_outputs(schema, node, given, data, opset_imports=imports)
-    except (*_FAILURES, checker.ValidationError, defs.SchemaError, shape_inference.InferenceError):
+    except (*_FAILURES, StopIteration, checker.ValidationError, defs.SchemaError, shape_inference.InferenceError):
         return []
     return [
         helper.make_value_info(name, kind)
