@@ -10,7 +10,7 @@ import numpy as np
 
 from placedsl.arrays import Booleans, Column, Floats, Integers
 from placedsl.diagnostics import Diagnostic, InputError, Source, Span
-from placedsl.graph.graph import Graph, known_work, tensors_of_edges, uneven_edges, untimed
+from placedsl.graph.graph import Folded, Graph, known_work, tensors_of_edges, uneven_edges, untimed
 from placedsl.graph.order import cycle
 
 #: So many defects of one sort are shown one by one; the rest are counted.
@@ -52,6 +52,7 @@ def build(
     edge_value: Sequence[Hashable] | None = None,
     own_edges: Collection[int] | None = None,
     notes: tuple[str, ...] = (),
+    folded: Folded | None = None,
 ) -> Graph:
     """Check the columns of a graph and put them together.
 
@@ -115,7 +116,7 @@ def build(
         tensor_producer=producer, tensor_time=times[first], tensor_bytes=sizes[first],
         time_in_seconds=time_in_seconds, source=source, deployment=dict(deployment or {}),
         tensor_matrix=None if edge_matrix is None else edge_matrix[first],
-        notes=notes,
+        notes=notes, folded=folded or Folded(),
     )  # fmt: skip
 
 

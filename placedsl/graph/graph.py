@@ -27,6 +27,14 @@ T = TypeVar("T")
 _SHOWN = 3
 
 
+@dataclass(frozen=True)
+class Folded:
+    """What reading a model left out: the names of the operators, those of what they make, and their types."""
+
+    names: frozenset[str] = frozenset()
+    types: frozenset[str] = frozenset()
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
     """A directed acyclic computation graph with n nodes, m edges and t tensors.
@@ -53,6 +61,7 @@ class Graph:
     ``measured``         times of a profile by device kind, family or device name: n seconds each (nan: not measured);
                          they go before ``time`` and before what is estimated
     ``notes``            what is worth knowing about the file, in sentences
+    ``folded``           operators of a model that depend on no input, and so are no nodes
 
     Attributes ``flops`` (operations) and ``bytes`` (read and written) stand for the times of nodes that have none.
     """
@@ -76,6 +85,7 @@ class Graph:
     fusion: Fusion | None = None
     measured: Mapping[str, Floats] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    folded: Folded = field(default_factory=Folded)
 
     @property
     def nodes(self) -> int:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from placedsl.diagnostics import Diagnostic, InputError, Source
 from placedsl.graph.build import build
-from placedsl.graph.graph import Graph
+from placedsl.graph.graph import Folded, Graph
 from placedsl.graph.readers.operations import Operator, Tensor
 
 #: So many defects are told; a model with more is wrong as a whole.
@@ -44,12 +44,14 @@ def graph_of(
     moved: Callable[[Operator], float],
     attributes: Mapping[str, NDArray[np.object_]],
     notes: Sequence[str] = (),
+    folded: Folded | None = None,
 ) -> Graph:
     """The graph whose nodes are the steps.  InputError with every defect.
 
     ``shapes`` by name of tensor; ``inputs`` are what the model is given; ``constants`` the bytes of each tensor that
     depends on no input: they are memory of every node that reads them.  ``operations`` and ``moved`` tell what an
-    operator computes (None: its type is not known) and how many bytes it reads and writes.
+    operator computes (None: its type is not known) and how many bytes it reads and writes.  ``folded``: operators that
+    are no steps, as they depend on no input.
     """
     found: list[Diagnostic] = []
     producer = {name: i for i, step in enumerate(steps) for name in step.makes}
@@ -87,7 +89,7 @@ def graph_of(
         edges=[(ids[u], ids[v]) for u, v in flows], edge_time=None,
         edge_bytes=np.array([sum(shapes[name].bytes for name in names) for names in flows.values()], dtype=float),
         edge_value=[tuple(names) for names in flows.values()],
-        time_in_seconds=True, locate=lambda _: None, notes=(*notes, *told),
+        time_in_seconds=True, locate=lambda _: None, notes=(*notes, *told), folded=folded,
     )  # fmt: skip
 
 

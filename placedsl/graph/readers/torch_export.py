@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from placedsl.diagnostics import Diagnostic, InputError, Source
-from placedsl.graph.graph import Graph
+from placedsl.graph.graph import Folded, Graph
 from placedsl.graph.readers import sizes as given_sizes
 from placedsl.graph.readers.models import Step, graph_of
 from placedsl.graph.readers.operations import Operator, Tensor
@@ -139,14 +139,17 @@ class _Program:
         """All of it put together."""
         steps: list[Step] = []
         modules: list[str | None] = []
+        gone: list[tuple[str, str]] = []
         for node in self.nodes:
             kind = _type(node["target"])
             arguments = {given["name"]: self._argument(kind, given["arg"]) for given in node["inputs"]}
             reads = [name for given in node["inputs"] for name in tensors(given["arg"])]
             makes = [name for made in node["outputs"] for name in tensors(made)]
             if not makes:
+                gone.append((kind, str(node.get("name") or "")))
                 continue  # sizes, and checks of them
             if all(name in self.constants for name in reads) and not any(word in kind for word in _RANDOM):
+                gone += [(kind, name) for name in (str(node.get("name") or ""), *makes)]
                 held = sum(self.constants[name] for name in dict.fromkeys(reads)) if kind in VIEWS else math.inf
                 self.constants |= {name: min(self.shapes[name].bytes, held) for name in makes}
                 continue
@@ -155,8 +158,9 @@ class _Program:
             modules.append(_module(node.get("metadata") or {}))
         known = {"module": np.array(modules, dtype=object)}
         return graph_of(
-            self.source, steps, self.shapes, self.inputs, self.constants, operations, moved, known, self.notes
-        )
+            self.source, steps, self.shapes, self.inputs, self.constants, operations, moved, known, self.notes,
+            Folded(frozenset(name for _, name in gone if name), frozenset(kind for kind, _ in gone)),
+        )  # fmt: skip
 
     def _argument(self, kind: str, given: Mapping[str, Any]) -> Any:
         """What an argument is: a tensor's shape, or the value itself."""
