@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from placedsl.algorithms.colocation import with_implied_colocation
 from placedsl.algorithms.simple_bounds import path_bound, simple_bound
 from placedsl.diagnostics import PlacedslError, UsageError
 from placedsl.planner.answer import Answer
@@ -33,6 +34,7 @@ def solve(
     isolated: bool = True,
 ) -> Answer:
     """Find a placement.  Interruption (Ctrl-C) ends the search and returns the best so far."""
+    problem = with_implied_colocation(problem)
     return _answer(Run(problem, formulations, resolve(problem, request or Request()), progress, read_seconds, isolated))
 
 
