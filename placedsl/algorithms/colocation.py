@@ -11,7 +11,8 @@ from placedsl.arrays import Integers
 from placedsl.diagnostics import InputError
 from placedsl.evaluation.evaluate import quantities_of
 from placedsl.evaluation.expressions import Compiler
-from placedsl.evaluation.problem_data import Facts
+from placedsl.evaluation.problem_data import ProblemData
+from placedsl.graph.order import renumbered
 from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.problem.problem import Constraint, Problem
@@ -40,8 +41,8 @@ def with_implied_colocation(problem: Problem) -> Problem:
             if not rule.built_in and not rule.groups and (found := _pairs_said(rule.body))}  # fmt: skip
     if not said:
         return problem
-    facts = Facts(problem)
-    compiler = Compiler(facts, quantities_of(facts, [-1] * problem.graph.nodes))
+    data = ProblemData(problem)
+    compiler = Compiler(data, quantities_of(data, [-1] * problem.graph.nodes))
     constraints, groups = list(problem.constraints), dict(problem.groups)
     for i, pairs in said.items():
         labels = _labels(compiler, pairs, problem.graph.nodes)
@@ -112,7 +113,7 @@ def _without(binders: tuple[core.Binder, ...], device: str) -> tuple[core.Binder
 
 
 def _labels(compiler: Compiler, said: Sequence[_Pairs], nodes: int) -> Integers | None:
-    """n labels, the same for nodes that share a device; None where there are too many pairs to look at."""
+    """n labels 0.., the same for nodes that share a device; None where there are too many pairs to look at."""
     label = list(range(nodes))
 
     def root(node: int) -> int:
@@ -134,4 +135,4 @@ def _labels(compiler: Compiler, said: Sequence[_Pairs], nodes: int) -> Integers 
                 label[root(left(env))] = root(right(env))
     except InputError:
         return None  # an element that is not there: told of where the formula is grounded
-    return np.array([root(node) for node in range(nodes)], dtype=np.int64)
+    return renumbered(np.array([root(node) for node in range(nodes)], dtype=np.int64))

@@ -48,9 +48,10 @@ OTHER = [
 ]
 
 
+@pytest.mark.parametrize("method", ["dp", "program"])
 @pytest.mark.parametrize("rule", SAME)
-def test_dynamic_programming_knows_what_is_equivalent_to_colocation(rule: str) -> None:
-    answer = loads(SPEC + f"    {rule}\n").solve(method="dp")
+def test_what_is_equivalent_to_colocation_is_known_to_all_paths(rule: str, method: str) -> None:
+    answer = loads(SPEC + f"    {rule}\n").solve(method=method)
     expected = loads(SPEC + f"    {SAME[0]}\n").solve(method="program")
     assert answer.termination == "optimal"
     assert answer.value == pytest.approx(expected.value)
