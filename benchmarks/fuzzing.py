@@ -28,7 +28,7 @@ from lark import Lark
 from lark.grammar import NonTerminal, Terminal
 
 import placedsl
-from placedsl.installation import grammar_text
+from placedsl.system.installation import grammar_text
 
 ROOT = Path(__file__).resolve().parents[1]
 LONGEST = 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from placedsl import plugins
-from placedsl.installation import package_version
+from placedsl.system.installation import package_version
 
 KIND = "algorithms"
 

@@ -89,7 +89,7 @@ _REQUIRED = {"contiguous": ": non-contiguous stages do not form a chain of ideal
 def ignored(problem: Problem, supports: Supports) -> list[str]:
     """What an algorithm that relaxes leaves out: names of constraints, variables and further objectives."""
     known = supports.constraints
-    out = [c.name for c in problem.constraints if known is not None and c.built_in not in known]
+    out = [c.name for c in problem.constraints if known is not None and c.equivalent not in known]
     out += [f"variable {name}" for name in _decided(problem, supports)]
     if problem.machine.clusters and not supports.clusters:
         out.append("clusters")
@@ -120,5 +120,5 @@ def _unsupported(problem: Problem, supports: Supports) -> list[str]:
         against.append("it does not know clusters")
     known = supports.constraints
     if known is not None:
-        against += [f"it does not look at {one.name}" for one in problem.constraints if one.built_in not in known]
+        against += [f"it does not look at {one.name}" for one in problem.constraints if one.equivalent not in known]
     return against + [f"it does not look at 'then {name}'" for name in _further(problem, supports)]

@@ -11,7 +11,6 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placedsl import files
 from placedsl.api import arguments
 from placedsl.api.spec import Spec, spec_of
 from placedsl.diagnostics import Source, UsageError
@@ -20,6 +19,7 @@ from placedsl.expr.terms import Place, named, place_of_caller, term
 from placedsl.graph.networkx_graphs import native_text
 from placedsl.language.elaboration.statement_entries import STATEMENTS
 from placedsl.language.syntax.printer import word
+from placedsl.system import files
 from placedsl.units import TIME, exact
 
 if TYPE_CHECKING:

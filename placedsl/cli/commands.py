@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from placedsl.cli import editing, exporting, listing, solving, sweeping, timing, writing
-from placedsl.installation import package_version
-from placedsl.interruption import Stopped
+from placedsl.system.installation import package_version
+from placedsl.system.interruption import Stopped
 
 
 class _Commands(click.Group):

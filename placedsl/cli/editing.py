@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, UsageError
-from placedsl.files import write
+from placedsl.system.files import write
 
 
 @click.command()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from placedsl import files, interruption
 from placedsl.diagnostics import UsageError
+from placedsl.system import files, interruption
 
 
 @click.command()

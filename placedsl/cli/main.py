@@ -12,7 +12,7 @@ import io
 import os
 import sys
 
-from placedsl import interruption
+from placedsl.system import interruption
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from placedsl import files
+from placedsl.system import files
 
 
 class Quantity(click.ParamType[float]):
@@ -72,7 +72,7 @@ def console() -> Any:
 
 
 def write(target: Path | None, text: str) -> None:
-    """To a file (:func:`placedsl.files.write`), or to stdout; in UTF-8, whatever the terminal takes."""
+    """To a file (:func:`placedsl.system.files.write`), or to stdout; in UTF-8, whatever the terminal takes."""
     if target is not None:
         files.write(target, text)
     elif (sys.stdout.encoding or "").lower() in ("utf-8", "utf8"):

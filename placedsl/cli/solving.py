@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from placedsl import interruption
 from placedsl.cli.options import DATA, METHOD, SET, SOLVER, SPEC, Quantity, console, write
 from placedsl.diagnostics import UsageError
+from placedsl.system import interruption
 
 if TYPE_CHECKING:
     from placedsl.api.spec import Spec

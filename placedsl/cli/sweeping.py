@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from placedsl import interruption
 from placedsl.cli.options import SET, console, write
 from placedsl.diagnostics import Diagnostic, UsageError
+from placedsl.system import interruption
 
 if TYPE_CHECKING:
     from placedsl.sweeps.table import Table

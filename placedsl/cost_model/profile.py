@@ -38,8 +38,8 @@ class _Measured:
     place: Callable[[str], Span]
 
 
-def read(source: Source, graph: Graph, devices: Collection[str]) -> dict[str, Floats]:
-    """Times by device kind, family or device name: n each (nan: not measured).
+def read(source: Source, graph: Graph, devices: Collection[str]) -> tuple[dict[str, Floats], list[str]]:
+    """Times by device kind, family or device name: n each (nan: not measured); and what is worth knowing.
 
     They are in seconds, or in the graph's own unit where it has one.  A node by name goes before a pattern of
     names, that before a type; of two patterns the later.  ``devices`` are the names that there are.
@@ -51,9 +51,12 @@ def read(source: Source, graph: Graph, devices: Collection[str]) -> dict[str, Fl
     names = _Names(graph)
     out: dict[str, Floats] = {}
     rank: dict[str, np.ndarray] = {}
+    folded: dict[tuple[str, str], None] = {}
     for row in rows:
         level, nodes = names.of(row)
-        if not len(nodes):
+        if not len(nodes) and names.is_folded(row):
+            folded[row.by, row.pattern] = None
+        elif not len(nodes):
             known = names.types if row.by == "type" else names.positions
             what = "is of the type" if row.by == "type" else "is called"
             found.append(Diagnostic(f"no node {what} '{row.pattern}'", row.place(row.by), nearest(row.pattern, known)))
@@ -72,7 +75,14 @@ def read(source: Source, graph: Graph, devices: Collection[str]) -> dict[str, Fl
             break
     if found:
         raise InputError(found)
-    return out
+    return out, _told(list(folded))
+
+
+def _told(folded: list[tuple[str, str]]) -> list[str]:
+    if not folded:
+        return []
+    of = f"'{folded[0][1]}'" if len(folded) == 1 else f"{len(folded)} operators, such as '{folded[0][1]}',"
+    return [f"the profile's times of {of} are not used: what depends on no input of the model is no node"]
 
 
 class _Names:
@@ -90,6 +100,11 @@ class _Names:
             if kind is not None:
                 self.types.setdefault(kind, []).append(i)
 
+    def is_folded(self, row: _Measured) -> bool:
+        """Whether a row names what reading the model left out."""
+        known = self.graph.folded.types if row.by == "type" else self.graph.folded.names
+        return row.pattern in known or (_is_pattern(row.pattern) and any(map(_matcher(row.pattern), known)))
+
     def of(self, row: _Measured) -> tuple[int, Integers]:
         """How particular a row is, and the nodes that it names."""
         known = self.types if row.by == "type" else self.positions
@@ -97,10 +112,19 @@ class _Names:
             nodes = known[row.pattern]
             return _TYPE if row.by == "type" else _NODE, np.array(nodes, dtype=np.int64)
         nodes = []
-        if "*" in row.pattern or "?" in row.pattern:
-            matches = re.compile(fnmatch.translate(row.pattern.replace("[", "[[]"))).match
+        if _is_pattern(row.pattern):
+            matches = _matcher(row.pattern)
             nodes = [i for name, members in known.items() if matches(name) for i in members]
         return _TYPE if row.by == "type" else _PATTERN, np.unique(np.array(nodes, dtype=np.int64))
+
+
+def _is_pattern(text: str) -> bool:
+    return "*" in text or "?" in text
+
+
+def _matcher(pattern: str) -> Callable[[str], object]:
+    """What matches names; only ``*`` and ``?`` have a meaning of their own."""
+    return re.compile(fnmatch.translate(pattern.replace("[", "[[]"))).match
 
 
 def _document(source: Source, graph: Graph) -> list[_Measured]:

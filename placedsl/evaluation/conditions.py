@@ -38,6 +38,15 @@ def comparison(node: core.Comparison, compiler: Compiler) -> Truth:
     read: Callable[[core.Expression], Callable[[Env], object]]
     read = {"text": compiler.text, "element": compiler.position, "truth": compiler.truth}[node.of]
     a, b = read(node.left), read(node.right)
+    if node.of == "text":
+        equal = node.operator == "=="
+
+        def compared(env: Env) -> bool:
+            """An attribute that an element does not have is neither equal to a text nor different from it."""
+            left, right = a(env), b(env)
+            return left is not None and right is not None and (left == right) == equal
+
+        return compared
     if node.operator == "==":
         return lambda env: a(env) == b(env)
     return lambda env: a(env) != b(env)

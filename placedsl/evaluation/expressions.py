@@ -22,6 +22,8 @@ from placedsl.problem.values import Values
 
 Number = Callable[[Env], float]
 Position = Callable[[Env], int]
+#: Conditions of where a node is; as numbers they are 0 or 1.
+_PLACES = ("on", "inside")
 
 COMBINE: dict[str, Callable[[Sequence[Any], Sequence[Any]], list[Any]]] = {
     "union": lambda a, b: list(dict.fromkeys([*a, *b])),
@@ -190,7 +192,7 @@ class Compiler:
                 return self.table(node)
             case core.Decision():
                 return self.decision(node)
-            case core.Provided(name=name) if name != "on":
+            case core.Provided(name=name) if name not in _PLACES:
                 return self.provided(node)
             case core.Arithmetic():
                 return self.arithmetic(node)
@@ -340,7 +342,12 @@ class Compiler:
                 return conditions.membership(node, self)
             case core.Glob(subject=subject, pattern=pattern):
                 text, matches = self.text(subject), re.compile(fnmatch.translate(pattern)).match
-                return lambda env: matches(text(env) or "") is not None
+
+                def alike(env: Env) -> bool:
+                    value = text(env)
+                    return value is not None and matches(value) is not None
+
+                return alike
             case core.Conditional(condition=condition, then=then, otherwise=otherwise):
                 holds, yes, no = self.truth(condition), self.truth(then), self.truth(otherwise)
                 return lambda env: yes(env) if holds(env) else no(env)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from placedsl.arrays import Booleans, Column, Floats, Integers
 from placedsl.diagnostics import Diagnostic, InputError, Source, Span
-from placedsl.graph.graph import Graph, known_work, tensors_of_edges, untimed
+from placedsl.graph.graph import Folded, Graph, known_work, tensors_of_edges, uneven_edges, untimed
 from placedsl.graph.order import cycle
 
 #: So many defects of one sort are shown one by one; the rest are counted.
@@ -50,15 +50,19 @@ def build(
     deployment: Mapping[str, float] | None = None,
     edge_matrix: Floats | None = None,
     edge_value: Sequence[Hashable] | None = None,
+    own_edges: Collection[int] | None = None,
     notes: tuple[str, ...] = (),
+    folded: Folded | None = None,
 ) -> Graph:
     """Check the columns of a graph and put them together.
 
     Arrays have one entry a node or edge; an edge carries a transfer time, bytes, or both (nan where
     not given).  ``edge_matrix`` says how long each edge takes from device to device; each then is a tensor of its own.
     ``edge_value`` names what flows along each edge, where nodes have several outputs: edges of one node with one value
-    are one tensor.  Raises InputError with every defect: no nodes, repeated ids, edges to nowhere, loops, repeated
-    edges, cycles, costs that are negative or not finite, nodes that run nowhere.
+    are one tensor.  ``own_edges``: the positions of edges with a tensor of their own, where the format says so; all
+    other edges of a node read its one output.  Without it, a node whose edges differ in cost has one tensor an edge.
+    Raises InputError with every defect: no nodes, repeated ids, edges to nowhere, loops, repeated edges, cycles,
+    costs that are negative or not finite, nodes that run nowhere.
     """
     found: list[Diagnostic] = []
     if not len(ids):
@@ -93,12 +97,9 @@ def build(
     unknown = np.full(len(edges), np.nan)
     times = unknown if edge_time is None else edge_time
     sizes = unknown if edge_bytes is None else edge_bytes
-    costs_of = np.stack((np.nan_to_num(times, nan=-1.0), np.nan_to_num(sizes, nan=-1.0)), axis=1)
-    ranked = np.unique(costs_of, axis=0, return_inverse=True)[1].ravel()
-    if edge_matrix is not None:
-        ranked = np.arange(len(edges))
     if edge_value is None:
-        edge_tensor, producer, first = tensors_of_edges(edge_source, ranked.astype(float), len(ids))
+        apart = _with_own_tensor(edge_source, times, sizes, edge_matrix is not None, own_edges, len(ids))
+        edge_tensor, producer, first = tensors_of_edges(edge_source, apart, len(ids))
     else:
         edge_tensor, producer, first = _tensors_of_values(edge_source, edge_value)
     return Graph(
@@ -107,8 +108,21 @@ def build(
         tensor_producer=producer, tensor_time=times[first], tensor_bytes=sizes[first],
         time_in_seconds=time_in_seconds, source=source, deployment=dict(deployment or {}),
         tensor_matrix=None if edge_matrix is None else edge_matrix[first],
-        notes=notes,
+        notes=notes, folded=folded or Folded(),
     )  # fmt: skip
+
+
+def _with_own_tensor(
+    source: Integers, times: Floats, sizes: Floats, each: bool, own: Collection[int] | None, nodes: int
+) -> Booleans:
+    """Which edges have a tensor of their own: ``each``, those that the format names, or those that differ in cost."""
+    if each or own is not None:
+        apart = np.full(len(source), each)
+        apart[list(own or ())] = True
+        return apart
+    costs = np.stack((np.nan_to_num(times, nan=-1.0), np.nan_to_num(sizes, nan=-1.0)), axis=1)
+    ranked = np.unique(costs, axis=0, return_inverse=True)[1].ravel()
+    return uneven_edges(source, ranked.astype(float), nodes)
 
 
 def _tensors_of_values(source: Integers, values: Sequence[Hashable]) -> tuple[Integers, Integers, Integers]:
@@ -127,11 +141,14 @@ def edge_costs(
     edges: Sequence[tuple[Id, Id]],
     own: Mapping[int, tuple[float, float]],
 ) -> tuple[Floats, Floats]:
-    """Bytes and transfer time of each edge (nan: not given): its own, else its source's, else 0 bytes."""
+    """Bytes and transfer time of each edge (nan: not given): its own, else its source's.
+
+    A tensor without either moves for nothing: it has 0 bytes and takes no time, not even the latency of a link.
+    """
     given = dict(zip(ids, zip(output, transfer, strict=True), strict=True))
     none = (np.nan, np.nan)
     costs = np.array([own.get(i) or given.get(u, none) for i, (u, _) in enumerate(edges)], dtype=float).reshape(-1, 2)
-    costs[np.isnan(costs).all(axis=1), 0] = 0.0
+    costs[np.isnan(costs).all(axis=1)] = 0.0
     return costs[:, 0], costs[:, 1]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from placedsl.arrays import Booleans, Column, Floats, Integers
 from placedsl.graph.graph import Fusion, Graph
-from placedsl.graph.order import topological
+from placedsl.graph.order import components, topological
 
 #: Numbers that add up when operators become one; all others must agree where they are asked for.
 SUMMED = ("flops", "bytes", "parameters")
@@ -70,6 +70,29 @@ def _only_reader(graph: Graph) -> Integers:
     out[graph.edge_source] = graph.edge_target
     out[readers != 1] = -1
     out[(out >= 0) & (graph.backward != graph.backward[out])] = -1
+    return out
+
+
+def levels(graph: Graph, unit: Integers) -> Integers:
+    """n numbers: nodes of one unit and one number may become one node, and all of them together make no cycle.
+
+    Units on no cycle of the graph of units keep one number.  Within a strongly connected component of that graph the
+    number is the largest count of steps between units on a way to the node: every edge between two of the parts then
+    leads to a larger number.
+    """
+    source, target = graph.edge_source, graph.edge_target
+    apart = unit[source] != unit[target]
+    component = components(graph.nodes, unit[source[apart]], unit[target[apart]])[unit]
+    within = component[source] == component[target]
+    out = np.zeros(graph.nodes, dtype=np.int64)
+    order = topological(graph.nodes, source, target)
+    assert order is not None, "a computation graph has no cycle"
+    rank = np.empty(graph.nodes, dtype=np.int64)
+    rank[order] = np.arange(graph.nodes)
+    edges = np.flatnonzero(within)
+    edges = edges[np.argsort(rank[source[edges]], kind="stable")]
+    for u, v, step in zip(source[edges].tolist(), target[edges].tolist(), apart[edges].tolist(), strict=True):
+        out[v] = max(out[v], out[u] + step)
     return out
 
 

@@ -2,9 +2,10 @@
 
 Cost arrays are indexed by node position (the order of the file).  A *tensor* is what one
 node writes and some nodes read: moving it in or out of a device is paid once per device,
-however many of its readers sit there.  A node whose outgoing edges all bear one cost has
-one tensor; a node whose edges differ has one tensor an edge (the subdivision of
-Tarnawski et al. 2020, Appendix B, without the artificial nodes).
+however many of its readers sit there.  A node has one tensor that its edges share, and
+one for each edge that has a size of its own.  Where a format gives costs by edge only, a
+node whose edges differ in cost has one tensor an edge (the subdivision of Tarnawski et al.
+2020, Appendix B, without the artificial nodes).
 """
 
 from __future__ import annotations
@@ -24,6 +25,14 @@ T = TypeVar("T")
 
 #: So many readers are named with a tensor.
 _SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Folded:
+    """What reading a model left out: the names of the operators, those of what they make, and their types."""
+
+    names: frozenset[str] = frozenset()
+    types: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +61,7 @@ class Graph:
     ``measured``         times of a profile by device kind, family or device name: n seconds each (nan: not measured);
                          they go before ``time`` and before what is estimated
     ``notes``            what is worth knowing about the file, in sentences
+    ``folded``           operators of a model that depend on no input, and so are no nodes
 
     Attributes ``flops`` (operations) and ``bytes`` (read and written) stand for the times of nodes that have none.
     """
@@ -75,6 +85,7 @@ class Graph:
     fusion: Fusion | None = None
     measured: Mapping[str, Floats] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    folded: Folded = field(default_factory=Folded)
 
     @property
     def nodes(self) -> int:
@@ -195,21 +206,27 @@ def known_work(nodes: int, attributes: Mapping[str, Column]) -> Booleans:
     return out
 
 
-def tensors_of_edges(source: Integers, edge_costs: Floats, node_count: int) -> tuple[Integers, Integers, Integers]:
-    """Group edges into tensors: one a node, or one an edge where a node's edges differ in cost.
+def uneven_edges(source: Integers, edge_costs: Floats, node_count: int) -> Booleans:
+    """Which edges start at a node whose edges differ in cost.  ``source`` and ``edge_costs`` have one entry an edge.
 
-    ``source`` and ``edge_costs`` have one entry an edge.  Returns ``edge_tensor`` (a tensor
-    an edge), ``producer`` (a node a tensor) and ``first_edge`` (an edge a tensor, from which
-    the tensor's cost is read).  Source: Tarnawski et al. 2020, Appendix B, "Non-uniform
-    outgoing communication costs".
+    Where a format gives costs by edge and says nothing of tensors, each of these is a tensor of its own.  Source:
+    Tarnawski et al. 2020, Appendix B, "Non-uniform outgoing communication costs".
     """
-    edges = len(source)
     least = np.full(node_count, np.inf)
     most = np.full(node_count, -np.inf)
     np.minimum.at(least, source, edge_costs)
     np.maximum.at(most, source, edge_costs)
-    uneven = (most > least)[source] if edges else np.zeros(0, dtype=bool)
-    # Edges of one even node share a key; an edge of an uneven node has a key of its own.
-    key = np.where(uneven, node_count + np.arange(edges), source)
+    return np.asarray((most > least)[source], dtype=bool)
+
+
+def tensors_of_edges(source: Integers, apart: Booleans, node_count: int) -> tuple[Integers, Integers, Integers]:
+    """Group edges into tensors: one for each edge that is ``apart``, and one a node for all its others.
+
+    ``source`` and ``apart`` have one entry an edge.  Returns ``edge_tensor`` (a tensor an edge), ``producer`` (a node a
+    tensor) and ``first_edge`` (an edge a tensor, from which the tensor's cost is read).
+    """
+    only = np.bincount(source, minlength=node_count)[source] == 1
+    # Edges that share their node's tensor share a key; an edge with a tensor of its own has a key of its own.
+    key = np.where(apart & ~only, node_count + np.arange(len(source)), source)
     _, first_edge, edge_tensor = np.unique(key, return_index=True, return_inverse=True)
     return edge_tensor.astype(np.int64), source[first_edge], first_edge.astype(np.int64)

@@ -46,13 +46,14 @@ def join_keys(part: core.Expression, new: frozenset[str], old: frozenset[str]) -
 def codes_of(
     left: Sequence[np.ndarray], right: Sequence[np.ndarray], left_size: int, right_size: int
 ) -> tuple[Integers, Integers]:
-    """One number a row on either side, equal where all columns are; -1 for what equals nothing (nan)."""
+    """One number a row on either side, equal where all columns are; -1 for what equals nothing (nan, None)."""
     total = np.zeros(left_size + right_size, dtype=np.int64)
     void = np.zeros(left_size + right_size, dtype=bool)
     for a, b in zip(left, right, strict=True):
         column = np.concatenate((a, b))
         if column.dtype == object:
-            column = np.array(["\0" if x is None else str(x) for x in column], dtype=str)
+            void |= np.array([x is None for x in column], dtype=bool)
+            column = np.array(["" if x is None else str(x) for x in column], dtype=str)
         elif column.dtype.kind == "f":
             void |= np.isnan(column)
         _, code = np.unique(column, return_inverse=True)

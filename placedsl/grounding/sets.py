@@ -305,10 +305,11 @@ class SetGrounder:
                 texts = self._texts(subject, frame)
                 known_texts, back = np.unique(np.array([t or "" for t in texts], dtype=str), return_inverse=True)
                 matcher = re.compile(fnmatch.translate(pattern)).match
-                return np.array([matcher(t) is not None for t in known_texts], dtype=bool)[back]
+                return np.array([matcher(t) is not None for t in known_texts], dtype=bool)[back] & _given(texts)
             case core.Comparison(of="text"):
-                same = np.asarray(self._texts(node.left, frame) == self._texts(node.right, frame), dtype=bool)
-                return np.asarray(same if node.operator == "==" else ~same)
+                first, second = self._texts(node.left, frame), self._texts(node.right, frame)
+                same = np.asarray(first == second, dtype=bool)
+                return np.asarray((same if node.operator == "==" else ~same) & _given(first) & _given(second))
             case core.Comparison(of="element"):
                 same = self.positions(node.left, frame) == self.positions(node.right, frame)
                 return np.asarray(same if node.operator == "==" else ~same)
@@ -349,6 +350,11 @@ class SetGrounder:
             return within(elements, self._elements(ROOT, of)[1])
         rows, values = self._elements(frame, of)
         return within((np.arange(frame.size), *elements), (rows, *values))
+
+
+def _given(texts: np.ndarray) -> Booleans:
+    """Which texts there are: an element without an attribute satisfies no comparison of it."""
+    return np.array([text is not None for text in texts.tolist()], dtype=bool)
 
 
 def _too_many(count: int, span: Span, most: int = _MOST_ROWS) -> InputError:

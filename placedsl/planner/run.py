@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from placedsl.arrays import Integers
-from placedsl.installation import versions
 from placedsl.planner.answer import gap
 from placedsl.planner.incumbent import Incumbent, Progress
 from placedsl.planner.portfolio.portfolio import Portfolio
@@ -16,6 +15,7 @@ from placedsl.planner.request import Request
 from placedsl.problem.expressions import Expression, Provided
 from placedsl.problem.formulation import Formulation
 from placedsl.problem.problem import Problem
+from placedsl.system.installation import versions
 from placedsl.tolerances import SAME_VALUE
 
 #: Seconds that a solver has before others begin to search beside it.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from placedsl import interruption
+from placedsl.algorithms.colocation import with_implied_colocation
 from placedsl.algorithms.simple_bounds import path_bound, simple_bound
 from placedsl.diagnostics import PlacedslError, UsageError
 from placedsl.planner.answer import Answer
@@ -22,6 +22,7 @@ from placedsl.planner.run import Run, is_quantity
 from placedsl.planner.strategies.registry import decision
 from placedsl.problem.formulation import Formulation
 from placedsl.problem.problem import Problem
+from placedsl.system import interruption
 from placedsl.tolerances import SAME_VALUE
 
 
@@ -34,6 +35,7 @@ def solve(
     isolated: bool = True,
 ) -> Answer:
     """Find a placement.  Interruption (Ctrl-C) ends the search and returns the best so far."""
+    problem = with_implied_colocation(problem)
     return _answer(Run(problem, formulations, resolve(problem, request or Request()), progress, read_seconds, isolated))
 
 

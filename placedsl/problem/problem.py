@@ -26,7 +26,8 @@ class Constraint:
 
     ``built_in`` is the name of a built-in constraint, or empty for one that the user wrote; ``by``
     is the node attribute of ``colocated by``.  ``body`` is the formula in either case, ``label`` the
-    number of its equation.
+    number of its equation.  ``groups`` names the groups of nodes that must share a device, where a formula
+    of the user says just that (empty: it does not).
     """
 
     name: str
@@ -35,6 +36,12 @@ class Constraint:
     body: Expression
     span: Span
     label: str = ""
+    groups: str = ""
+
+    @property
+    def equivalent(self) -> str:
+        """The built-in constraint that it is, or that its formula is equivalent to."""
+        return "colocated" if self.groups else self.built_in
 
 
 @dataclass(frozen=True)
@@ -208,8 +215,8 @@ class Problem:
         return next((r for r in self.constraints if r.built_in == built_in), None)
 
     def colocation_groups(self) -> list[Integers]:
-        """One label array a ``colocated by`` of the spec."""
-        return [self.groups[r.by] for r in self.constraints if r.built_in == "colocated"]
+        """One label array a ``colocated by`` of the spec, or a constraint that is equivalent to one."""
+        return [self.groups[r.groups or r.by] for r in self.constraints if r.equivalent == "colocated"]
 
     def interchangeable(self, clustered: bool = True) -> Integers:
         """A class number a device: devices of one class have the same kind, memory, times, transfers and clusters.

@@ -20,8 +20,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO
 
-from placedsl.installation import import_root
 from placedsl.processes.channel import Gone, receive, send
+from placedsl.system.installation import import_root
 
 #: Seconds to wait for the exit code of a child whose pipe is closed.
 _EXIT_GRACE_S = 2.0

@@ -12,7 +12,6 @@ from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from placedsl.diagnostics import Diagnostic, InputError
-from placedsl.installation import versions
 from placedsl.language.syntax.formatter import formatted
 from placedsl.server import conversion, navigation
 from placedsl.server.completion import complete
@@ -22,6 +21,7 @@ from placedsl.server.hover import hover
 from placedsl.server.outline import outline
 from placedsl.server.positions import Positions
 from placedsl.server.reading import Reading
+from placedsl.system.installation import versions
 
 T = TypeVar("T")
 #: What a character that asks for completions by itself may bring up; anything else would be in the way.

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from placedsl import interruption
 from placedsl.arrays import Floats
 from placedsl.budget import Budget
 from placedsl.ir.program import GlobalConstraint, LinearProgram, Origin
@@ -19,6 +18,7 @@ from placedsl.solvers.outcome import Clock, rounded, value
 from placedsl.solvers.outcome import outcome as outcome_of
 from placedsl.solvers.registry import get
 from placedsl.solvers.task import Ended, Found, Stop, Task
+from placedsl.system import interruption
 
 #: Seconds that a child has left once it was asked to stop.
 STOP_GRACE = 3.0

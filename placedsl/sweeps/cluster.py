@@ -13,11 +13,11 @@ from importlib.util import find_spec
 from typing import Any
 
 from placedsl.diagnostics import UsageError
-from placedsl.installation import package_version
 from placedsl.sweeps.child import RunProcess
 from placedsl.sweeps.jobs import Job, Texts
 from placedsl.sweeps.runs import Run
 from placedsl.sweeps.tasks import FAULT, Result, Task
+from placedsl.system.installation import package_version
 
 #: Seconds within which a scheduler answers, and has a worker.
 PATIENCE = 10.0

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from placedsl import files, interruption
 from placedsl.api import arguments
 from placedsl.diagnostics import Diagnostic, UsageError
 from placedsl.sweeps import folder as folders
@@ -17,6 +16,7 @@ from placedsl.sweeps.jobs import Job, jobs_of
 from placedsl.sweeps.processes import Processes, processors
 from placedsl.sweeps.runs import MOST, PARAMETER, Axes, Run, ValueProblem, count, product, usable
 from placedsl.sweeps.table import Row, Table, row_in
+from placedsl.system import files, interruption
 
 Progress = Callable[[Row, int, int], None]
 

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from placedsl import files
 from placedsl.diagnostics import UsageError
 from placedsl.report.json.answer_document import SCHEMA
 from placedsl.sweeps.jobs import Job
 from placedsl.sweeps.runs import Run
 from placedsl.sweeps.tasks import Result
+from placedsl.system import files
 
 #: The list of the runs that were asked for last, and their table.
 LIST, TABLE = "sweep.json", "table.csv"

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from placedsl.diagnostics import Diagnostic, InputError, PlacedslError, Source, UsageError, nearest
-from placedsl.installation import package_version
 from placedsl.sweeps.runs import Run
+from placedsl.system.installation import package_version
 
 
 @dataclass(frozen=True, eq=False)

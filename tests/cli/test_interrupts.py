@@ -14,8 +14,8 @@ import pytest
 from support.paths import child_environment
 
 import placedsl
-from placedsl import interruption
 from placedsl.planner import solve as planner
+from placedsl.system import interruption
 
 if sys.platform != "linux":
     pytest.skip("signals", allow_module_level=True)

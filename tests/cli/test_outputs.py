@@ -15,7 +15,8 @@ import pytest
 from support.paths import child_environment
 
 import placedsl
-from placedsl import Model, UsageError, files
+from placedsl import Model, UsageError
+from placedsl.system import files
 
 if sys.platform != "linux":
     pytest.skip("devices and limits of Linux", allow_module_level=True)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import helper, numpy_helper
+from support.onnx_models import model
 
 from placedsl import InputError, loads
 from placedsl.api.spec import Spec
@@ -198,6 +200,27 @@ def test_a_profile_in_the_graphs_own_unit(tmp_path: Path) -> None:
         profiled(tmp_path, profile(*rows), graph=graph)
     with pytest.raises(InputError, match="the graph's times have no unit, this is time"):
         profiled(tmp_path, "node,device,time\n2,gpu,9 ms\n", "p.csv", graph=graph)
+
+
+def test_times_of_what_reading_folded_away_are_counted_in_a_note(tmp_path: Path) -> None:
+    """A profiler times every operator of the file, those on constants among them."""
+    constants = [numpy_helper.from_array(np.ones(2, np.float32), name) for name in ("p", "q")]
+    nodes = [helper.make_node("Neg", ["p"], ["u"], name="neg"), helper.make_node("Exp", ["u"], ["v"], name="exp"),
+             helper.make_node("Add", ["q", "v"], ["w"]),
+             helper.make_node("Mul", ["x", "w"], ["y"], name="mul")]  # fmt: skip
+    made = model(nodes, {"x": [2]}, initialisers=constants)
+    (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+    rows: list[dict[str, object]] = [{"node": name, "time": GPU} for name in ("neg", "ex*", "w", "mul")]
+    rows.append({"type": "Neg", "time": GPU})
+    (tmp_path / "p.json").write_text(profile(*rows), encoding="utf-8")
+    problem = loads('graph from "m.onnx" { profile = "p.json" }\n' + MACHINE, tmp_path).problem
+    assert problem.graph.ids == ("mul",)
+    assert problem.time[0, 0] == 1e-3
+    message = "the profile's times of 4 operators, such as 'neg', are not used: what depends on no input of the model"
+    assert [note for note in problem.notes if note.startswith("the profile's times")] == [message + " is no node"]
+    (tmp_path / "p.json").write_text(profile({"node": "muul", "time": GPU}), encoding="utf-8")
+    with pytest.raises(InputError, match="no node is called 'muul'"):
+        loads('graph from "m.onnx" { profile = "p.json" }\n' + MACHINE, tmp_path)
 
 
 GPU = {"gpu": 1}

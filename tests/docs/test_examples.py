@@ -19,11 +19,11 @@ from support.paths import ROOT
 from placedsl import InputError, loads
 from placedsl.api.spec import Spec
 from placedsl.diagnostics import Source
-from placedsl.installation import grammar_text, model_files
 from placedsl.language.syntax.keywords import RESERVED
 from placedsl.language.syntax.parser import _LineEnds, parse
 from placedsl.planner.answer import Answer
 from placedsl.report.text.summary import print_answer
+from placedsl.system.installation import grammar_text, model_files
 
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 LANGUAGE = ROOT / "docs" / "language"

@@ -194,11 +194,11 @@ def test_comparisons_of_other_kinds():
     layer = attribute(node(3), "layer")
     assert not holds(compare(layer, "==", text("in"), "text"))
     assert not holds(compare(layer, "==", text(""), "text"))
-    assert holds(compare(layer, "!=", text("in"), "text"))
+    assert not holds(compare(layer, "!=", text("in"), "text"))
 
 
 def test_globs():
-    patterns = {"mid.*": 2, "mid.?": 2, "*": 5, "in": 1, "MID*": 0, "mid": 0, "": 2}
+    patterns = {"mid.*": 2, "mid.?": 2, "*": 3, "in": 1, "MID*": 0, "mid": 0, "": 0}
     for pattern, expected in patterns.items():
         assert value(aggregate("count", [nodes()], glob(attribute(V, "layer"), pattern))) == expected
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placedsl.graph.contraction import backward_orientation, contract, contraction_units
-from placedsl.graph.graph import tensors_of_edges
+from placedsl.graph.graph import tensors_of_edges, uneven_edges
 
 
 @st.composite
@@ -51,7 +51,7 @@ def test_quotient_keeps_every_cost(graph: tuple[int, np.ndarray, np.ndarray, np.
     n, source, target, labels = graph
     rng = np.random.default_rng(seed)
     cost = rng.integers(1, 3, len(source)).astype(float)
-    tensor, producer, first = tensors_of_edges(source, cost, n)
+    tensor, producer, first = tensors_of_edges(source, uneven_edges(source, cost, n), n)
     transfer, work, memory = cost[first][None, :], rng.integers(1, 9, (1, n)).astype(float), rng.random(n)
     quotient = contract(
         memory=memory, work=work, groups=[labels], before=source, after=target, tensor_producer=producer,
@@ -79,7 +79,7 @@ def test_quotient_keeps_every_cost(graph: tuple[int, np.ndarray, np.ndarray, np.
 
 def test_unequal_edges_are_tensors_of_their_own() -> None:
     source, cost = np.array([0, 0, 1, 1]), np.array([2.0, 2.0, 2.0, 3.0])
-    tensor, producer, first = tensors_of_edges(source, cost, 3)
+    tensor, producer, first = tensors_of_edges(source, uneven_edges(source, cost, 3), 3)
     assert tensor[0] == tensor[1]
     assert tensor[2] != tensor[3]
     assert producer[tensor].tolist() == source.tolist()

@@ -226,6 +226,65 @@ def test_unknown_types_cost_bytes_and_are_told() -> None:
     assert graph.notes == ("type 'Det' is not known: the times of its 1 operators are estimated from bytes alone",)
 
 
+def chained_functions(depth: int, first: str = "") -> Any:
+    """``f0`` is one operator (or a call of ``first``), and each further function calls the one before twice."""
+    local, opset = "own.functions", [helper.make_opsetid("", 17), helper.make_opsetid("own.functions", 1)]
+
+    def call(name: str, read: str, made: str) -> Any:
+        return helper.make_node(name, [read], [made], domain=local)
+
+    inner = call(first, "a", "b") if first else node("Relu", ["a"], ["b"])
+    functions = [helper.make_function(local, "f0", ["a"], ["b"], [inner], opset)]
+    for level in range(1, depth + 1):
+        twice = [call(f"f{level - 1}", "a", "m"), call(f"f{level - 1}", "m", "b")]
+        functions.append(helper.make_function(local, f"f{level}", ["a"], ["b"], twice, opset))
+    made = model([call(f"f{depth}", "x", "y")], {"x": [2]})
+    made.functions.extend(functions)
+    made.opset_import.append(helper.make_opsetid(local, 1))
+    return made
+
+
+def test_functions_are_written_out() -> None:
+    graph = graph_of(chained_functions(5))
+    assert graph.attributes["type"].tolist() == ["Relu"] * 32
+
+
+def big_numbers(*nodes: Any, **numbers: Any) -> Any:
+    """A model with constant operators, of which one reads ``x``."""
+    constants = [node("Constant", [], [name], value=numpy_helper.from_array(np.array(value))) for name, value in
+                 numbers.items()]  # fmt: skip
+    return model([*constants, *nodes], {"x": [1]})
+
+
+@pytest.mark.parametrize(
+    ("kind", "numbers", "attributes"),
+    [
+        ("Range", {"low": 0, "high": 10**12, "step": 1}, {}),
+        ("ConstantOfShape", {"shape": [10**6, 10**6]}, {"value": numpy_helper.from_array(np.array([1]))}),
+        ("Expand", {"value": [1], "shape": [10**6, 10**6]}, {}),
+        ("Tile", {"value": [1], "times": [10**12]}, {}),
+    ],
+)
+def test_large_constants_are_memory_and_not_computed(kind: str, numbers: Any, attributes: Any) -> None:
+    nodes = [node(kind, list(numbers), ["all"], **attributes), node("Cast", ["all"], ["real"], to=TensorProto.FLOAT),
+             node("Mul", ["real", "x"], ["y"])]  # fmt: skip
+    graph = graph_of(big_numbers(*nodes, **numbers))
+    assert graph.attributes["type"].tolist() == ["Mul"]
+    assert graph.memory.tolist() == [4e12]
+
+
+def test_large_einsums() -> None:
+    """Of constants they are not computed; what more than can be counted is told."""
+    ones = numpy_helper.from_array(np.ones((64, 64), np.float32), "w")
+    sums = node("Einsum", ["w"] * 6, ["s"], equation="ab,cd,ef,gh,ij,kl->")
+    graph = graph_of(model([sums, node("Mul", ["x", "s"], ["y"])], {"x": [1]}, initialisers=[ones]))
+    assert graph.attributes["type"].tolist() == ["Mul"]
+    letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    sums = node("Einsum", ["x"] * 52, ["y"], equation=",".join(letters) + "->")
+    with pytest.raises(InputError, match=r"\(Einsum\): it computes more than can be counted"):
+        graph_of(model([sums], {"x": [10**9]}))
+
+
 def broken() -> list[tuple[str, Any, str]]:
     """Models that cannot be used, with a part of what is said."""
     relu = model([node("Relu", ["x"], ["y"])], {"x": [2]})
@@ -249,6 +308,9 @@ def broken() -> list[tuple[str, Any, str]]:
         ),
         ("made twice", of(node("Relu", ["x"], ["y"]), node("Exp", ["x"], ["y"])), "tensor 'y' is made 2 times"),
         ("no shape", of(unknown, node("Relu", ["y"], ["z"])), r"operator 'y' \(Odd\): the shape of 'y' is not known"),
+        ("functions that call themselves", chained_functions(1, "f1"), "call themselves: 'f0' -> 'f1' -> 'f0'"),
+        ("functions that double", chained_functions(60), "has more than 10.15 operators, more than 200,000"),
+        ("elements", model([node("Relu", ["x"], ["y"])], {"x": [10**9, 10**9, 10**9]}), "'x' has more than 10.18"),
         ("control flow", of(choice), r"operator 'y' \(If\) holds a graph of its own"),
         ("inputs that do not fit", of(misfit), "einsum|Einsum|shape|operands"),
     ]

@@ -80,7 +80,7 @@ def test_inline_and_json_are_twins(tmp_path: Path) -> None:
 
 
 def test_tensors_and_transfers() -> None:
-    """One tensor a node, or one an edge where its edges differ; bytes over bandwidth, or the time that is given."""
+    """One tensor a node, and one for each edge that has its own; bytes over bandwidth, or the time that is given."""
     problem = loads(INLINE + REST).problem
     graph = problem.graph
     by_producer = {name: int((graph.tensor_producer == i).sum()) for i, name in enumerate(graph.names)}

@@ -109,6 +109,17 @@ def test_what_depends_on_weights_alone_is_memory_and_no_node(tmp_path: Path) -> 
     assert graph.memory.tolist() == [4 * 16]  # nine views of one weight
 
 
+@pytest.mark.parametrize("value", [{"as_bool": False}, {"as_none": True}, {"as_int": 3}, {"as_string": "mean"}])
+def test_constant_arguments_of_a_model_are_no_tensors(value: dict[str, Any], tmp_path: Path) -> None:
+    """As ``torch.export.export(model, (x,), {"use_cache": False})`` writes them."""
+    root = program({"x": tensor(4), "y": tensor(4)}, [call("relu.default", "y", self="x")])
+    signature = root["graph_module"]["signature"]
+    signature["input_specs"].append({"constant_input": {"name": "use_cache", "value": value}})
+    graph = read(archive(root, tmp_path / "m.pt2"))
+    assert graph.ids == ("y",)
+    assert graph.memory.tolist() == [0]
+
+
 def test_regions_without_gradients_are_part_of_the_program(tmp_path: Path) -> None:
     """As exporters write what stood under ``torch.no_grad()``; one tensor is handed on as it came."""
     inner = {

@@ -16,10 +16,10 @@ from support.random_specs import long_spec, random_spec
 import placedsl
 from placedsl import loads
 from placedsl.diagnostics import Source
-from placedsl.installation import grammar_text, model_files
 from placedsl.language.syntax import statements as syntax
 from placedsl.language.syntax.parser import parse
 from placedsl.language.syntax.printer import statement
+from placedsl.system.installation import grammar_text, model_files
 
 SPECS = {p.name: p.read_text(encoding="utf-8") for p in [*model_files(), *sorted((ROOT / "examples").glob("*.place"))]}
 PIECES = [

@@ -11,7 +11,6 @@ from support.three_in_a_row import SPEC
 from placedsl import InputError, loads
 from placedsl.diagnostics import Source
 from placedsl.grounding.build import build
-from placedsl.installation import model_files
 from placedsl.language.elaboration.composition import Composition, model_for, renamed
 from placedsl.language.elaboration.model_library import aliases, models, parts
 from placedsl.language.syntax import statements as syntax
@@ -19,6 +18,7 @@ from placedsl.language.syntax.parser import parse
 from placedsl.language.syntax.printer import statement
 from placedsl.problem.execution import Execution
 from placedsl.problem.formulation import choices, choose
+from placedsl.system.installation import model_files
 
 OLD = ("max_load", "overlapped", "duplex", "replicated", "replicated_overlapped", "replicated_duplex", "gpipe")
 SINGLE = """part parted {

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from placedsl.installation import model_files
 from placedsl.language.elaboration import model_library
+from placedsl.system.installation import model_files
 
 
 def changed_models(folder: Path, patch: pytest.MonkeyPatch, changes: Mapping[str, Callable[[str], str]]) -> None:

@@ -46,7 +46,7 @@ def read(source: Source) -> Graph:
     return build(
         source=source, ids=ids, names=ids, time={"accelerator": costs[:, 0] * 1e-3}, memory=costs[:, 1],
         backward=np.zeros(len(ids), dtype=bool), attributes={}, edges=pairs, edge_time=edge_time,
-        edge_bytes=edge_bytes, time_in_seconds=True, locate=locate,
+        edge_bytes=edge_bytes, own_edges=(), time_in_seconds=True, locate=locate,
     )  # fmt: skip
 
 

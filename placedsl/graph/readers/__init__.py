@@ -7,12 +7,12 @@ from pathlib import Path
 
 from placedsl import plugins
 from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
-from placedsl.files import TooLargeError, read_bytes
 from placedsl.graph.graph import Graph
 from placedsl.graph.readers import dnn_partitioning, moirai, native, pipedream
 from placedsl.graph.readers import sizes as given_sizes
 from placedsl.graph.readers.json_text import parsed
 from placedsl.graph.readers.sizes import Sizes
+from placedsl.system.files import TooLargeError, read_bytes
 
 #: Readers of texts.
 TEXTS: dict[str, Callable[[Source], Graph]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,11 +12,13 @@ from numpy.typing import NDArray
 
 from placedsl.diagnostics import Diagnostic, InputError, Source
 from placedsl.graph.build import build
-from placedsl.graph.graph import Graph
+from placedsl.graph.graph import Folded, Graph
 from placedsl.graph.readers.operations import Operator, Tensor
 
 #: So many defects are told; a model with more is wrong as a whole.
 MOST = 20
+#: A tensor of more elements is a mistake.
+_MOST_ELEMENTS = 10**18
 
 
 @dataclass(frozen=True)
@@ -41,12 +44,14 @@ def graph_of(
     moved: Callable[[Operator], float],
     attributes: Mapping[str, NDArray[np.object_]],
     notes: Sequence[str] = (),
+    folded: Folded | None = None,
 ) -> Graph:
     """The graph whose nodes are the steps.  InputError with every defect.
 
     ``shapes`` by name of tensor; ``inputs`` are what the model is given; ``constants`` the bytes of each tensor that
     depends on no input: they are memory of every node that reads them.  ``operations`` and ``moved`` tell what an
-    operator computes (None: its type is not known) and how many bytes it reads and writes.
+    operator computes (None: its type is not known) and how many bytes it reads and writes.  ``folded``: operators that
+    are no steps, as they depend on no input.
     """
     found: list[Diagnostic] = []
     producer = {name: i for i, step in enumerate(steps) for name in step.makes}
@@ -58,6 +63,9 @@ def graph_of(
     for i, step in enumerate(steps):
         try:
             computed, moves[i] = operations(step.operator), moved(step.operator)
+        except OverflowError:
+            found.append(Diagnostic(f"{step}: it computes more than can be counted", None, "are its sizes right?"))
+            continue
         except (ValueError, IndexError) as problem:
             found.append(Diagnostic(f"{step}: {problem}", None, "what it reads is not as its type expects"))
             continue
@@ -81,7 +89,7 @@ def graph_of(
         edges=[(ids[u], ids[v]) for u, v in flows], edge_time=None,
         edge_bytes=np.array([sum(shapes[name].bytes for name in names) for names in flows.values()], dtype=float),
         edge_value=[tuple(names) for names in flows.values()],
-        time_in_seconds=True, locate=lambda _: None, notes=(*notes, *told),
+        time_in_seconds=True, locate=lambda _: None, notes=(*notes, *told), folded=folded,
     )  # fmt: skip
 
 
@@ -98,6 +106,8 @@ def _report_broken(
         if count > 1:
             hint = "every tensor has one operator that makes it"
             found.append(Diagnostic(f"tensor '{name}' is made {count} times", None, hint))
+    for name in sorted(name for name, tensor in shapes.items() if math.prod(tensor.shape) > _MOST_ELEMENTS):
+        found.append(Diagnostic(f"tensor '{name}' has more than 10^18 elements", None, "are its sizes right?"))
     if found:
         return
     wanting: set[str] = set()

@@ -59,9 +59,9 @@ def read(source: Source) -> Graph:
     return build(
         source=source, ids=nodes.ids, names=nodes.names, time=nodes.time, memory=nodes.memory, backward=nodes.backward,
         attributes={k: column(v, len(records)) for k, v in nodes.attributes.items()}, edges=pairs,
-        edge_time=edge_time, edge_bytes=edge_bytes,
+        edge_time=edge_time, edge_bytes=edge_bytes, own_edges=own,
         # Where nothing is timed times are estimated, which is in seconds.
-        time_in_seconds="time_unit" in root or not (nodes.time or np.isfinite(edge_time).any()), locate=locate,
+        time_in_seconds="time_unit" in root or not (nodes.time or np.nan_to_num(edge_time).any()), locate=locate,
     )  # fmt: skip
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Collection
 from importlib.util import find_spec
 from typing import Any
 
 from placedsl.diagnostics import Diagnostic, InputError, Source
-from placedsl.graph.graph import Graph
+from placedsl.graph.graph import Folded, Graph
 from placedsl.graph.readers import sizes as given_sizes
 from placedsl.graph.readers.models import MOST, Step, graph_of
-from placedsl.graph.readers.onnx_constants import MOST_ELEMENTS, evaluated
+from placedsl.graph.readers.onnx_constants import MOST_ELEMENTS, completed
+from placedsl.graph.readers.onnx_functions import inlined
 from placedsl.graph.readers.onnx_operators import moved, operations
 from placedsl.graph.readers.operations import Operator, Tensor
 from placedsl.graph.readers.sizes import Sizes
@@ -31,7 +33,11 @@ def read(source: Source, sizes: Sizes) -> Graph:
         hint = "install it: pip install 'placedsl[onnx]'"
         raise InputError([Diagnostic("reading this file needs the package onnx", None, hint)])
     try:
-        return _Reading(_inferred(_parsed(source), sizes), source).graph()
+        model = _parsed(source)
+        every = {(node.op_type, name) for node in model.graph.node for name in (node.name, *node.output)}
+        return _Reading(_inferred(model, sizes), source, every).graph()
+    except OverflowError:
+        raise _wrong("a tensor of this model has more elements than can be counted", "are its sizes right?") from None
     except (AttributeError, LookupError, TypeError, ValueError) as problem:  # names that are no texts, say
         message = f"this ONNX model is not as models are: {' '.join(str(problem).split())}"
         raise _wrong(message, "was the file damaged?") from None
@@ -53,10 +59,7 @@ def _parsed(source: Source) -> Any:
         raise _wrong("this is no ONNX model, or it was cut off", "an ONNX file is one ModelProto") from None
     if not model.graph.node:
         raise _wrong("this ONNX model has no operators", "was it cut off?")
-    if model.functions:
-        from onnx import inliner
-
-        model = inliner.inline_local_functions(model)
+    model = inlined(model)
     nested = [
         node for node in model.graph.node
         if any(a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in node.attribute)
@@ -104,16 +107,15 @@ def _inferred(model: Any, sizes: Sizes) -> Any:
         if math.prod(tensor.dims) > MOST_ELEMENTS:
             for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
                 tensor.ClearField(field)
-    while True:  # each time with fewer operators
-        try:
-            model = shape_inference.infer_shapes(model, data_prop=True)
-        except (shape_inference.InferenceError, RuntimeError, TypeError, ValueError) as problem:
-            text = " ".join(str(problem).split())
-            raise _wrong(f"the shapes of this model cannot be inferred: {text}") from None
-        settled = {value.name for value in model.graph.value_info if _settled(value, sizes)}
-        settled |= {value.name for value in model.graph.output}
-        if all(name in settled for node in model.graph.node for name in node.output[:1]) or not evaluated(model):
-            return model
+    try:
+        model = shape_inference.infer_shapes(model)
+    except (shape_inference.InferenceError, RuntimeError, TypeError, ValueError) as problem:
+        text = " ".join(str(problem).split())
+        raise _wrong(f"the shapes of this model cannot be inferred: {text}") from None
+    for value in model.graph.value_info:
+        _settled(value, sizes)
+    completed(model)
+    return model
 
 
 def _settled(value: Any, sizes: Sizes) -> bool:
@@ -129,13 +131,16 @@ def _settled(value: Any, sizes: Sizes) -> bool:
 
 
 class _Reading:
-    """One model whose shapes are known, and the columns of its graph."""
+    """One model whose shapes are known, and the columns of its graph.
 
-    def __init__(self, model: Any, source: Source) -> None:
+    ``every``: the types of all operators that it had at first, with their names and those of what they make.
+    """
+
+    def __init__(self, model: Any, source: Source, every: Collection[tuple[str, str]]) -> None:
         import onnx
         from onnx import helper
 
-        self.model, self.source = model, source
+        self.model, self.source, self.every = model, source, every
         self.width: dict[int, float] = {
             kind: helper.tensor_dtype_to_np_dtype(kind).itemsize for kind in helper.get_all_tensor_dtypes() if kind
         }
@@ -166,7 +171,10 @@ class _Reading:
             for own, node in zip(ids, nodes, strict=True)
         ]
         inputs = [value.name for value in self.model.graph.input]
-        return graph_of(self.source, steps, self.shapes, inputs, self.constants, operations, moved, {})
+        stay = {name for node in nodes for name in (node.name, *node.output)}
+        gone = [(kind, name) for kind, name in self.every if name and name not in stay]
+        folded = Folded(frozenset(name for _, name in gone), frozenset(kind for kind, _ in gone))
+        return graph_of(self.source, steps, self.shapes, inputs, self.constants, operations, moved, {}, folded=folded)
 
     def _not_folded(self) -> list[Any]:
         """The operators that depend on an input of the model; the tensors that others make are constants."""

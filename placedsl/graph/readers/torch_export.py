@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from placedsl.diagnostics import Diagnostic, InputError, Source
-from placedsl.graph.graph import Graph
+from placedsl.graph.graph import Folded, Graph
 from placedsl.graph.readers import sizes as given_sizes
 from placedsl.graph.readers.models import Step, graph_of
 from placedsl.graph.readers.operations import Operator, Tensor
@@ -59,6 +59,8 @@ def read(source: Source, sizes: Sizes) -> Graph:
         return _Program(root, source, sizes).graph()
     except (json.JSONDecodeError, UnicodeDecodeError):
         raise _wrong("the program in this archive is no JSON", "was it cut off?") from None
+    except OverflowError:
+        raise _wrong("a tensor of this program has more elements than can be counted", "are its sizes right?") from None
     except (LookupError, TypeError, AttributeError, ValueError, StopIteration, RecursionError) as problem:
         message = f"this program is not laid out as exported programs are: {type(problem).__name__} at {problem}"
         raise _wrong(message, _EXPECTED) from None
@@ -79,6 +81,8 @@ class _Program:
         self.inputs: list[str] = []
         specs = [next(iter(spec.items())) for spec in module["signature"]["input_specs"]]
         for kind, spec in specs:
+            if kind == "constant_input":
+                continue  # an argument such as use_cache=False, with which the model was exported: no tensor
             argument = spec["arg"]
             name = argument.get("name") or argument.get("as_tensor", {}).get("name")
             if kind == "user_input" and name:
@@ -135,14 +139,17 @@ class _Program:
         """All of it put together."""
         steps: list[Step] = []
         modules: list[str | None] = []
+        gone: list[tuple[str, str]] = []
         for node in self.nodes:
             kind = _type(node["target"])
             arguments = {given["name"]: self._argument(kind, given["arg"]) for given in node["inputs"]}
             reads = [name for given in node["inputs"] for name in tensors(given["arg"])]
             makes = [name for made in node["outputs"] for name in tensors(made)]
             if not makes:
+                gone.append((kind, str(node.get("name") or "")))
                 continue  # sizes, and checks of them
             if all(name in self.constants for name in reads) and not any(word in kind for word in _RANDOM):
+                gone += [(kind, name) for name in (str(node.get("name") or ""), *makes)]
                 held = sum(self.constants[name] for name in dict.fromkeys(reads)) if kind in VIEWS else math.inf
                 self.constants |= {name: min(self.shapes[name].bytes, held) for name in makes}
                 continue
@@ -151,8 +158,9 @@ class _Program:
             modules.append(_module(node.get("metadata") or {}))
         known = {"module": np.array(modules, dtype=object)}
         return graph_of(
-            self.source, steps, self.shapes, self.inputs, self.constants, operations, moved, known, self.notes
-        )
+            self.source, steps, self.shapes, self.inputs, self.constants, operations, moved, known, self.notes,
+            Folded(frozenset(name for _, name in gone if name), frozenset(kind for kind, _ in gone)),
+        )  # fmt: skip
 
     def _argument(self, kind: str, given: Mapping[str, Any]) -> Any:
         """What an argument is: a tensor's shape, or the value itself."""

@@ -107,7 +107,8 @@ class NameChecker(SetChecker):
             return self._within(node, owner, name, device)
         if name not in known:
             what = sort.partition(":")[0]
-            return self.error(node, f"a {what} has no '{name}'", nearest(name, known))
+            hint = "as in readers(t)" if (sort, name) == ("tensor", "readers") else nearest(name, known)
+            return self.error(node, f"a {what} has no '{name}'", hint)
         attribute = known[name]
         if attribute.pair:
             if len(devices) != 2:
@@ -157,6 +158,8 @@ class NameChecker(SetChecker):
         out, kind = self.check(node) if name is None else self.by_name(node, name)
         if kind.kind != "error" and kind != type_of_element(sort):
             hint = nearest("", self.vocabulary.families) if sort == "device" else ""
+            if name is not None and sort == "device" and kind.kind == "set" and kind.sorts == ("device",):
+                hint = f"one of them is {name}[1]; for all of them, sum or forall over d in {name}"
             if sort == "tensor" and kind == type_of_element("node"):
                 hint = "those that a node makes: t in tensors where t.producer == v"
             what = "whole number" if sort == "integer" else sort

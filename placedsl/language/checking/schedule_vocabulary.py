@@ -75,6 +75,13 @@ def of_every_schedule(words: Vocabulary) -> Vocabulary:
 
 def hint_for(name: str, words: Vocabulary) -> str:
     """What to say of a name that only other schedules know; empty for any other."""
+    if name in ("makespan", "max_load"):
+        if name == "makespan" and "latency" in words.quantities:
+            return "when the last node is finished is latency"
+        largest = "max(d in devices: load(d))"
+        return f"the largest load is {largest if 'latency' in words.quantities else 'time_per_sample'}" + (
+            "; under schedule calls and schedule dataflow the makespan is latency" if name == "makespan" else ""
+        )
     if name in _OF_ONE_SAMPLE and "latency" not in words.quantities:
         return "schedule calls and schedule dataflow know it: how one sample runs"
     if name in ("sent", "arrived", "moved") and name not in words.quantities:

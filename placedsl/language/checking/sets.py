@@ -105,7 +105,15 @@ class SetChecker(Scope):
                 return self._comprehension(node, pairs)
             case syntax.Braces(pairs=pairs):
                 return self._listed(node, [item for item, _ in pairs])
-        self.error(node, "a set is expected here", nearest("", words.sets))
+        match node:
+            case syntax.Attribute(base=base, name="readers"):
+                hint = f"as in readers({' '.join(base.at.text.split())})"
+            case syntax.Binary(operator="on", left=syntax.Braces(), right=right):
+                texts = [" ".join(side.at.text.split()) for side in (node.left, right)]
+                hint = f"as in v in {texts[0]}: v on {texts[1]}"
+            case _:
+                hint = nearest("", words.sets)
+        self.error(node, "a set is expected here", hint)
         return None
 
     def _named(self, node: syntax.Expression, name: str) -> core.SetExpression | None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
-from placedsl.files import read_bytes
 from placedsl.graph.readers.json_text import parsed
+from placedsl.system.files import read_bytes
 
 #: Bytes of a data file.
 _LARGEST = 2**28

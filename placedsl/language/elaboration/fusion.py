@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from placedsl.arrays import Integers
 from placedsl.diagnostics import nearest
 from placedsl.graph.contraction import attribute_groups
-from placedsl.graph.fusion import fused_graph, matches, type_codes
+from placedsl.graph.fusion import fused_graph, levels, matches, type_codes
 from placedsl.graph.graph import Graph
 from placedsl.graph.order import cycle
 from placedsl.language.checking.checker import Checker
@@ -46,7 +45,8 @@ def fused(checker: Checker, statements: Sequence[syntax.Fuse], graph: Graph) -> 
                 hint = first_at(one.at, seen[one.by.text].at)
                 checker.error(syntax.Word(one.at, ""), f"'{text_of(one)}' is there twice", hint)
                 continue
-            graph = _by_attribute(checker, one, one.by, graph)
+            graph, told = _by_attribute(checker, one, one.by, graph)
+            notes = (*notes, *told)
     return graph, notes
 
 
@@ -90,28 +90,38 @@ def _joined_ids(graph: Graph, unit: Integers) -> dict[int, str]:
     return {one: "+".join(names) for one, names in members.items()}
 
 
-def _by_attribute(checker: Checker, one: syntax.Fuse, by: syntax.Word, graph: Graph) -> Graph:
-    """Nodes of one value of an attribute become one, forward and backward ones apart."""
+def _by_attribute(checker: Checker, one: syntax.Fuse, by: syntax.Word, graph: Graph) -> tuple[Graph, tuple[str, ...]]:
+    """Nodes of one value of an attribute become one, forward and backward ones apart; and what is worth knowing.
+
+    Values whose operators would wait for one another in a circle are fused in parts.
+    """
     known = [*graph.attributes, "name"]
     if by.text not in known:
         checker.error(by, f"nodes have no attribute '{by.text}'", nearest(by.text, known))
-        return graph
+        return graph, ()
     labels = attribute_groups(graph, by.text)
     _, first, part = np.unique(2 * labels + graph.backward, return_index=True, return_inverse=True)
     unit = first[part]
     source, target = unit[graph.edge_source], unit[graph.edge_target]
     circle = cycle(graph.nodes, source[source != target], target[source != target])
-    ids = _value_ids(graph, by.text, labels, unit)
+    told: tuple[str, ...] = ()
+    level = np.zeros(graph.nodes, dtype=np.int64)
     if circle:
-        _report_circle(checker, one, by, graph, unit, ids, circle)
-        return graph
+        told = (_circle_note(by.text, circle, _value_ids(graph, by.text, labels, unit, level), graph),)
+        level = levels(graph, unit)
+        _, first, part = np.unique(np.stack((unit, level)), axis=1, return_index=True, return_inverse=True)
+        unit = first[part.ravel()]
+    ids = _value_ids(graph, by.text, labels, unit, level)
     if not _free(checker, one, graph, ids.values()):
-        return graph
-    return fused_graph(graph, unit, ids, [(f"by {by.text}", len(ids))], one_kernel=False)
+        return graph, ()
+    return fused_graph(graph, unit, ids, [(f"by {by.text}", len(ids))], one_kernel=False), told
 
 
-def _value_ids(graph: Graph, attribute: str, labels: Integers, unit: Integers) -> dict[int, str]:
-    """``layer=3`` for each unit of several nodes; its backward part, where there are two, is ``layer=3 backward``."""
+def _value_ids(graph: Graph, attribute: str, labels: Integers, unit: Integers, level: Integers) -> dict[int, str]:
+    """``layer=3`` for each unit of several nodes; its backward part, where there are two, is ``layer=3 backward``.
+
+    Where the operators of one value have several levels they are ``layer=3 part 1`` and so on.
+    """
     written = graph.written
     column = np.array(written.names, dtype=object) if attribute == "name" else written.attributes[attribute]
     of_written = labels if graph.fusion is None else labels[graph.fusion.node_of]
@@ -120,11 +130,17 @@ def _value_ids(graph: Graph, attribute: str, labels: Integers, unit: Integers) -
         if isinstance(value, str) or (value is not None and not math.isnan(value)):
             texts.setdefault(label, value if isinstance(value, str) else f"{value:g}")
     units, sizes = np.unique(unit, return_counts=True)
-    parts = Counter(labels[units].tolist())
+    ways: dict[int, set[bool]] = {}
+    parts: dict[tuple[int, bool], list[int]] = {}
+    for u in units.tolist():
+        ways.setdefault(int(labels[u]), set()).add(bool(graph.backward[u]))
+        parts.setdefault((int(labels[u]), bool(graph.backward[u])), []).append(int(level[u]))
     out = {}
     for u in units[sizes > 1].tolist():
-        backward = " backward" if parts[int(labels[u])] > 1 and graph.backward[u] else ""
-        out[u] = f"{attribute}={texts[int(labels[u])]}{backward}"
+        label, backward = int(labels[u]), bool(graph.backward[u])
+        of = sorted(parts[label, backward])
+        part = f" part {of.index(int(level[u])) + 1}" if len(of) > 1 else ""
+        out[u] = f"{attribute}={texts[label]}{' backward' if len(ways[label]) > 1 and backward else ''}{part}"
     return out
 
 
@@ -138,21 +154,13 @@ def _free(checker: Checker, one: syntax.Fuse, graph: Graph, ids: Iterable[str]) 
     return taken is None
 
 
-def _report_circle(
-    checker: Checker, one: syntax.Fuse, by: syntax.Word, graph: Graph, unit: Integers, ids: dict[int, str],
-    circle: list[int],
-) -> None:  # fmt: skip
-    """Name the circle and, of each of its connections, the nodes that make it."""
-    edges: dict[tuple[int, int], tuple[int, int]] = {}
-    for u, v in zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True):
-        edges.setdefault((int(unit[u]), int(unit[v])), (u, v))
-    steps = list(zip(circle, [*circle[1:], circle[0]], strict=True))
+def _circle_note(attribute: str, circle: list[int], ids: dict[int, str], graph: Graph) -> str:
     shown = " -> ".join(f"'{ids.get(u, graph.ids[u])}'" for u in [*circle[:_MOST_NAMED], *circle[:1]])
-    ways = [edges[step] for step in steps[:_MOST_NAMED]]
-    hint = "by " + ", ".join(f"{graph.ids[u]} -> {graph.ids[v]}" for u, v in ways)
     more = "" if len(circle) <= _MOST_NAMED else f" ({len(circle)} in all)"
-    message = f"what '{by.text}' fuses would wait for one another in a circle: {shown}{more}"
-    checker.error(syntax.Word(one.at, ""), message, hint)
+    return (
+        f"'fuse by {attribute}' fuses some values in parts: as a whole they would wait for one another in a circle, "
+        f"such as {shown}{more}"
+    )
 
 
 def unclear(

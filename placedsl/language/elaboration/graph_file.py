@@ -63,7 +63,8 @@ def read(
     source = held.get(path) or _placed(measured.at, lambda: load(path))
     from placedsl.cost_model import profile
 
-    return replace(graph, measured=profile.read(source, graph, names))
+    times, notes = profile.read(source, graph, names)
+    return replace(graph, measured=times, notes=(*graph.notes, *notes))
 
 
 def files(statement: syntax.GraphFile) -> list[syntax.Word]:

@@ -201,7 +201,7 @@ def read_inline(statement: syntax.GraphInline, checker: Checker, families: list[
     return build(
         source=statement.at.source, ids=ids, names=reader.names, time=time, memory=np.array(reader.memory),
         backward=np.array(reader.backward, dtype=bool), attributes=attributes, edges=edges,
-        edge_time=edge_time, edge_bytes=edge_bytes, time_in_seconds=True, locate=locate,
+        edge_time=edge_time, edge_bytes=edge_bytes, own_edges=own, time_in_seconds=True, locate=locate,
     )  # fmt: skip
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from placedsl import plugins
 from placedsl.diagnostics import Source
-from placedsl.installation import model_files
 from placedsl.language.checking.schedule_vocabulary import QUANTITIES
 from placedsl.language.syntax import statements as syntax
 from placedsl.language.syntax.parser import parse, parse_file, read_source
+from placedsl.system.installation import model_files
 
 
 def modules() -> tuple[syntax.Module, ...]:

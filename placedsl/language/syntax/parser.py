@@ -16,12 +16,12 @@ from lark import Lark, Token
 from lark.exceptions import UnexpectedInput
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
-from placedsl.files import TooLargeError, read_bytes
-from placedsl.installation import cache_folder, grammar_text
 from placedsl.language.syntax import statements as syntax
 from placedsl.language.syntax.keywords import KEYWORDS, SOFT_KEYWORDS, STATEMENTS
 from placedsl.language.syntax.syntax_errors import syntax_error
 from placedsl.language.syntax.tree_builder import TreeBuilder
+from placedsl.system.files import TooLargeError, read_bytes
+from placedsl.system.installation import cache_folder, grammar_text
 
 #: What walks over an expression recurses; so deep it stays far within Python's own limit.
 _DEEPEST = 150

@@ -32,6 +32,8 @@ def syntax_error(problem: UnexpectedInput, source: Source, terminals: Mapping[st
         return Diagnostic("the text ends too early", source.span(max(0, len(text) - 1)))
     token = problem.token
     expected = _expected(problem, terminals)
+    if token.type in ("$END", "_NL") and "ELSE" in (problem.accepts or problem.expected):
+        expected += "; an implication is written A => B"
     if token.type == "$END":
         stop = len(text.rstrip()) - 1
         return Diagnostic("the text ends in the middle of a statement", source.span(max(0, stop)), expected)
@@ -57,6 +59,9 @@ def syntax_error(problem: UnexpectedInput, source: Source, terminals: Mapping[st
 
 #: What comes before the place and at it, and what is written instead.
 _OTHERWISE = (
+    (r"\S\s+$", r"not\s+on\b", "the negation stands in front: not (v on d)"),
+    (r"\bsubject\s+to\s*$", r":", "the constraints stand below, one a line, each indented"),
+    (r"\bcongestion\s+by\s+$", r"\w", "congestion is by port or by link"),
     (r"\bon\s+[\w\[\]\"]+\s*$", r"==|!=|<=|>=|<|>", "put brackets around it: (v on d) == (w on d)"),
     (r"\b(?:where|and|or|if|not)\b[^\n]*$", r"=(?!=)", "a comparison is written =="),
     (r"\b(?:any|some)\s+$", r"\w", "as in exists v in nodes: v on cpu"),
@@ -73,6 +78,11 @@ _OTHERWISE = (
 def _other_spelling_hint(text: str, at: int) -> str:
     """How something is said here that other languages say otherwise."""
     before, rest = text[max(0, at - 400) : at], text[at:]
+    line = re.search(r"(?:^|\n)[ \t]+(\S[^\n:]*)$", text[:at])
+    margin = re.findall(r"^[a-z]+", text[:at], re.MULTILINE)
+    if line is not None and margin[-1:] == ["subject"] and re.match(r"(?:on\b|==|!=|<=|>=|<|>)", rest):
+        whole = line[1] + rest.partition("\n")[0].strip()
+        return f"a formula needs a name: rule: {whole}"
     return next((h for left, here, h in _OTHERWISE if re.search(left, before) and re.match(here, rest)), "")
 
 

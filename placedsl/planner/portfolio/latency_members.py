@@ -110,7 +110,7 @@ def members_for_a_start(problem: Problem, seed: int) -> list[Member]:
     """
     if problem.variables or problem.has_user_formulations or not problem.execution.one_sample:
         return []
-    kept = tuple(rule for rule in problem.constraints if rule.built_in in _KNOWN)
+    kept = tuple(rule for rule in problem.constraints if rule.equivalent in _KNOWN)
     goal = replace(problem.objectives[0], name="latency", body=Provided("latency", (), problem.objectives[0].span))
     simple = replace(problem, constraints=kept, objectives=(goal,), soft_constraints=())
     return [] if against(simple) else [Member("a search for a start", search_a_start, (simple, seed))]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from placedsl.algorithms.colocation import with_implied_colocation
 from placedsl.algorithms.pipelines import solve as contiguous
 from placedsl.graph.graph import Graph
 from placedsl.grounding.build import build
@@ -61,6 +62,7 @@ def explain(problem: Problem, formulations: Callable[[], Iterable[Formulation]],
 
     InputError for what cannot be stated as a program.
     """
+    problem = with_implied_colocation(problem)
     chosen = resolve(problem, request)
     fit = contiguous.fits(problem)
     quotient, classes = contiguous.pipeline_of(problem)

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from placedsl import files
 from placedsl.diagnostics import PlacedslError, UsageError
 from placedsl.graph.order import topological
 from placedsl.planner.answer import Answer
 from placedsl.problem.problem import Problem
+from placedsl.system import files
 from placedsl.tolerances import SAME_VALUE
 from placedsl.units import show
 

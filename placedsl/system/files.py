@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 from placedsl.diagnostics import UsageError
-from placedsl.interruption import finishing
+from placedsl.system.interruption import finishing
 
 #: Bytes that are read of what is no regular file (a pipe, a device), whose size is not known beforehand.
 LARGEST_STREAM = 2**28

@@ -11,7 +11,7 @@ from pathlib import Path
 @lru_cache(maxsize=4)
 def folder(name: str) -> Path:
     """The folder ``grammars`` or ``models`` that belongs to this installation."""
-    here = Path(__file__).resolve().parent
+    here = Path(__file__).resolve().parents[1]
     for candidate in (here / name, here.parent / name):
         if candidate.is_dir():
             return candidate
@@ -20,7 +20,7 @@ def folder(name: str) -> Path:
 
 def import_root() -> str:
     """The folder that child processes need on ``sys.path`` to import this very placedsl."""
-    return str(Path(__file__).resolve().parents[1])
+    return str(Path(__file__).resolve().parents[2])
 
 
 @lru_cache(maxsize=1)

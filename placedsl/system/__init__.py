@@ -1,0 +1,1 @@
+"""What placedsl has to do with the system that it runs on: files, signals, its own installation."""
