@@ -40,10 +40,11 @@ MOST_COUNTED = 1_000_000_000
 
 _TOO_MANY = "more than {:,} ideals, the sets that the search is over, matter here"
 
-#: Any communication whose stage costs are known under 1F1B, and GPipe with transfers after computation.
+#: Both microbatch orders, under any communication whose stage costs are known.
 SUPPORTS = Supports(
     objective="time_per_sample",
-    executions=tuple(Execution(communication=c) for c in STAGE_COSTS), alone=(Execution(order="gpipe"),),
+    executions=tuple(Execution(communication=c) for c in STAGE_COSTS),
+    alone=tuple(Execution(order="gpipe", communication=c) for c in STAGE_COSTS),
     communications=tuple(STAGE_COSTS),
     requires=("contiguous",), constraints=PLACING | {"contiguous", "convex"},
     data_parallelism=True, relaxes=True, further=("devices_used",),
