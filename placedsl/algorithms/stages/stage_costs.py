@@ -9,7 +9,7 @@ limits, one per device class.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -163,6 +163,18 @@ def loads_under(communication: Communication) -> tuple[Load, ...]:
 def stage_costs(communication: Communication) -> StageCosts:
     """The costs of stages in which all that a device does is one pass."""
     return partial(cost_model_of, loads=loads_under(communication))
+
+
+def memory_costs(counted: Booleans) -> StageCosts:
+    """The memory of a stage as its load, on those devices where it counts (D)."""
+
+    def costs(quotient: Quotient, classes: DeviceClasses) -> StageCostModel:
+        occupied = np.outer([counted[int(members[0])] for members in classes.devices], quotient.memory)
+        work = np.where(np.isfinite(quotient.work), occupied, np.inf)
+        still = replace(quotient, work=work, transfer=np.zeros_like(quotient.transfer))
+        return cost_model_of(still, classes, [Load(True, False, False)])
+
+    return costs
 
 
 #: Transfers in, computation, transfers out, one after another.
