@@ -21,8 +21,8 @@ PLACING = frozenset(("memory", "colocated"))
 class Supports:
     """What a problem may ask for; the defaults are those of an algorithm that only places nodes.
 
-    ``objective``         the quantity that the first objective has to be (empty: any objective); soft constraints add
-                          their costs to it, so it is no quantity where there are some
+    ``objectives``        the quantities of which the first objective has to be one (empty: any objective); soft
+                          constraints add their costs to it, so it is no quantity where there are some
     ``executions``        the execution models, slots and devices per stage aside (empty: all)
     ``alone``             further execution models, on machines without clusters and with one device per stage
     ``communications``    communication models whose costs of stages are known (empty: stages are not asked for)
@@ -38,7 +38,7 @@ class Supports:
     ``further``           further objectives: True if any may follow, else the quantities that may (in order)
     """
 
-    objective: str = ""
+    objectives: tuple[str, ...] = ()
     executions: tuple[Execution, ...] = ()
     alone: tuple[Execution, ...] = ()
     communications: tuple[Communication, ...] = ()
@@ -64,8 +64,8 @@ def reasons_against(problem: Problem, supports: Supports) -> list[str]:
     if problem.has_user_formulations and not supports.formulations:
         against.append("it does not look at formulations, and the spec has its own")
     goal = problem.objectives[0]
-    if supports.objective and not (isinstance(goal.body, Provided) and goal.body.name == supports.objective):
-        against.append(f"it minimises {supports.objective}, not {goal.name}")
+    if supports.objectives and not (isinstance(goal.body, Provided) and goal.body.name in supports.objectives):
+        against.append(f"it minimises {' or '.join(supports.objectives)}, not {goal.name}")
     known = (*supports.executions, *supports.alone)
     if known and not any(map(problem.execution.like, known)):
         against.append(f"it knows schedule {' or '.join(one.name for one in known)}, not {problem.execution.name}")

@@ -32,7 +32,7 @@ TOY = """
 from placedsl.algorithms.simple_bounds import simple_bound
 from placedsl.algorithms.supports import PLACING, Supports, reasons_against
 
-SUPPORTS = Supports(objective="time_per_sample", constraints=PLACING)
+SUPPORTS = Supports(objectives=("time_per_sample",), constraints=PLACING)
 
 
 def fits(problem):

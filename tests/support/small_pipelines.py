@@ -14,18 +14,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placedsl.algorithms.stages.stage_costs import (
-    DeviceClasses,
-    StageCostModel,
-    StageCosts,
-    after_computation,
-    beside_computation,
-    both_ways,
-)
+from placedsl.algorithms.stages.stage_costs import DeviceClasses, StageCostModel, StageCosts, stage_costs
 from placedsl.graph.contraction import Quotient, backward_orientation, contract
 
 SCHEDULES: dict[str, StageCosts] = {
-    "pipedream": after_computation, "overlapped": beside_computation, "duplex": both_ways,
+    "pipedream": stage_costs("sequential"), "overlapped": stage_costs("overlapped"),
+    "duplex": stage_costs("full_duplex"),
 }  # fmt: skip
 
 

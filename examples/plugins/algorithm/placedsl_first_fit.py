@@ -14,7 +14,7 @@ from placedsl.algorithms.supports import Supports, reasons_against
 from placedsl.budget import Budget
 from placedsl.problem.problem import Problem
 
-SUPPORTS = Supports(objective="time_per_sample", constraints=frozenset(("memory",)))
+SUPPORTS = Supports(objectives=("time_per_sample",), constraints=frozenset(("memory",)))
 
 
 def fits(problem: Problem) -> Sequence[str]:

@@ -8,4 +8,4 @@ from placedsl.problem.execution import Execution
 #: Methods that give a placement for any problem, and leave it to the evaluator whether the constraints hold.
 ANY_PLACEMENT = Supports(data_parallelism=True)
 #: Methods for the throughput of a pipeline whose stages need not be contiguous, with transfers after computation.
-THROUGHPUT = Supports(objective="time_per_sample", executions=(Execution(),), constraints=PLACING)
+THROUGHPUT = Supports(objectives=("time_per_sample",), executions=(Execution(),), constraints=PLACING)

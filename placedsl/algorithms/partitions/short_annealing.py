@@ -27,7 +27,7 @@ STEPS_PER_UNIT, MOST_STEPS = 10_000, 1_000_000
 
 
 SUPPORTS = Supports(
-    objective="time_per_sample", executions=(Execution(),), constraints=PLACING, clusters=False
+    objectives=("time_per_sample",), executions=(Execution(),), constraints=PLACING, clusters=False
 )  # fmt: skip
 
 

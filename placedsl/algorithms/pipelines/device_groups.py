@@ -38,23 +38,26 @@ def best_with_device_groups(
     limits: SearchLimits,
     at_least: float,
     progress: Callable[[GroupedPipeline], None],
+    *,
+    shared: bool,
 ) -> BottleneckResult:
-    """The best pipeline; its groups say which devices share a stage."""
+    """The best pipeline; its groups say which devices share a stage.  ``shared``: whether that can lower a load."""
     if not problem.machine.clusters:
         costs = stage_costs(quotient, classes)
-        return best_replicated(
-            costs, _replication(problem, quotient, classes, costs), limits, at_least=at_least, progress=progress
-        )
+        replication = _replication(problem, quotient, classes, costs, shared=shared)
+        return best_replicated(costs, replication, limits, at_least=at_least, progress=progress)
     further = _further(problem)[:, [int(members[0]) for members in classes.devices]]
     surcharge = np.array([merged(quotient, level) for level in further])
     costs, clusters = in_clusters(stage_costs, quotient, classes, _numbers(problem), surcharge)
-    replication = _replication(problem, quotient, classes, costs)
+    replication = _replication(problem, quotient, classes, costs, shared=shared)
     return best_hierarchical(costs, clusters, replication, limits, at_least=at_least, progress=progress)
 
 
-def _replication(problem: Problem, quotient: Quotient, classes: DeviceClasses, costs: StageCostModel) -> Replication:
+def _replication(
+    problem: Problem, quotient: Quotient, classes: DeviceClasses, costs: StageCostModel, *, shared: bool
+) -> Replication:
     given = problem.execution.data_parallelism
-    if given is None:
+    if given is None or not shared:
         return no_replication(costs)
     sync = np.zeros((len(classes.counts), quotient.units))
     for kind, members in enumerate(classes.devices):

@@ -1,4 +1,4 @@
-"""Throughput of contiguous placements: when the dynamic program over ideals applies, and running it.
+"""Throughput, or peak memory, of contiguous placements: when the dynamic program over ideals applies, and running it.
 
 Exact where every rule of the spec is one that the program knows.  Where there are further rules, it solves
 the problem without them: the value is then a bound, and its placement the answer if it happens to satisfy them.
@@ -22,8 +22,9 @@ from placedsl.algorithms.simple_bounds import simple_bound
 from placedsl.algorithms.stages.stage_costs import (
     STAGE_COSTS,
     DeviceClasses,
-    StageCostModel,
+    StageCosts,
     device_classes,
+    memory_costs,
     stage_costs,
 )
 from placedsl.algorithms.supports import PLACING, Supports, ignored, reasons_against
@@ -31,6 +32,7 @@ from placedsl.algorithms.units import placement_units
 from placedsl.arrays import Integers
 from placedsl.graph.contraction import Quotient
 from placedsl.problem.execution import Execution
+from placedsl.problem.expressions import Provided
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
 
@@ -40,10 +42,11 @@ MOST_COUNTED = 1_000_000_000
 
 _TOO_MANY = "more than {:,} ideals, the sets that the search is over, matter here"
 
-#: Any communication whose stage costs are known under 1F1B, and GPipe with transfers after computation.
+#: Both microbatch orders, under any communication whose stage costs are known.
 SUPPORTS = Supports(
-    objective="time_per_sample",
-    executions=tuple(Execution(communication=c) for c in STAGE_COSTS), alone=(Execution(order="gpipe"),),
+    objectives=("time_per_sample", "peak_memory"),
+    executions=tuple(Execution(communication=c) for c in STAGE_COSTS),
+    alone=tuple(Execution(order="gpipe", communication=c) for c in STAGE_COSTS),
     communications=tuple(STAGE_COSTS),
     requires=("contiguous",), constraints=PLACING | {"contiguous", "convex"},
     data_parallelism=True, relaxes=True, further=("devices_used",),
@@ -54,9 +57,21 @@ STARTS = Supports(
 )
 
 
-def _stages(problem: Problem, quotient: Quotient, classes: DeviceClasses) -> StageCostModel:
+def _minimises_memory(problem: Problem) -> bool:
+    goal = problem.objectives[0].body
+    return isinstance(goal, Provided) and goal.name == "peak_memory"
+
+
+def _stage_costs(problem: Problem) -> StageCosts:
     # Under gpipe the sum of both passes still makes good starts.
-    return stage_costs(problem.execution.communication)(quotient, classes)
+    if _minimises_memory(problem):
+        return memory_costs(problem.accelerators)
+    return stage_costs(problem.execution.communication)
+
+
+def _least(problem: Problem) -> float:
+    """What the objective cannot undercut."""
+    return 0.0 if _minimises_memory(problem) else simple_bound(problem)
 
 
 @dataclass(frozen=True)
@@ -124,9 +139,9 @@ def pipeline_of(problem: Problem) -> tuple[Quotient, DeviceClasses]:
 def sliced(problem: Problem) -> PlacementResult:
     """The best cut of a few topological orders into contiguous pieces: quick, and good as a start."""
     quotient, classes = pipeline_of(problem)
-    found = state_dp.sliced(_stages(problem, quotient, classes))
+    found = state_dp.sliced(_stage_costs(problem)(quotient, classes))
     placement = None if found.device is None else found.device[quotient.unit_of_node]
-    return PlacementResult(placement, found.value, simple_bound(problem), False)
+    return PlacementResult(placement, found.value, _least(problem), False)
 
 
 def solve(
@@ -144,7 +159,7 @@ def solve(
     interest (gpipe heeds no such limit): where there are none, a complete run finds no placement.
     """
     quotient, classes = pipeline_of(problem)
-    bound = simple_bound(problem)
+    bound = _least(problem)
 
     def begun(device: Integers, value: float) -> None:
         if progress is not None:
@@ -154,10 +169,10 @@ def solve(
     limits = SearchLimits(deadline, stop, stored)
     if uses_device_groups(problem):
         return _with_device_groups(problem, quotient, classes, limits, bound, progress)
-    if problem.execution.order == "gpipe":
+    if problem.execution.order == "gpipe" and not _minimises_memory(problem):
         found = best_sum(problem, quotient, classes, limits, begun)
     else:
-        stages = _stages(problem, quotient, classes)
+        stages = _stage_costs(problem)(quotient, classes)
         found = state_dp.best_pipeline(stages, limits, at_least=bound, at_most=at_most, progress=begun)
         bound = max(bound, found.bound)
     placement = None if found.device is None else found.device[quotient.unit_of_node]
@@ -183,7 +198,14 @@ def _with_device_groups(
             progress(pipeline.device[quotient.unit_of_node], pipeline.value, bound)
 
     found = best_with_device_groups(
-        problem, quotient, classes, stage_costs(problem.execution.communication), limits, bound, begun
+        problem,
+        quotient,
+        classes,
+        _stage_costs(problem),
+        limits,
+        bound,
+        begun,
+        shared=not _minimises_memory(problem),
     )
     placement = None if found.device is None else found.device[quotient.unit_of_node]
     message = _TOO_MANY.format(limits.most) if found.too_many else ""

@@ -9,7 +9,8 @@ limits, one per device class.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -120,22 +121,6 @@ class Load(NamedTuple):
     outputs: bool
 
 
-def after_computation(quotient: Quotient, classes: DeviceClasses) -> StageCostModel:
-    """The load of section 3 of Tarnawski et al. 2020: transfers in, computation, transfers out, one after another."""
-    return cost_model_of(quotient, classes, [Load(True, True, True)])
-
-
-def beside_computation(quotient: Quotient, classes: DeviceClasses) -> StageCostModel:
-    """Appendix C.1: computation on one side, all transfers on the other; the longer of the two."""
-    return cost_model_of(quotient, classes, [Load(True, False, False), Load(False, True, True)])
-
-
-def both_ways(quotient: Quotient, classes: DeviceClasses) -> StageCostModel:
-    """Appendix C.1, full duplex: computation, transfers in, transfers out; the longest of the three."""
-    loads = [Load(True, False, False), Load(False, True, False), Load(False, False, True)]
-    return cost_model_of(quotient, classes, loads)
-
-
 def cost_model_of(quotient: Quotient, classes: DeviceClasses, loads: Sequence[Load]) -> StageCostModel:
     """The cost model of a stage that takes as long as the largest of ``loads``, with memory as a limited component."""
     edges = Edges.of(quotient)
@@ -156,18 +141,44 @@ def cost_model_of(quotient: Quotient, classes: DeviceClasses, loads: Sequence[Lo
 
 #: Makes the cost model of the stages of a contracted graph on classes of devices.
 StageCosts = Callable[[Quotient, DeviceClasses], StageCostModel]
-#: The cost of a stage by communication model.  What has no row here is no communication model that searches for
-#: pipelines support.
-STAGE_COSTS: dict[Communication, StageCosts] = {
-    "sequential": after_computation, "overlapped": beside_computation, "full_duplex": both_ways,
-}  # fmt: skip
+#: The loads of a stage in one pass, by communication model.  What has no row here is no communication model that
+#: searches for pipelines support.
+STAGE_COSTS: dict[Communication, tuple[Load, ...]] = {
+    # Section 3 of Tarnawski et al. 2020: transfers in, computation, transfers out, one after another.
+    "sequential": (Load(True, True, True),),
+    # Appendix C.1: computation on one side, all transfers on the other; the longer of the two.
+    "overlapped": (Load(True, False, False), Load(False, True, True)),
+    # Appendix C.1, full duplex: computation, transfers in, transfers out; the longest of the three.
+    "full_duplex": (Load(True, False, False), Load(False, True, False), Load(False, False, True)),
+}
 
 
-def stage_costs(communication: Communication) -> StageCosts:
+def loads_under(communication: Communication) -> tuple[Load, ...]:
     """The row of :data:`STAGE_COSTS`; whoever asks has made sure that there is one, by ``Supports.communications``."""
     if communication not in STAGE_COSTS:
         raise PlacedslError(f"internal error: no costs of stages are known under communication {communication}")
     return STAGE_COSTS[communication]
+
+
+def stage_costs(communication: Communication) -> StageCosts:
+    """The costs of stages in which all that a device does is one pass."""
+    return partial(cost_model_of, loads=loads_under(communication))
+
+
+def memory_costs(counted: Booleans) -> StageCosts:
+    """The memory of a stage as its load, on those devices where it counts (D)."""
+
+    def costs(quotient: Quotient, classes: DeviceClasses) -> StageCostModel:
+        occupied = np.outer([counted[int(members[0])] for members in classes.devices], quotient.memory)
+        work = np.where(np.isfinite(quotient.work), occupied, np.inf)
+        still = replace(quotient, work=work, transfer=np.zeros_like(quotient.transfer))
+        return cost_model_of(still, classes, [Load(True, False, False)])
+
+    return costs
+
+
+#: Transfers in, computation, transfers out, one after another.
+after_computation = stage_costs("sequential")
 
 
 @dataclass(frozen=True, eq=False)

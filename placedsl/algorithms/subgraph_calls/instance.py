@@ -20,7 +20,7 @@ from placedsl.problem.problem import Problem
 from placedsl.tolerances import EVALUATION
 
 SUPPORTS = Supports(
-    objective="latency", executions=(Execution(run="subgraph_calls"),), constraints=PLACING, clusters=False
+    objectives=("latency",), executions=(Execution(run="subgraph_calls"),), constraints=PLACING, clusters=False
 )  # fmt: skip
 
 

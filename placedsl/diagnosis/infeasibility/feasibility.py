@@ -30,7 +30,7 @@ from placedsl.solvers.isolated import run_here, run_isolated
 from placedsl.units import NUMBER
 
 #: Dynamic programming finds a placement under any objective and schedule, for these do not matter here.
-_PIPELINES = replace(contiguous.SUPPORTS, objective="", executions=())
+_PIPELINES = replace(contiguous.SUPPORTS, objectives=(), executions=())
 #: Ideals that dynamic programming may look at for one question; above it a solver is quicker.
 _MOST_IDEALS = 20_000
 

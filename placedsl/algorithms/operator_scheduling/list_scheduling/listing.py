@@ -34,7 +34,8 @@ Choice = tuple[bool, Integers, Floats]
 
 
 SUPPORTS = Supports(
-    objective="latency", executions=(Execution(run="operators"),), constraints=PLACING | {"sequential", "congestion"}
+    objectives=("latency",), executions=(Execution(run="operators"),),
+    constraints=PLACING | {"sequential", "congestion"},
 )  # fmt: skip
 
 

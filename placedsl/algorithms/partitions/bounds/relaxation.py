@@ -40,7 +40,7 @@ class Relaxation:
 
 
 #: The largest load of devices that run every sample, forward and backward; whatever else is asked for adds to it.
-SUPPORTS = Supports(objective="time_per_sample", executions=(Execution(),), formulations=True, relaxes=True)
+SUPPORTS = Supports(objectives=("time_per_sample",), executions=(Execution(),), formulations=True, relaxes=True)
 
 
 def relaxation(problem: Problem) -> Relaxation:
