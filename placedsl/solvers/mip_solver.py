@@ -79,7 +79,7 @@ class Mip:
         reason = ended.get(status, "error")
         message = f"{self.backend} ended with status '{status.name}'" if reason == "error" else ""
         if reason == "time_limit" and budget.time_limit is None:
-            reason, message = "error", f"{self.backend} gave up without a limit having been set"
+            reason, message = "error", f"{self.backend} stopped without a proof although no limit was set"
         point = None if values is None or reason == "infeasible" else scaled.point(values)
         bound = -np.inf
         if program.integer.any() and claimed is not None and abs(claimed) < 1e30:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from support.brute_force import best_by_evaluation
-from support.combinations import reference
+from support.enumeration import enumerated
+from support.enumeration import least as least_of
 from support.one_sample import least_of_calls, least_of_dataflow, random_calls, random_dataflow
 from support.random_specs import random_spec
 
@@ -131,7 +132,7 @@ def test_a_method_takes_the_problems_that_it_is_for(method: str, partitioner: Pa
         assert not isinstance(answer, str), answer
         assert answer.placement is not None
         assert answer.method == method or method in ("auto", "program")
-        confirm(spec.problem, answer, reference(spec.problem)[0])
+        confirm(spec.problem, answer, least_of(enumerated(spec.problem))[0])
 
 
 @pytest.mark.parametrize("method", sorted({*registry.own(), "dp"}))

@@ -99,7 +99,7 @@ def test_a_placement_that_waits_in_a_circle_is_told(capsys: pytest.CaptureFixtur
         ([1, 2], "a schedule is an object"),
         ({"nodes": {"x": {"piece": 1}}}, "the graph has no node 'x'"),
         ({"nodes": {"a": {"piece": "one"}}}, "a number of 0 or more is expected as the piece of 'a'"),
-        ({"nodes": {"a": {"piece": float("nan")}}}, "a number of 0 or more is expected as the piece of 'a'"),
+        ({"nodes": {"a": {"piece": float("nan")}}}, "'piece' is not a number"),
         ({"nodes": {"a": {"piece": 7}}}, "a device has calls 1 to 2: a in call 7"),
     ],
 )

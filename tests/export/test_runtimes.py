@@ -217,7 +217,7 @@ def test_unknown_runtimes_and_texts(answer: Path, tmp_path: Path, capsys: pytest
     assert "there is no exporter 'vlm'; did you mean 'vllm'?" in capsys.readouterr().err
     (tmp_path / "text.json").write_text("{", encoding="utf-8")
     assert main(["export", str(tmp_path / "text.json"), "--to", "vllm"]) == 1
-    assert "this is not JSON" in capsys.readouterr().err
+    assert "the file ends in the middle of its JSON" in capsys.readouterr().err
 
 
 def test_answers_export_themselves() -> None:

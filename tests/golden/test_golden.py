@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import golden
@@ -16,14 +17,35 @@ RECORDED = json.loads((Path(__file__).parent / "digest.json").read_text(encoding
 CASES = {case.key: case for case in golden.examples(ROOT)}
 
 
+#: Examples of which the graph is a published workload, and those workloads.
+PUBLISHED, INPUTS = "bert_l-3_", "dnn-partitioning/throughput-inputs/*/bert_l-3_*.json"
+
+
+def _published(key: str) -> bool:
+    return PUBLISHED in (EXAMPLES / CASES[key].spec).read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def folder(key: str, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """The examples, with the workload beside them that one of them needs."""
+    if not _published(key):
+        return EXAMPLES
+    shutil.copytree(EXAMPLES, tmp_path / "examples")
+    for path in request.getfixturevalue("workloads").glob(INPUTS):
+        shutil.copy(path, tmp_path / "examples")
+    return tmp_path / "examples"
+
+
 @pytest.mark.sampled(8)
-@pytest.mark.parametrize("key", sorted(CASES))
-def test_an_example_ends_as_recorded(key: str) -> None:
+@pytest.mark.parametrize(
+    "key", [pytest.param(key, marks=[pytest.mark.workloads] * _published(key)) for key in sorted(CASES)]
+)
+def test_an_example_ends_as_recorded(key: str, folder: Path) -> None:
     case, before = CASES[key], RECORDED[key]
     given = list(zip(case.options[::2], case.options[1::2], strict=True))
     parameters = dict(value.split("=", 1) for name, value in given if name == "--set")
-    data = [EXAMPLES / value for name, value in given if name == "--data"]
-    path = EXAMPLES / case.spec
+    data = [folder / value for name, value in given if name == "--data"]
+    path = folder / case.spec
     if before["explain"]:
         with pytest.raises(placedsl.InputError):
             placedsl.load(path, parameters, *data).check()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -39,10 +40,14 @@ def _held(stream: io.TextIOWrapper) -> str:
 
 
 def started(*arguments: object, folder: Path | None = None, **further: Any) -> subprocess.Popen[str]:
-    """Start it in a process of its own, with pipes for stdout and stderr."""
+    """Start it in a process of its own, with pipes for stdout and stderr.
+
+    It can be interrupted even if these tests run where Ctrl-C is ignored: behind ``nohup``, or beside a shell's script.
+    """
     command = [sys.executable, "-m", "placedsl", *map(str, arguments)]
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=child_environment(), cwd=folder,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - in this thread
         **further,
     )  # fmt: skip
 

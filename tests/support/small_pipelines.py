@@ -196,7 +196,7 @@ def by_recursion(case: Small) -> tuple[float, int]:
             own = high - middle
             for kind, count in enumerate(left.devices):
                 for r in case.allowed[kind]:
-                    if r > count or (r > 1 and not around):
+                    if r > count or (r > 1 and len(case.cluster) and not around):  # outside of clusters none is shared
                         continue
                     here = price(Stage(own, kind, r, around))
                     if here < math.inf:

@@ -46,11 +46,11 @@ _LEXICOGRAPHIC_SLACK = 1e-7
 def outlook(problem: Problem, request: Request) -> Outlook:
     """The solvers in turn."""
     first, *others = solvers_for(problem, request.solver)
-    return Outlook(f"program with {first}" + "".join(f", or {name} if that gives up" for name in others), settles=True)
+    return Outlook(f"program with {first}" + "".join(f", or {name} if that fails" for name in others), settles=True)
 
 
 def by_program(run: Run) -> tuple[str, str]:
-    """Ground, then solve with the first solver that does not give up."""
+    """Ground, then solve with the first solver that does not fail."""
     names = solvers_for(run.problem, run.request.solver)
     run.method, run.solver = "program", names[0]
     start = time.monotonic()
@@ -72,7 +72,7 @@ def by_program(run: Run) -> tuple[str, str]:
         termination, message = _with_solver(run, name, grounded)
         if termination != "error" or not further:
             break
-        run.notes.append(f"{name} gave up and {further} went on: {message}")
+        run.notes.append(f"{name} failed ({message}); continued with {further}")
     return termination, message
 
 
