@@ -58,8 +58,9 @@ def spec(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def installed() -> Iterator[None]:
-    """The handlers of a command, in this process."""
+    """The handlers of a command, in this process, which may have been started with Ctrl-C ignored."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     interruption.install()
     yield
     for number, handler in before.items():
