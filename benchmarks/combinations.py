@@ -155,7 +155,7 @@ def _of_group(group: list[Cell], root: Path | None) -> list[Outcome | str]:
 
 def _of(cell: Cell, told: dict[str, object] | None = None) -> Outcome | str:
     try:
-        return outcome(cell, told)
+        return outcome(cell, told, alone=True)
     except Fault as fault:
         return str(fault)
     except Exception as fault:  # noqa: BLE001

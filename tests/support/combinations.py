@@ -166,10 +166,13 @@ def _changed(text: str) -> dict[str, tuple[Problem, list[float]]]:
     return {change.text: (change.problem, []) for change in changes(placedsl.loads(text).problem)}
 
 
-def outcome(cell: Cell, told: dict[str, Any] | None = None) -> Outcome:
+def outcome(cell: Cell, told: dict[str, Any] | None = None, *, alone: bool = False) -> Outcome:
     """Walk the path of a cell (or take what was ``told`` of it) and compare it with the enumeration; Fault where it
-    neither works nor says why not."""
-    told = walk(cell.text(), cell.path, cell.method, alone=True) if told is None else told
+    neither works nor says why not.
+
+    ``alone``: solvers run in this process, which has to be one that no other solver's library was loaded in.
+    """
+    told = walk(cell.text(), cell.path, cell.method, alone=alone) if told is None else told
     if "fault" in told:
         raise Fault(f"{cell}: {told['fault']}")
     if "refused" in told:
