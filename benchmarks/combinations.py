@@ -59,14 +59,6 @@ REMARKS = (
      "One sample does not run as a chain of stages. `auto` has other dynamic programs and bounds for it."),
     ("method dp: it minimises time_per_sample or peak_memory, not",
      "Its states hold one number, the largest load so far. The program states every objective."),
-    ("cannot take then",
-     "Its states hold one number, the largest load so far. Its optimum is a bound, and the program decides the rest."),
-    ("method dp: it does not know devices that share a stage under schedule gpipe",
-     "The search over groups of devices asks whether a pipeline stays within one load. GPipe has two, each with its "
-     "own limit, and weights are exchanged after the backward pass alone. The program solves it."),
-    ("method dp: it does not know clusters under schedule gpipe",
-     "What leaves a cluster counts in the loads alone there, not in the other pass, which is limited. The program "
-     "solves it."),
     ("method dp", "Not written for this combination. The program solves it."),
     ("method", "Methods by name are not written for this. `auto` searches here."),
 )  # fmt: skip

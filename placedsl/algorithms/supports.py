@@ -24,7 +24,6 @@ class Supports:
     ``objectives``        the quantities of which the first objective has to be one (empty: any objective); soft
                           constraints add their costs to it, so it is no quantity where there are some
     ``executions``        the execution models, slots and devices per stage aside (empty: all)
-    ``alone``             further execution models, on machines without clusters and with one device per stage
     ``communications``    communication models whose costs of stages are known (empty: stages are not asked for)
     ``requires``          built-in constraints that the problem has to have
     ``constraints``       built-in constraints that are satisfied by construction (None: every constraint may be there,
@@ -40,7 +39,6 @@ class Supports:
 
     objectives: tuple[str, ...] = ()
     executions: tuple[Execution, ...] = ()
-    alone: tuple[Execution, ...] = ()
     communications: tuple[Communication, ...] = ()
     requires: tuple[str, ...] = ()
     constraints: frozenset[str] | None = None
@@ -66,15 +64,11 @@ def reasons_against(problem: Problem, supports: Supports) -> list[str]:
     goal = problem.objectives[0]
     if supports.objectives and not (isinstance(goal.body, Provided) and goal.body.name in supports.objectives):
         against.append(f"it minimises {' or '.join(supports.objectives)}, not {goal.name}")
-    known = (*supports.executions, *supports.alone)
+    known = supports.executions
     if known and not any(map(problem.execution.like, known)):
         against.append(f"it knows schedule {' or '.join(one.name for one in known)}, not {problem.execution.name}")
     elif supports.communications and problem.execution.communication not in supports.communications:
         against.append(f"it knows no costs of stages under communication {problem.execution.communication}")
-    elif any(map(problem.execution.like, supports.alone)) and problem.machine.clusters:
-        against.append(f"it does not know clusters under schedule {problem.execution.name}")
-    elif any(map(problem.execution.like, supports.alone)) and problem.execution.data_parallelism is not None:
-        against.append(f"it does not know devices that share a stage under schedule {problem.execution.name}")
     if problem.execution.data_parallelism is not None and not supports.data_parallelism:
         against.append("it does not know devices that share a stage")
     missing = [name for name in supports.requires if problem.constraint(name) is None]

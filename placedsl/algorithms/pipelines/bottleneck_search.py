@@ -127,10 +127,16 @@ class FeasibilityOracle:
 
 
 def minimise_bottleneck(
-    tables: FeasibilityOracle, start: GroupedPipeline | None, bound: float, *, fewest: bool
+    tables: FeasibilityOracle,
+    start: GroupedPipeline | None,
+    bound: float,
+    *,
+    at_most: float = np.inf,
+    fewest: bool,
 ) -> BottleneckResult:
-    """The least load within which there is a pipeline, from a first one and a proven bound."""
-    best = BottleneckResult(np.inf, None, False, bound).better(start)
+    """The least load below ``at_most`` within which there is a pipeline, from a first one and a proven bound."""
+    best = BottleneckResult(at_most, None, False, bound)
+    best = best if start is None or start.value >= at_most else best.better(start)
     ceiling = max_stage_load(tables.costs)
     crowded = np.inf  # loads from which too many ideals matter
     last = False

@@ -13,7 +13,8 @@ class ClusterStages(NamedTuple):
     """The stages that devices can take within a load: P pairs of ideals by the first of them.
 
     ``start``, ``goal``   those that begin at ideal i end at ``goal[start[i]:start[i + 1]]``, ascending
-    ``load``   P x loads x c on one device, without what leaves a cluster (inf: not on this class)
+    ``load``   P x loads x c on one device, without what leaves a cluster (inf: not on this class); those last in
+               which no weights are sent
     ``until``, ``base``, ``which``   those that end at ideal i begin at ``base[until[i]:until[i + 1]]``, and are these
     """
 

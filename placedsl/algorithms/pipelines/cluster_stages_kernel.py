@@ -24,7 +24,7 @@ def list_cluster_stages(
     devices, takes, allowed, sync, summed = (
         replicas.devices, replicas.takes, replicas.allowed, replicas.sync, replicas.summed
     )  # fmt: skip
-    classes = len(devices)
+    classes, loads = len(devices), load.shape[1]
     widest = np.int64(0)
     for c in range(classes):
         widest = max(widest, takes[c, devices[c]])
@@ -44,17 +44,20 @@ def list_cluster_stages(
             some = False
             for c in range(classes):
                 fits = pairs.unsupported[c, end] == pairs.unsupported[c, base]
-                largest = 0.0
+                largest, alone = 0.0, 0.0
                 for q in range(pairs.limit.shape[0]):
                     reading = pairs.unit_sum[q, c, end] - pairs.unit_sum[q, c, base] + paid[q, c]
-                    if q < pairs.loads:
+                    if q < loads:
                         load[filled, q, c] = reading
-                        largest = max(largest, reading)
+                        if q < pairs.loads:
+                            largest = max(largest, reading)
+                        else:
+                            alone = max(alone, reading)
                     elif reading > pairs.limit[q, c]:
                         fits = False
                 if fits:
                     sent = max(0.0, sync[c, end] - sync[c, base])
-                    copies = copies_needed(largest, sent, allowed[c], summed, bound)
+                    copies = copies_needed(largest, alone, sent, allowed[c], summed, bound)
                     fits = 0 < copies <= devices[c]
                 if fits:
                     some = True

@@ -1,16 +1,39 @@
-"""How much of its members clusters of each kind can have used: the states of the search over clusters."""
+"""Machines with clusters, and how much of its members each cluster can have used: the states of the search."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
 from placedsl.algorithms.pipelines.cluster_arrays import KindStates
-from placedsl.algorithms.pipelines.clusters import ClusterKind, DeviceTree
+from placedsl.algorithms.pipelines.clusters import ClusterKind, Clusters, DeviceTree, device_tree
 from placedsl.algorithms.pipelines.replicated import Replication
+from placedsl.algorithms.stages.stage_costs import StageCostModel
 from placedsl.arrays import Integers
+
+
+class ClusteredMachine:
+    """What the search is about: costs, clusters and their kinds, and how stages are shared.
+
+    ``largest``: c the most devices of a class that are in one cluster, and in none within.
+    """
+
+    def __init__(self, costs: StageCostModel, clusters: Clusters, replication: Replication) -> None:
+        self.costs, self.clusters = costs, clusters
+        self.kinds, self.tree = device_tree(costs, clusters)
+        # The machine itself is the last kind.
+        inner = [kind.devices for kind in self.kinds[:-1]]
+        self.largest = np.max([np.zeros(len(costs.classes.counts), dtype=np.int64), *inner], axis=0)
+        self.replication = replace(
+            replication,
+            allowed=tuple(
+                tuple(r for r in a if r == 1 or r <= n)
+                for a, n in zip(replication.allowed, self.largest.tolist(), strict=True)
+            ),
+        )
 
 
 def _all_by_state(kinds: Sequence[ClusterKind], x: int) -> bool:

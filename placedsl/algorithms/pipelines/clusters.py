@@ -34,6 +34,10 @@ class Clusters:
 
     def load(self, costs: StageCostModel, own: Integers, near: Sequence[Integers], kind: int) -> float:
         """The largest load of a stage on one device; ``near``: all units of each of its clusters, outermost first."""
+        return float(self.components(costs, own, near, kind)[: costs.loads].max())
+
+    def components(self, costs: StageCostModel, own: Integers, near: Sequence[Integers], kind: int) -> Floats:
+        """m: the cost components of a stage on one device, as ``load``."""
         reading = costs.components(own, kind)
         mine = _held(costs, own)
         for units, read, make in zip(near, self.read, self.make, strict=False):
@@ -41,7 +45,16 @@ class Clusters:
             makes = (mine & 1 != 0) & (there >> 1 < costs.readers)
             reads = (mine >> 1 > 0) & (there & 1 == 0)
             reading += make[:, kind][:, makes].sum(axis=1) + read[:, kind][:, reads].sum(axis=1)
-        return float(reading[: costs.loads].max())
+        return reading
+
+    def around(self, device: Integers, d: int) -> list[Integers]:
+        """The units in each cluster of a device, outermost first; ``device``: that of each unit."""
+        own = [row[d] for row in self.cluster]
+        return [np.flatnonzero(row[device] == c) for row, c in zip(self.cluster, own, strict=True) if c >= 0]
+
+    def reordered(self, order: Integers) -> Clusters:
+        """The same for cost components in another order."""
+        return replace(self, read=self.read[:, order], make=self.make[:, order])
 
 
 def _held(costs: StageCostModel, units: Integers) -> Integers:
@@ -73,15 +86,22 @@ def in_clusters(
     ``cluster`` is that of :class:`Clusters`.  t are the tensors of the quotient: :func:`merged` makes their surcharges
     from those of the graph's tensors.
     """
-    number, copies = len(classes.counts), len(surcharge) + 1
-    # All classes once more a level, so that edges are kept that cost something anywhere; transfers count where these
-    # do.
+    copies = len(surcharge) + 1
     repeated = replace(
         quotient, work=np.tile(quotient.work, (copies, 1)), transfer=np.concatenate((quotient.transfer, *surcharge))
     )
-    every = stage_costs(
-        repeated, DeviceClasses(classes.counts * copies, classes.memory * copies, classes.devices * copies)
-    )
+    return by_level(stage_costs(repeated, every_level(classes, len(surcharge))), classes, cluster)
+
+
+def every_level(classes: DeviceClasses, levels: int) -> DeviceClasses:
+    """All classes, and once more a level, so that edges are kept that cost something anywhere."""
+    copies = levels + 1
+    return DeviceClasses(classes.counts * copies, classes.memory * copies, classes.devices * copies)
+
+
+def by_level(every: StageCostModel, classes: DeviceClasses, cluster: Integers) -> tuple[StageCostModel, Clusters]:
+    """The costs of stages, and those of clusters, from those for the classes of :func:`every_level`."""
+    number, copies = len(classes.counts), len(cluster) + 1
     costs = replace(
         every, classes=classes, work=every.work[:number], unit_cost=every.unit_cost[:, :number],
         input_cost=every.input_cost[:, :number].copy(), output_cost=every.output_cost[:, :number].copy(),

@@ -40,22 +40,24 @@ def best_with_device_groups(
     progress: Callable[[GroupedPipeline], None],
     *,
     shared: bool,
+    fewest: bool = True,
 ) -> BottleneckResult:
     """The best pipeline; its groups say which devices share a stage.  ``shared``: whether that can lower a load."""
     if not problem.machine.clusters:
         costs = stage_costs(quotient, classes)
-        replication = _replication(problem, quotient, classes, costs, shared=shared)
-        return best_replicated(costs, replication, limits, at_least=at_least, progress=progress)
-    further = _further(problem)[:, [int(members[0]) for members in classes.devices]]
+        replication = replication_of(problem, quotient, classes, costs, shared=shared)
+        return best_replicated(costs, replication, limits, at_least=at_least, fewest=fewest, progress=progress)
+    further = surcharges(problem, classes)
     surcharge = np.array([merged(quotient, level) for level in further])
-    costs, clusters = in_clusters(stage_costs, quotient, classes, _numbers(problem), surcharge)
-    replication = _replication(problem, quotient, classes, costs, shared=shared)
-    return best_hierarchical(costs, clusters, replication, limits, at_least=at_least, progress=progress)
+    costs, clusters = in_clusters(stage_costs, quotient, classes, cluster_numbers(problem), surcharge)
+    replication = replication_of(problem, quotient, classes, costs, shared=shared)
+    return best_hierarchical(costs, clusters, replication, limits, at_least=at_least, fewest=fewest, progress=progress)
 
 
-def _replication(
+def replication_of(
     problem: Problem, quotient: Quotient, classes: DeviceClasses, costs: StageCostModel, *, shared: bool
 ) -> Replication:
+    """How devices share stages; ``shared``: whether that can lower a load."""
     given = problem.execution.data_parallelism
     if given is None or not shared:
         return no_replication(costs)
@@ -66,13 +68,18 @@ def _replication(
     return Replication(allowed, sync, problem.execution.communication == "sequential")
 
 
-def _numbers(problem: Problem) -> Integers:
+def cluster_numbers(problem: Problem) -> Integers:
     """L x D: the cluster of each device on each level, the outermost first; -1: none."""
     machine = problem.machine
     out = np.full((machine.levels, len(machine.devices)), -1, dtype=np.int64)
     for d, c in machine.memberships():
         out[machine.clusters[c].level - 1, d] = c
     return out
+
+
+def surcharges(problem: Problem, classes: DeviceClasses) -> Floats:
+    """L x c x t: what a device of a class pays besides for a tensor of the graph that leaves its cluster of a level."""
+    return _further(problem)[:, [int(members[0]) for members in classes.devices]]
 
 
 def _further(problem: Problem) -> Floats:

@@ -24,6 +24,7 @@ from placedsl.algorithms.pipelines.bottleneck_search import (
     minimise_bottleneck,
     slices,
 )
+from placedsl.algorithms.pipelines.capped_loads import ComparedLoads, compared_loads
 from placedsl.algorithms.pipelines.cluster_arrays import (
     ClusterEdges,
     ClusterProblem,
@@ -32,8 +33,8 @@ from placedsl.algorithms.pipelines.cluster_arrays import (
     KindStates,
 )
 from placedsl.algorithms.pipelines.cluster_stages_kernel import list_cluster_stages
-from placedsl.algorithms.pipelines.cluster_states import counted_members, depths, kind_states
-from placedsl.algorithms.pipelines.clusters import Clusters, DeviceTree, device_tree
+from placedsl.algorithms.pipelines.cluster_states import ClusteredMachine, counted_members, depths, kind_states
+from placedsl.algorithms.pipelines.clusters import Clusters, DeviceTree
 from placedsl.algorithms.pipelines.hierarchical_kernel import FRAME, begin, go_on
 from placedsl.algorithms.pipelines.load_pruning import LoadPruning
 from placedsl.algorithms.pipelines.replicated import (
@@ -66,20 +67,21 @@ def best_hierarchical(
     limits: SearchLimits | None = None,
     *,
     at_least: float = 0.0,
+    at_most: float = np.inf,
     fewest: bool = True,
     progress: Callable[[GroupedPipeline], None] | None = None,
 ) -> BottleneckResult:
     """The pipeline with the least largest load; where ``fewest``, of equally good ones one with the fewest devices.
 
-    ``at_least``: a proven bound.  ``progress`` hears of the first pipeline.  The devices of a group are neighbours
-    among those of their class and cluster.
+    ``at_least``: a proven bound; only loads below ``at_most`` are of interest.  ``progress`` hears of the first
+    pipeline.  The devices of a group are neighbours among those of their class and cluster.
     """
     limits = limits or SearchLimits()
     if not np.isfinite(costs.least).all():
         return BottleneckResult(np.inf, None, True, np.inf)
-    machine = _Machine(costs, clusters, replication)
+    machine = ClusteredMachine(costs, clusters, replication)
     # As if all devices were in one cluster: no load can be below that.
-    flat = best_replicated(costs, machine.replication, limits, at_least=at_least, fewest=False)
+    flat = best_replicated(costs, machine.replication, limits, at_least=at_least, at_most=at_most, fewest=False)
     if flat.complete and flat.device is None:
         return flat
 
@@ -96,28 +98,7 @@ def best_hierarchical(
     if cover is None:
         return BottleneckResult(np.inf, None, False, flat.bound, too_many=not limits.passed).better(start)
     tables = FeasibilityOracle(costs, cover, table_of, min(limits.most, MOST_IDEALS), limits)
-    return minimise_bottleneck(tables, start, flat.bound, fewest=fewest)
-
-
-class _Machine:
-    """What the search is about: costs, clusters and their kinds, and how stages are shared.
-
-    ``largest``: c the most devices of a class that are in one cluster, and in none within.
-    """
-
-    def __init__(self, costs: StageCostModel, clusters: Clusters, replication: Replication) -> None:
-        self.costs, self.clusters = costs, clusters
-        self.kinds, self.tree = device_tree(costs, clusters)
-        # The machine itself is the last kind.
-        inner = [kind.devices for kind in self.kinds[:-1]]
-        self.largest = np.max([np.zeros(len(costs.classes.counts), dtype=np.int64), *inner], axis=0)
-        self.replication = replace(
-            replication,
-            allowed=tuple(
-                tuple(r for r in a if r == 1 or r <= n)
-                for a, n in zip(replication.allowed, self.largest.tolist(), strict=True)
-            ),
-        )
+    return minimise_bottleneck(tables, start, flat.bound, at_most=at_most, fewest=fewest)
 
 
 def _dealt(
@@ -139,7 +120,7 @@ def _dealt(
 class _ClusterTable:
     """Ideals with their costs, and the search over them within a load."""
 
-    def __init__(self, machine: _Machine, cover: ChainCover, positions: np.ndarray) -> None:
+    def __init__(self, machine: ClusteredMachine, cover: ChainCover, positions: np.ndarray) -> None:
         self.machine, self.costs, self.cover = machine, machine.costs, cover
         self.pairs, self.positions = all_stage_pairs(
             self.costs, cover, positions, LoadPruning(self.costs, np.inf).weight
@@ -150,7 +131,7 @@ class _ClusterTable:
 
     def _cluster_edges(self) -> ClusterEdges | None:
         """The edges that cost something where they leave a cluster; None where that takes too much room."""
-        costs, clusters, loads = self.costs, self.machine.clusters, self.costs.loads
+        costs, clusters, loads = self.costs, self.machine.clusters, self.costs.every_load
         paid: Booleans = np.any((clusters.read + clusters.make)[:, :loads] > 0.0, axis=(1, 2))
         edges = np.flatnonzero(paid.any(axis=0))
         if len(edges) * max(len(self.positions), costs.units) > MOST_NUMBERS:
@@ -170,28 +151,31 @@ class _ClusterTable:
             code, start, edge.astype(np.int32), readers, np.ascontiguousarray(paid[:, edges]), read, make
         )
 
-    def _list(self, load: float, pruning: LoadPruning, limits: SearchLimits) -> ClusterStages | None:
+    def _list(
+        self, load: float, pruning: LoadPruning, loads: ComparedLoads, limits: SearchLimits
+    ) -> ClusterStages | None:
         """The stages within a load, or within one not much larger; None where there are too many, or no time."""
-        if self.listed is not None and load <= self.listed[0] <= 2.0 * load:
+        if self.listed is not None and not loads.alone and load <= self.listed[0] <= 2.0 * load:
             return self.listed[1]
         self.listed = None
         # A device that is in no cluster takes stages as well.
         largest = np.maximum(self.machine.largest, np.minimum(self.machine.kinds[-1].devices, 1))
-        replicas = replication_states(self.machine.replication, pruning, largest, int(np.argmax(largest)), self.sync)
-        loads, classes = self.costs.loads, len(largest)
-        most = MOST_NUMBERS // (loads * classes)
+        main = int(np.argmax(largest))
+        replicas = replication_states(self.machine.replication, pruning, largest, main, self.sync, loads)
+        pairs, number, classes = loads.of_pairs(self.pairs), len(loads.order), len(largest)
+        most = MOST_NUMBERS // (number * classes)
         start = np.zeros(len(self.positions) + 1, dtype=np.int64)
         allocated, done = min(most, 1 << 16), 0
-        goal, cost = np.empty(allocated, dtype=np.int32), np.empty((allocated, loads, classes))
+        goal, cost = np.empty(allocated, dtype=np.int32), np.empty((allocated, number, classes))
         while True:
-            done = int(list_cluster_stages(done, self.pairs, replicas, load, start, goal, cost))
+            done = int(list_cluster_stages(done, pairs, replicas, loads.bound, start, goal, cost))
             if done == len(self.positions):
                 break
             if allocated == most or limits.passed:
                 return None
             wider = min(most, 4 * allocated)
             goal = np.concatenate((goal, np.empty(wider - allocated, dtype=np.int32)))
-            cost = np.concatenate((cost, np.empty((wider - allocated, loads, classes))))
+            cost = np.concatenate((cost, np.empty((wider - allocated, number, classes))))
             allocated = wider
         goal = goal[: start[-1]].copy()
         which = np.argsort(goal, kind="stable").astype(np.int32)
@@ -206,10 +190,13 @@ class _ClusterTable:
         if self.positions[0].any():
             return FeasibilityResult(None, True)
         pruning = LoadPruning(self.costs, load)
-        listed = None if self.far is None else self._list(load, pruning, limits)
+        loads = compared_loads(
+            self.costs, load, self.machine.replication.sync, (self.far.read, self.far.make) if self.far else ()
+        )
+        listed = None if self.far is None else self._list(load, pruning, loads, limits)
         if self.far is None or listed is None:
             return FeasibilityResult(None, False, not limits.passed)
-        search = _ClusterSearch(self, load, pruning, listed, self.far)
+        search = _ClusterSearch(self, loads, pruning, listed, self.far)
         if not search.fits_in_memory:
             return FeasibilityResult(None, False, True)
         return search.run(limits, fewest=fewest)
@@ -219,9 +206,9 @@ class _ClusterSearch:
     """The search over ideals and members used, within a load."""
 
     def __init__(
-        self, table: _ClusterTable, load: float, pruning: LoadPruning, listed: ClusterStages, far: ClusterEdges
+        self, table: _ClusterTable, loads: ComparedLoads, pruning: LoadPruning, listed: ClusterStages, far: ClusterEdges
     ) -> None:
-        self.table, self.load, self.pruning, self.listed, self.far = table, load, pruning, listed, far
+        self.table, self.loads, self.pruning, self.listed, self.far = table, loads, pruning, listed, far
         self.machine = table.machine
         self.main = int(np.argmax(pruning.counts)) if pruning.paying is None else pruning.paying
         # The most states of what is at each depth, for two slots each; the machine is in one of its two.
@@ -274,7 +261,7 @@ class _ClusterSearch:
         weight, paying = table.pairs.weight, pruning.paying
         held, missing = self._boundaries(0)
         if paying is not None:
-            timed = [q for q in pruning.timed if q < table.costs.loads]
+            timed = [q for q in pruning.timed if q < table.costs.every_load]
             held += table.pairs.own[timed, paying].sum(axis=0)
             missing += table.pairs.rest[timed, paying].sum(axis=0)
         used = self.kinds.used[self.kinds.first[-2] :]
@@ -304,9 +291,11 @@ class _ClusterSearch:
     def _prepared(self, fewest: bool) -> tuple[ClusterProblem, ClusterReach]:
         """What the kernels read and write."""
         table, pruning = self.table, self.pruning
-        every = replication_states(self.machine.replication, pruning, pruning.counts, self.main, table.sync)
+        loads, far = self.loads, self.far
+        every = replication_states(self.machine.replication, pruning, pruning.counts, self.main, table.sync, loads)
+        far = far._replace(read=loads.of_components(far.read), make=loads.of_components(far.make))
         given = ClusterProblem(
-            self.listed, table.pairs, self.far, self.kinds, every, self.load, fewest,
+            self.listed, table.pairs, far, self.kinds, every, loads.bound, fewest,
             np.ascontiguousarray(self._fits()), self._needed(every),
         )  # fmt: skip
         width = self.width.astype(np.int64)
@@ -380,7 +369,7 @@ class _Traced:
             self.device[own] = group[0]
             self.groups[group[0]] = group
             alone = self.search.machine.clusters.load(table.costs, own, around, member)
-            self.value = max(self.value, self.search.machine.replication.share(alone, own, member, copies))
+            self.value = max(self.value, self.search.machine.replication.share(table.costs, alone, own, member, copies))
 
     def _steps(self, kind: int, depth: int, low: int, high: int) -> list[tuple[int, int, int, int]]:
         """The members of a cluster that the search has just reached ``high`` by, as (ideal, ideal, member, number)."""

@@ -30,7 +30,7 @@ def _members(x: int, depth: int, given: ClusterProblem, room: ClusterReach) -> M
     rows = slice(kinds.first[x], kinds.first[x + 1])
     replicas = ReplicationStates(
         kinds.digits[rows], kinds.stride[x], kinds.number[x], kinds.main[x], every.takes, kinds.allowed[x], every.sync,
-        every.summed,
+        every.summed, every.alone,
     )  # fmt: skip
     needed = given.needed[max(0, depth - 1)]
     return Members(replicas, kinds.direct[rows], depth == 0, given.fits, needed, room.state[depth], room.spare[depth])
@@ -72,20 +72,22 @@ def _step(
 ) -> None:  # fmt: skip
     """Reach ``goal`` from ``base`` by stage p, on each class of devices; ``there``: what reaches ``base``."""
     stages, far, replicas, bound = given.stages, given.edges, members.replicas, given.bound
-    loads = stages.load.shape[1]
+    loads, sending = stages.load.shape[1], stages.load.shape[1] - replicas.alone
     seen[2] += 1
     for c in range(len(replicas.allowed)):
         if stages.load[p, 0, c] == np.inf:
             continue
         sent = max(0.0, replicas.sync[c, goal] - replicas.sync[c, base])
-        largest = 0.0
-        for q in range(loads):
+        largest, alone = 0.0, 0.0
+        for q in range(sending):
             largest = max(largest, stages.load[p, q, c])
-        copies = copies_needed(largest, sent, replicas.allowed[c], replicas.summed, bound)
+        for q in range(sending, loads):
+            alone = max(alone, stages.load[p, q, c])
+        copies = copies_needed(largest, alone, sent, replicas.allowed[c], replicas.summed, bound)
         if not copies or not _gains(goal, c, copies, 0, there, members, reach):
             continue
         seen[3] += 1
-        largest = 0.0
+        largest, alone = 0.0, 0.0
         for q in range(loads):
             reading = stages.load[p, q, c]
             for i in range(room.leaving[depth, 0]):
@@ -96,8 +98,11 @@ def _step(
                 e = room.sold[depth, i, 0]
                 if far.code[goal, e] & 1 and not far.code[base, e] & 1:
                     reading += far.make[q, c, room.sold[depth, i, 1]]
-            largest = max(largest, reading)
-        copies = copies_needed(largest, sent, replicas.allowed[c], replicas.summed, bound)
+            if q < sending:
+                largest = max(largest, reading)
+            else:
+                alone = max(alone, reading)
+        copies = copies_needed(largest, alone, sent, replicas.allowed[c], replicas.summed, bound)
         if copies:
             _take(base, goal, c, copies, 0, there, members, reach, origin)
 

@@ -23,6 +23,7 @@ from placedsl.algorithms.pipelines.bottleneck_search import (
     minimise_bottleneck,
     slices,
 )
+from placedsl.algorithms.pipelines.capped_loads import ComparedLoads, compared_loads
 from placedsl.algorithms.pipelines.load_pruning import LoadPruning
 from placedsl.algorithms.pipelines.replicated_kernel import NEVER, ReplicationStates, extend, replicated_load
 from placedsl.algorithms.pipelines.state_dp import SearchLimits
@@ -48,9 +49,10 @@ class Replication:
     sync: Floats
     summed: bool
 
-    def share(self, load: float, own: Integers, kind: int, copies: int) -> float:
+    def share(self, costs: StageCostModel, load: float, own: Integers, kind: int, copies: int) -> float:
         """The load of each of the devices that share a stage, from that of one."""
-        return float(replicated_load(load, float(self.sync[kind, own].sum()), copies, self.summed))
+        sync = float(self.sync[kind, own].sum()) if costs.exchanges else 0.0
+        return float(replicated_load(load, sync, copies, self.summed))
 
     def table(self, counts: Sequence[int]) -> Integers:
         """c x (n + 1): the least allowed number that is no less; 0 for none."""
@@ -73,18 +75,19 @@ def best_replicated(
     limits: SearchLimits | None = None,
     *,
     at_least: float = 0.0,
+    at_most: float = np.inf,
     fewest: bool = True,
     progress: Callable[[GroupedPipeline], None] | None = None,
 ) -> BottleneckResult:
     """The pipeline with the least largest load; where ``fewest``, of equally good ones one with the fewest devices.
 
-    ``at_least``: a proven bound.  ``progress`` hears of the first pipeline.  The devices of a group are neighbours
-    among those of their class.  SearchLimits of loads, as GPipe's caps are, are not known here.
+    ``at_least``: a proven bound; only loads below ``at_most`` are of interest.  ``progress`` hears of the first
+    pipeline.  The devices of a group are neighbours among those of their class.
     """
     limits = limits or SearchLimits()
     if not np.isfinite(costs.least).all():
         return BottleneckResult(np.inf, None, True, np.inf)
-    bound = max(at_least, float(costs.least.sum()) / costs.classes.total)
+    bound = max(at_least, costs.share)
     start = sliced_replicated(costs, replication, limits)
     if start is not None and progress is not None:
         progress(start)
@@ -95,15 +98,16 @@ def best_replicated(
     tables = FeasibilityOracle(
         costs, cover, _table_of(costs, replication), min(limits.most, MOST_ENTRIES // states), limits
     )
-    return minimise_bottleneck(tables, start, bound, fewest=fewest)
+    return minimise_bottleneck(tables, start, bound, at_most=at_most, fewest=fewest)
 
 
 def sliced_replicated(
     costs: StageCostModel, replication: Replication, limits: SearchLimits | None = None
 ) -> GroupedPipeline | None:
     """The best pipeline, nearly, whose stages are slices of a few topological orders; it proves nothing."""
-    low = float(costs.least.sum()) / costs.classes.total
-    return slices(costs, _table_of(costs, replication), limits or SearchLimits(), low) if np.isfinite(low) else None
+    if not np.isfinite(costs.least).all():
+        return None
+    return slices(costs, _table_of(costs, replication), limits or SearchLimits(), costs.share)
 
 
 def _table_of(costs: StageCostModel, replication: Replication) -> Callable[[ChainCover, np.ndarray], _ReplicatedTable]:
@@ -127,7 +131,9 @@ class _ReplicatedTable:
             return FeasibilityResult(None, True)  # not even nothing can be gone on from
         pruning = LoadPruning(self.costs, load)
         main = int(np.argmax(pruning.counts)) if pruning.paying is None else pruning.paying
-        replicas = replication_states(self.replication, pruning, pruning.counts, main, self.sync)
+        loads = compared_loads(self.costs, load, self.replication.sync)
+        compared = loads.of_pairs(self.pairs)
+        replicas = replication_states(self.replication, pruning, pruning.counts, main, self.sync, loads)
         left = needed_after(self.pairs.weight, self.pairs.rest, pruning, replicas)
         reach = np.full(left.shape, NEVER, dtype=np.int16)
         origin = np.full((*left.shape, 3), -1, dtype=np.int32)
@@ -136,7 +142,7 @@ class _ReplicatedTable:
         done, batch, complete = 0, 16, True
         while done < len(left) and complete:
             end, began = min(len(left), done + batch), time.monotonic()
-            extend(done, end, self.pairs, replicas, load, left, reach, origin, seen)
+            extend(done, end, compared, replicas, loads.bound, left, reach, origin, seen)
             took = time.monotonic() - began
             batch = batch * 2 if took < 0.05 else max(1, batch // 2) if took > 0.3 else batch
             done = end
@@ -161,7 +167,7 @@ class _ReplicatedTable:
             used[kind] += copies
             device[own] = group[0]
             groups[group[0]] = group
-            value = max(value, self.replication.share(costs.load(own, kind), own, kind, copies))
+            value = max(value, self.replication.share(costs, costs.load(own, kind), own, kind, copies))
         return GroupedPipeline(value, device, groups)
 
 
@@ -176,7 +182,7 @@ def traced(goal: int, state: int, origin: np.ndarray, replicas: ReplicationState
 
 
 def replication_states(
-    replication: Replication, pruning: LoadPruning, counts: Integers, main: int, sync: Floats
+    replication: Replication, pruning: LoadPruning, counts: Integers, main: int, sync: Floats, loads: ComparedLoads
 ) -> ReplicationStates:  # fmt: skip
     """How so many devices of each class can share stages within a load.  ``sync``: c x K sums."""
     others = [range(1) if c == main else range(n + 1) for c, n in enumerate(counts.tolist())]
@@ -187,7 +193,15 @@ def replication_states(
     takes = np.array([pruning.takes(np.outer(number, one)) for one in np.eye(len(counts), dtype=np.int64)])
     allowed = replication.table(counts.tolist())
     return ReplicationStates(
-        np.ascontiguousarray(digits), stride, counts, main, takes, allowed, sync, replication.summed
+        np.ascontiguousarray(digits),
+        stride,
+        counts,
+        main,
+        takes,
+        allowed,
+        sync if loads.sync == 1.0 else sync * loads.sync,
+        replication.summed,
+        loads.alone,
     )
 
 

@@ -34,6 +34,7 @@ class ReplicationStates(NamedTuple):
     ``allowed``  c x (n + 1) the least allowed number of devices that is no less; 0: none
     ``sync``     c x K how long an ideal's units take to send their weights once
     ``summed``   weights are sent after the rest, not beside it
+    ``alone``    how many loads, the last ones, no weights are sent in: components of stages after ``pairs.loads``
     """
 
     digits: Integers
@@ -44,6 +45,7 @@ class ReplicationStates(NamedTuple):
     allowed: Integers
     sync: Floats
     summed: bool
+    alone: int
 
 
 @njit(cache=True, nogil=True)
@@ -54,24 +56,40 @@ def replicated_load(load: float, sync: float, copies: int, summed: bool) -> floa
 
 
 @njit(cache=True, nogil=True, no_cpython_wrapper=True)
-def copies_needed(load: float, sync: float, allowed: Integers, summed: bool, bound: float) -> int:
-    """The fewest devices that share a stage within a load; 0 where no number does.  ``allowed``: a class's row."""
-    if load <= bound:
+def copies_needed(load: float, alone: float, sync: float, allowed: Integers, summed: bool, bound: float) -> int:
+    """The fewest devices that share a stage within a load; 0 where no number does.
+
+    ``alone``: the largest load in which no weights are sent;  ``allowed``: a class's row.
+    """
+    if load <= bound and alone <= bound:
         return 1
     most = len(allowed) - 1
-    if most < 2 or (summed and sync >= bound) or bound <= 0.0:
+    if most < 2 or bound <= 0.0:
         return 0
-    ratio = (load - sync) / (bound - sync) if summed else load / bound
+    ratio = alone / bound
+    if load > bound:
+        if summed and sync >= bound:
+            return 0
+        ratio = max(ratio, (load - sync) / (bound - sync) if summed else load / bound)
     if ratio > most:
         return 0
     copies = allowed[max(2, int(np.ceil(ratio * (1.0 - 1e-12))))]
     while copies:
-        if replicated_load(load, sync, copies, summed) <= bound:
+        if replicated_load(load, sync, copies, summed) <= bound and alone / copies <= bound:
             return int(copies)
-        if copies == most or (not summed and load / copies <= bound):
+        if copies == most or (not summed and load / copies <= bound and alone / copies <= bound):
             return 0  # what exceeds the load is sending weights, which only grows
         copies = allowed[copies + 1]
     return 0
+
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+def _largest_alone(pairs: StagePairs, base: int, goal: int, c: int, paid: Floats, alone: int) -> float:
+    """The largest of the loads of a stage in which no weights are sent."""
+    largest = 0.0
+    for q in range(pairs.loads, pairs.loads + alone):
+        largest = max(largest, pairs.unit_sum[q, c, goal] - pairs.unit_sum[q, c, base] + paid[q, c])
+    return largest
 
 
 @njit(cache=True, nogil=True, no_cpython_wrapper=True)
@@ -126,7 +144,7 @@ def extend(
     class, and its devices.  ``seen``: ideals that were extended, pairs looked at, pairs of subsets, pairs evaluated.
     """
     weight = pairs.weight
-    digits, stride, count, main, takes, allowed, sync, summed = replicas
+    digits, stride, count, main, takes, allowed, sync, summed, alone = replicas
     everything, classes = len(weight) - 1, len(stride)
     paid = np.zeros((pairs.limit.shape[0], classes))
     mark = np.zeros(pairs.input_cost.shape[2], dtype=np.int32)
@@ -171,7 +189,7 @@ def extend(
                 load = least_load(pairs, base, goal, c, np.inf)
                 if load == np.inf:
                     continue
-                copies = copies_needed(load, sent * (1.0 - 1e-9), allowed[c], summed, bound)
+                copies = copies_needed(load, 0.0, sent * (1.0 - 1e-9), allowed[c], summed, bound)
                 copies = max(copies, least[c]) if copies else 0
                 if not copies or not _useful(base, goal, c, copies, replicas, ways_state[:ways], left, reach):
                     continue
@@ -182,7 +200,8 @@ def extend(
                 load = largest_load(pairs, base, goal, c, paid, np.inf)
                 if load == np.inf:
                     continue
-                copies = copies_needed(load, sent, allowed[c], summed, bound)
+                unsent = _largest_alone(pairs, base, goal, c, paid, alone)
+                copies = copies_needed(load, unsent, sent, allowed[c], summed, bound)
                 if not copies:
                     continue
                 for i in range(ways):

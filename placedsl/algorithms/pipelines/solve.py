@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import get_args
 
 import numpy as np
 
 from placedsl.algorithms.ideals.chain_cover import chain_cover
 from placedsl.algorithms.ideals.enumeration import count_ideals
 from placedsl.algorithms.pipelines import state_dp
-from placedsl.algorithms.pipelines.bottleneck_search import GroupedPipeline
+from placedsl.algorithms.pipelines.bottleneck_search import BottleneckResult, GroupedPipeline
 from placedsl.algorithms.pipelines.device_groups import best_with_device_groups, classes_of, uses_device_groups
 from placedsl.algorithms.pipelines.gpipe import best_sum
 from placedsl.algorithms.pipelines.state_dp import SearchLimits
@@ -31,7 +32,7 @@ from placedsl.algorithms.supports import PLACING, Supports, ignored, reasons_aga
 from placedsl.algorithms.units import placement_units
 from placedsl.arrays import Integers
 from placedsl.graph.contraction import Quotient
-from placedsl.problem.execution import Execution
+from placedsl.problem.execution import Execution, Order
 from placedsl.problem.expressions import Provided
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
@@ -45,8 +46,7 @@ _TOO_MANY = "more than {:,} ideals, the sets that the search is over, matter her
 #: Both microbatch orders, under any communication whose stage costs are known.
 SUPPORTS = Supports(
     objectives=("time_per_sample", "peak_memory"),
-    executions=tuple(Execution(communication=c) for c in STAGE_COSTS),
-    alone=tuple(Execution(order="gpipe", communication=c) for c in STAGE_COSTS),
+    executions=tuple(Execution(order=o, communication=c) for o in get_args(Order) for c in STAGE_COSTS),
     communications=tuple(STAGE_COSTS),
     requires=("contiguous",), constraints=PLACING | {"contiguous", "convex"},
     data_parallelism=True, relaxes=True, further=("devices_used",),
@@ -167,14 +167,11 @@ def solve(
 
     stored = most_stored(classes, most)
     limits = SearchLimits(deadline, stop, stored)
-    if uses_device_groups(problem):
+    if uses_device_groups(problem) or (problem.execution.order == "gpipe" and not _minimises_memory(problem)):
         return _with_device_groups(problem, quotient, classes, limits, bound, progress)
-    if problem.execution.order == "gpipe" and not _minimises_memory(problem):
-        found = best_sum(problem, quotient, classes, limits, begun)
-    else:
-        stages = _stage_costs(problem)(quotient, classes)
-        found = state_dp.best_pipeline(stages, limits, at_least=bound, at_most=at_most, progress=begun)
-        bound = max(bound, found.bound)
+    stages = _stage_costs(problem)(quotient, classes)
+    found = state_dp.best_pipeline(stages, limits, at_least=bound, at_most=at_most, progress=begun)
+    bound = max(bound, found.bound)
     placement = None if found.device is None else found.device[quotient.unit_of_node]
     message = _TOO_MANY.format(stored) if found.too_many else ""
     return PlacementResult(
@@ -190,23 +187,20 @@ def _with_device_groups(
     bound: float,
     progress: Callable[[Integers, float, float], None] | None,
 ) -> PlacementResult:
-    """With clusters, or stages that several devices share."""
+    """With clusters, stages that several devices share, or two passes that each count."""
 
-    def begun(pipeline: GroupedPipeline) -> None:
+    def begun(pipeline: GroupedPipeline | BottleneckResult) -> None:
         # Only where the placement alone says it all.
-        if progress is not None and problem.execution.data_parallelism is None:
+        if progress is not None and problem.execution.data_parallelism is None and pipeline.device is not None:
             progress(pipeline.device[quotient.unit_of_node], pipeline.value, bound)
 
-    found = best_with_device_groups(
-        problem,
-        quotient,
-        classes,
-        _stage_costs(problem),
-        limits,
-        bound,
-        begun,
-        shared=not _minimises_memory(problem),
-    )
+    memory = _minimises_memory(problem)
+    if problem.execution.order == "gpipe" and not memory:
+        fewest = len(problem.objectives) > 1
+        found = best_sum(problem, quotient, classes, limits, begun, fewest=fewest)
+    else:
+        stages = _stage_costs(problem)
+        found = best_with_device_groups(problem, quotient, classes, stages, limits, bound, begun, shared=not memory)
     placement = None if found.device is None else found.device[quotient.unit_of_node]
     message = _TOO_MANY.format(limits.most) if found.too_many else ""
     proven = found.value if found.complete else max(bound, found.bound)

@@ -60,7 +60,9 @@ class StageCostModel:
     ``readers``    e how many units read it
     ``unit_cost``  m x c x u;  ``input_cost``, ``output_cost``  m x c x e
     ``limit``      m x c the largest value of a component (inf: none); for loads on top of the search's own bound
-    ``beyond``     how long a device may compute beyond its load, in components that are limited without being loads
+    ``capped``     how many components after the loads are loads as well that are not minimised: ``limit`` is their cap
+    ``exchanges``  devices that share a stage exchange its weights in the loads, rather than in those that are capped
+    ``beyond``     how long a device may compute beyond its load: the cap
     """
 
     classes: DeviceClasses
@@ -77,12 +79,24 @@ class StageCostModel:
     limit: Floats
     loads: int
     memory: Floats
+    capped: int = 0
+    exchanges: bool = True
     beyond: float = 0.0
 
     @property
     def units(self) -> int:
         """How many units there are."""
         return len(self.memory)
+
+    @property
+    def every_load(self) -> int:
+        """How many components are loads, minimised or capped."""
+        return self.loads + self.capped
+
+    @property
+    def share(self) -> float:
+        """What the largest load cannot undercut: its share of the least work of all units."""
+        return max(0.0, float(self.least.sum()) / self.classes.total - self.beyond)
 
     @property
     def supported(self) -> Booleans:
