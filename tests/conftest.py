@@ -33,18 +33,17 @@ def pytest_configure(config: pytest.Config) -> None:
     """Workers of a distributed run take the choice of the process that started them."""
     if config.option.cases is None:
         config.option.cases = _of_commit()
+    os.environ["PLACEDSL_KERNELS"] = "compiled"
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
     if whole and not config.option.collectonly and not hasattr(config, "workerinput"):
         _compile_kernels()
 
 
 def _compile_kernels() -> None:
-    """Before a run of all tests: each kind in a process of its own, at the same time."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (*sys.path, str(ROOT / "tests"))))}
-    command = [sys.executable, "-P", "-m", "support.compile_kernels"]
-    running = [subprocess.Popen([*command, kind], env=environment) for kind in ("pipelines", "one sample")]
-    codes = [process.wait() for process in running]
-    if any(codes):
+    """Before a run of all tests; a process that the first run of a command has started may be at it already."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-P", "-m", "placedsl.planner.compile_kernels", "--wait"]
+    if subprocess.run(command, env=environment, check=False).returncode:
         raise pytest.UsageError("the kernels were not compiled: see above")
 
 

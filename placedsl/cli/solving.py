@@ -13,7 +13,7 @@ import click
 
 from placedsl.cli.options import DATA, METHOD, SET, SOLVER, SPEC, Quantity, console, write
 from placedsl.diagnostics import UsageError
-from placedsl.system import interruption
+from placedsl.system import first_run, interruption
 
 if TYPE_CHECKING:
     from placedsl.api.spec import Spec
@@ -55,6 +55,10 @@ def solve(
 ) -> int:
     """Find a placement for SPEC."""
     from placedsl.api import spec as api
+
+    loaded = api.load(spec, parameters, data)
+    first_run.prepare(loaded.problem.graph.nodes, lambda text: None if quiet else click.echo(text, err=True))
+    # Not before: these import the kernels.
     from placedsl.diagnosis.sensitivity.report import EACH
     from placedsl.report.json.answer_document import document
     from placedsl.report.pictures import placement_picture as pictures
@@ -63,7 +67,6 @@ def solve(
     from placedsl.report.text.summary import print_answer
     from placedsl.report.text.why_text import print_why
 
-    loaded = api.load(spec, parameters, data)
     target = None if json_file in (None, "-") else Path(str(json_file))
     if target is not None and not target.parent.is_dir():
         raise UsageError(f"--json {target}: there is no folder '{target.parent}'")

@@ -1,0 +1,150 @@
+"""Compile all search kernels, once: ``python -m placedsl.planner.compile_kernels [--wait] [--jobs N]``.
+
+Small problems of each kind are solved, and all that runs beside a solver works on them for a moment; numba keeps what
+was compiled.  Runs in the background of an installation's first run (:mod:`placedsl.system.first_run`), and before the
+tests.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from placedsl.system.first_run import compiling, note_kernels_are_compiled
+
+# Where another process compiles already, nothing else is imported.
+if TYPE_CHECKING:
+    from placedsl.language.elaboration.elaborate import Elaborated
+
+_GRAPH = """graph {
+    node a { time = {accelerator: 400 ms, host: 700 ms}, memory = 3 GiB, output = 2 GiB }
+    node b { time = {accelerator: 500 ms, host: 900 ms}, memory = 2 GiB, output = 1 GiB }
+    node c { time = {accelerator: 200 ms, host: 300 ms}, memory = 2 GiB, output = 1 GiB }
+    node d { time = {accelerator: 300 ms, host: 800 ms}, memory = 4 GiB, output = 1 GiB }
+    a -> b -> d
+    a -> c
+    a -> d
+}
+"""
+_DEVICES = """device gpu[2]: accelerator { memory = 16 GiB }
+device cpu: host
+interconnect { bandwidth = 8 GiB/s }
+"""
+_CLUSTERS = """cluster server[2] {
+    device gpu[2]: accelerator { memory = 16 GiB }
+    interconnect { bandwidth = 16 GiB/s }
+}
+interconnect { bandwidth = 4 GiB/s }
+"""
+_SHARED = "parallelism { data = 1..2, weights = memory }\n"
+_PIPELINES = ("pipedream", "overlapped", "duplex", "gpipe")
+#: The specs of each kind: machine, execution, and constraints beside memory.
+KINDS = {
+    "pipelines": [
+        (devices, f"schedule {schedule}\n{shared}minimize time_per_sample", rules)
+        for schedule in _PIPELINES
+        for devices, shared in ((_DEVICES, ""), (_DEVICES, _SHARED), (_CLUSTERS, _SHARED))
+        for rules in ("    contiguous\n", "")
+    ],
+    "one sample": [
+        (_DEVICES, "schedule calls { pieces = 2 }\nminimize latency", ""),
+        *((_DEVICES, "schedule dataflow\nminimize latency", rules)
+          for rules in ("    sequential\n    congestion by port\n", "    sequential\n", "")),
+    ],
+}  # fmt: skip
+#: How long a member works on after its first report, and the longest that it may take, in seconds.
+_AFTER, _MOST = 1.0, 300.0
+
+
+class _Reports:
+    """A channel to no planner; says by a pipe that there was a report, so that kernels are compiled."""
+
+    best = float("inf")
+
+    def __init__(self, pipe: int) -> None:
+        self.pipe = pipe
+
+    def report(self, *_: object) -> None:
+        os.write(self.pipe, b".")
+
+
+def _apart(work: Callable[[_Reports], object]) -> None:
+    """Do it in a process of its own, which is ended soon after it has reported; the disk keeps what it compiled."""
+    reports, pipe = os.pipe()
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            work(_Reports(pipe))
+            code = 0
+        except Exception:  # noqa: BLE001 - shown, and the parent sees the exit code
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    os.close(pipe)
+    if select.select([reports], [], [], _MOST)[0] and os.read(reports, 1):  # nothing to read: it has ended
+        time.sleep(_AFTER)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    os.close(reports)
+    if os.waitstatus_to_exitcode(status) not in (0, -signal.SIGKILL):
+        sys.exit("what compiles the kernels has failed: see above")
+
+
+def _solve(spec: Elaborated) -> None:
+    from placedsl.planner.request import Request
+    from placedsl.planner.solve import solve
+
+    solve(spec.problem, spec.checked_formulations, Request("highs", workers=1), isolated=False)
+
+
+def compile_kind(kind: str) -> None:
+    """Solve small problems of one kind, and do all that runs beside a solver."""
+    from placedsl.diagnostics import Source
+    from placedsl.language.elaboration.elaborate import elaborate
+    from placedsl.language.syntax.parser import parse
+    from placedsl.planner.portfolio.latency_members import members_for_one_sample
+    from placedsl.planner.portfolio.throughput_members import members_for
+
+    for devices, execution, rules in KINDS[kind]:
+        text = f"{_GRAPH}{devices}{execution}\nsubject to\n    memory\n{rules}"
+        spec = elaborate(parse(Source("<kernels>", text)), Path())
+        if kind == "one sample":
+            members = members_for_one_sample(spec.problem, 1, 0, None, alone=False)
+        else:
+            _apart(lambda _, spec=spec: _solve(spec))  # type: ignore[misc]
+            members = members_for(spec.problem, None, 1, 0)
+        for member in members:
+            _apart(lambda channel, member=member: member.work(channel, *member.arguments))  # type: ignore[misc]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Compile what is not compiled yet; ``--wait`` for another process that does."""
+    if arguments and arguments[0] in KINDS:
+        compile_kind(arguments[0])
+        return 0
+    wait = "--wait" in arguments
+    with compiling(wait=wait) as needed:
+        if not needed:
+            return 0
+        if not wait:
+            os.nice(10)
+        command = [sys.executable, "-P", "-m", "placedsl.planner.compile_kernels"]
+        running = [subprocess.Popen([*command, kind]) for kind in KINDS]
+        codes = [process.wait() for process in running]
+        if any(codes):
+            return 1
+        note_kernels_are_compiled()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,138 @@
+"""The first run of an installation: search kernels are compiled once, in the background; small problems do without.
+
+Kernels are functions of plain Python that numba compiles.  Compiled, they are kept on disk by numba; that all of them
+are is noted by a file in the cache folder.  Until then a small problem is solved by the functions as they stand, which
+takes less time than compiling them.  ``PLACEDSL_KERNELS=compiled`` in the environment turns this off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from placedsl.system.installation import cache_folder, import_root, version
+
+#: With more nodes than this, a problem is solved by compiled kernels from the first run on.
+MOST_NODES = 100
+SOON = (
+    "first run: search kernels are being compiled in the background, once per installation; "
+    "this problem is solved without compiling them"
+)
+NOW = "first run: search kernels are compiled first, once per installation (up to half a minute)"
+
+
+def kernels_are_compiled() -> bool:
+    """Whether all kernels of this version are, for this Python and this numba."""
+    mark = _mark()
+    return mark is not None and mark.exists()
+
+
+def note_kernels_are_compiled() -> None:
+    """Note that all of them are."""
+    mark = _mark()
+    if mark is not None:
+        with contextlib.suppress(OSError):
+            mark.touch()
+
+
+def choose_kernel_folder() -> None:
+    """Before kernels are imported: where numba keeps them if it cannot do so beside their source.
+
+    The cache folder, else a folder of the user's in that for temporary files; without either kernels are not compiled.
+    """
+    source = Path(import_root()) / "placedsl" / "algorithms"
+    if "NUMBA_CACHE_DIR" in os.environ or os.access(source, os.W_OK):
+        return
+    folder = cache_folder()
+    chosen = _temporary_folder() if folder is None else folder / "numba"
+    if chosen is None:
+        os.environ["NUMBA_DISABLE_JIT"] = "1"
+    else:
+        os.environ["NUMBA_CACHE_DIR"] = str(chosen)
+    if "numba" in sys.modules:  # it has read its environment
+        sys.modules["numba"].config.reload_config()
+
+
+def _temporary_folder() -> Path | None:
+    """A folder that only this user can write to; None where there can be none."""
+    try:
+        path = Path(tempfile.gettempdir()) / f"placedsl-{os.getuid() if hasattr(os, 'getuid') else 0}"
+        path.mkdir(mode=0o700, exist_ok=True)
+        state = path.lstat()
+        own = not hasattr(os, "getuid") or (state.st_uid == os.getuid() and not state.st_mode & 0o022)
+        return path if own and path.is_dir() and not path.is_symlink() else Path(tempfile.mkdtemp(prefix="placedsl-"))
+    except OSError:
+        return None
+
+
+def prepare(nodes: int, say: Callable[[str], None]) -> None:
+    """Before a problem of so many nodes is solved, and before kernels are imported; ``say`` hears what is going on."""
+    if os.environ.get("PLACEDSL_KERNELS") == "compiled" or "numba" in sys.modules or not hasattr(os, "fork"):
+        return
+    if kernels_are_compiled():
+        return
+    if nodes > MOST_NODES:
+        say(NOW)
+        return
+    os.environ["NUMBA_DISABLE_JIT"] = "1"
+    if _mark() is not None:
+        compile_in_background()
+        say(SOON)
+
+
+def compile_in_background() -> None:
+    """Compile all kernels in a process that outlives this one."""
+    environment = {key: value for key, value in os.environ.items() if key != "NUMBA_DISABLE_JIT"}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, (import_root(), os.environ.get("PYTHONPATH"))))
+    # Where no process can be started, the kernels are compiled when a larger problem is solved.
+    with contextlib.suppress(OSError):
+        nothing = subprocess.DEVNULL
+        command = [sys.executable, "-P", "-m", "placedsl.planner.compile_kernels"]
+        subprocess.Popen(
+            command, env=environment, cwd=tempfile.gettempdir(), stdin=nothing, stdout=nothing, stderr=nothing,
+            start_new_session=True,
+        )  # fmt: skip
+
+
+@contextlib.contextmanager
+def compiling(*, wait: bool) -> Iterator[bool]:
+    """Whether kernels are still to be compiled, by this process and by no other meanwhile."""
+    mark = _mark()
+    if mark is None:
+        yield True
+        return
+    with mark.with_suffix(".lock").open("w", encoding="utf-8") as file:
+        free = _locked(file.fileno(), wait=wait)
+        yield free and not mark.exists()
+
+
+def _locked(file: int, *, wait: bool) -> bool:
+    """Whether this process has the lock now; it has it until it ends."""
+    try:
+        import fcntl
+    except ImportError:  # not on this operating system: at worst kernels are compiled twice
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        return False
+    return True
+
+
+def _mark() -> Path | None:
+    """The file that says so; None where there is no folder for it."""
+    folder = cache_folder()
+    if folder is None:
+        return None
+    # As numba does: a kernel is compiled anew where its file has changed.
+    known = hashlib.sha256(f"{sys.version} {version('numba')} {version('llvmlite')} {import_root()}".encode())
+    for file in sorted((Path(import_root()) / "placedsl" / "algorithms").rglob("*.py")):
+        state = file.stat()
+        known.update(f"{file.name} {state.st_mtime_ns} {state.st_size}".encode())
+    return folder / f"kernels-{known.hexdigest()[:16]}"
