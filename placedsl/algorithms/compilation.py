@@ -9,6 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
+def kernels_run_compiled() -> bool:
+    """Whether kernels are compiled in this process; on the first run of an installation they may be plain Python."""
+    from numba import config
+
+    return not config.DISABLE_JIT
+
+
 @contextmanager
 def compilation_seconds() -> Iterator[Callable[[], float]]:
     """Yields a function that returns the seconds of compilation in this process since the ``with`` block began."""

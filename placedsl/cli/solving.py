@@ -57,7 +57,9 @@ def solve(
     from placedsl.api import spec as api
 
     loaded = api.load(spec, parameters, data)
-    first_run.prepare(loaded.problem.graph.nodes, lambda text: None if quiet else click.echo(text, err=True))
+    first_run.prepare(
+        loaded.problem.graph.nodes, wanted["time_limit"], lambda text: None if quiet else click.echo(text, err=True)
+    )
     # Not before: these import the kernels.
     from placedsl.diagnosis.sensitivity.report import EACH
     from placedsl.report.json.answer_document import document

@@ -18,9 +18,10 @@ from pathlib import Path
 
 from placedsl.system.installation import cache_folder, import_root, version
 
-#: With more nodes than this, a problem is solved by compiled kernels from the first run on.
-MOST_NODES = 100
-SOON = (
+#: With more nodes than this, and unless an answer is wanted within so many seconds, a problem is solved by compiled
+#: kernels from the first run on.
+MOST_NODES, SOON_S = 100, 45.0
+BACKGROUND = (
     "first run: search kernels are being compiled in the background, once per installation; "
     "this problem is solved without compiling them"
 )
@@ -71,19 +72,22 @@ def _temporary_folder() -> Path | None:
         return None
 
 
-def prepare(nodes: int, say: Callable[[str], None]) -> None:
-    """Before a problem of so many nodes is solved, and before kernels are imported; ``say`` hears what is going on."""
+def prepare(nodes: int, time_limit: float | None, say: Callable[[str], None]) -> None:
+    """Before a problem of so many nodes is solved, and before kernels are imported; ``say`` hears what is going on.
+
+    ``time_limit``: in seconds, as the user asks for it.
+    """
     if os.environ.get("PLACEDSL_KERNELS") == "compiled" or "numba" in sys.modules or not hasattr(os, "fork"):
         return
     if kernels_are_compiled():
         return
-    if nodes > MOST_NODES:
+    if nodes > MOST_NODES and (time_limit is None or time_limit > SOON_S):
         say(NOW)
         return
     os.environ["NUMBA_DISABLE_JIT"] = "1"
     if _mark() is not None:
         compile_in_background()
-        say(SOON)
+        say(BACKGROUND)
 
 
 def compile_in_background() -> None:

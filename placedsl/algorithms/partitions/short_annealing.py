@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from placedsl.algorithms.annealing import CoolingSchedule
+from placedsl.algorithms.compilation import kernels_run_compiled
 from placedsl.algorithms.partitions.instance import partition_units, state_of
 from placedsl.algorithms.partitions.search import anneal_from, search_from
 from placedsl.algorithms.supports import PLACING, Supports
@@ -24,6 +25,8 @@ RUNS = ((0.03, 0.01), (0.1, 0.01), (0.01, 0.02), (0.03, 0.02))
 _COLD = 0.0002
 #: Steps of a run: per unit, and at most.
 STEPS_PER_UNIT, MOST_STEPS = 10_000, 1_000_000
+#: So many times fewer where kernels run as plain Python.
+SLOWER = 100
 
 
 SUPPORTS = Supports(
@@ -47,7 +50,7 @@ def improve(
     search = search_from(units.instance, units.device_of(start), seed)
     if not np.isfinite(search.value) or search.value <= 0.0 or len(problem.machine.devices) < 2:
         return start
-    steps = min(MOST_STEPS, STEPS_PER_UNIT * len(units.instance.memory))
+    steps = min(MOST_STEPS, STEPS_PER_UNIT * len(units.instance.memory)) // (1 if kernels_run_compiled() else SLOWER)
     for turn, (hot, margin) in enumerate(RUNS):
         schedule = CoolingSchedule(steps, hot, _COLD, (seed * len(RUNS) + turn) % 2**31)
         candidate = anneal_from(search, state_of(units.instance, search.best), margin, schedule)

@@ -1,0 +1,99 @@
+"""The first run of an installation, before search kernels have been compiled."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from placedsl.system import first_run
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """As if this process were a command's, in a new installation; what was said, and 'started' for a background run."""
+    heard: list[str] = []
+    monkeypatch.setenv("PLACEDSL_CACHE", str(tmp_path))
+    monkeypatch.delenv("PLACEDSL_KERNELS")
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
+    monkeypatch.delitem(sys.modules, "numba", raising=False)
+    monkeypatch.setattr(first_run, "compile_in_background", lambda: heard.append("started"))
+    return heard
+
+
+def test_small_problems_do_without(said: list[str]) -> None:
+    first_run.prepare(first_run.MOST_NODES, None, said.append)
+    assert said == ["started", first_run.BACKGROUND]
+    assert os.environ["NUMBA_DISABLE_JIT"] == "1"
+
+
+def test_a_short_limit_leaves_no_time_to_compile(said: list[str]) -> None:
+    first_run.prepare(10_000, 5.0, said.append)
+    assert said == ["started", first_run.BACKGROUND]
+
+
+def test_large_problems_are_told(said: list[str]) -> None:
+    first_run.prepare(10_000, None, said.append)
+    assert said == [first_run.NOW]
+    assert os.environ["NUMBA_DISABLE_JIT"] == "0"
+
+
+def test_once(said: list[str]) -> None:
+    with first_run.compiling(wait=True) as needed:
+        assert needed
+        with first_run.compiling(wait=False) as again:
+            assert not again
+        first_run.note_kernels_are_compiled()
+    first_run.prepare(10, None, said.append)
+    assert said == []
+    with first_run.compiling(wait=True) as needed:
+        assert not needed
+
+
+def test_nowhere_to_note_it(said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with a home that cannot be written to: nothing is compiled that nobody could keep."""
+    monkeypatch.setattr(first_run, "cache_folder", lambda: None)
+    first_run.prepare(10, None, said.append)
+    assert said == []
+    assert os.environ["NUMBA_DISABLE_JIT"] == "1"
+
+
+def test_kernels_are_kept_where_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside their source, else in the cache folder, else among temporary files, in a folder of the user's alone."""
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.delitem(sys.modules, "numba", raising=False)
+    first_run.choose_kernel_folder()
+    assert "NUMBA_CACHE_DIR" not in os.environ
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(first_run, "cache_folder", lambda: tmp_path)
+    first_run.choose_kernel_folder()
+    assert os.environ["NUMBA_CACHE_DIR"] == str(tmp_path / "numba")
+    monkeypatch.delenv("NUMBA_CACHE_DIR")
+    monkeypatch.setattr(first_run, "cache_folder", lambda: None)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    first_run.choose_kernel_folder()
+    chosen = Path(os.environ["NUMBA_CACHE_DIR"])
+    assert chosen.parent == tmp_path
+    assert not chosen.stat().st_mode & 0o077
+
+
+@pytest.mark.parametrize(
+    "spec", ["quickstart", "training-gpipe", "two-servers", "latency-calls", "edge-cluster", "compare-free"]
+)
+def test_plain_python_gives_the_same_value(spec: str) -> None:
+    """A process each, as numba is told when it is imported."""
+    values = []
+    for plain in ("1", "0"):
+        command = [sys.executable, "-m", "placedsl", "solve", str(ROOT / "examples" / f"{spec}.place"), "--quiet"]
+        told = {**os.environ, "NUMBA_DISABLE_JIT": plain}
+        done = subprocess.run([*command, "--json", "-"], capture_output=True, text=True, env=told, check=True)
+        answer = json.loads(done.stdout)
+        assert answer["status"]["termination"] == "optimal"
+        values.append(answer["objective"]["value"])
+    assert values[0] == pytest.approx(values[1], rel=1e-9)
