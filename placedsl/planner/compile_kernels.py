@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from placedsl.system.first_run import compiling, note_kernels_are_compiled
+from placedsl.system.first_run import compiling, kernel_files, note_kernels_are_compiled
 
 # Where another process compiles already, nothing else is imported.
 if TYPE_CHECKING:
@@ -114,7 +114,10 @@ def compile_kind(kind: str) -> None:
     from placedsl.planner.portfolio.latency_members import members_for_one_sample
     from placedsl.planner.portfolio.throughput_members import members_for
 
+    installed = kernel_files()
     for devices, execution, rules in KINDS[kind]:
+        if kernel_files() != installed:
+            sys.exit("another version has been installed meanwhile")
         text = f"{_GRAPH}{devices}{execution}\nsubject to\n    memory\n{rules}"
         spec = elaborate(parse(Source("<kernels>", text)), Path())
         if kind == "one sample":

@@ -134,9 +134,12 @@ def _mark() -> Path | None:
     folder = cache_folder()
     if folder is None:
         return None
-    # As numba does: a kernel is compiled anew where its file has changed.
-    known = hashlib.sha256(f"{sys.version} {version('numba')} {version('llvmlite')} {import_root()}".encode())
-    for file in sorted((Path(import_root()) / "placedsl" / "algorithms").rglob("*.py")):
-        state = file.stat()
-        known.update(f"{file.name} {state.st_mtime_ns} {state.st_size}".encode())
-    return folder / f"kernels-{known.hexdigest()[:16]}"
+    known = f"{sys.version} {version('numba')} {version('llvmlite')} {kernel_files()}"
+    return folder / f"kernels-{hashlib.sha256(known.encode()).hexdigest()[:16]}"
+
+
+def kernel_files() -> tuple[str, ...]:
+    """The files that kernels are in, and their states: numba compiles a kernel anew where its file has changed."""
+    files = sorted((Path(import_root()) / "placedsl" / "algorithms").rglob("*.py"))
+    states = ((file, file.stat()) for file in files)
+    return tuple(f"{file} {state.st_mtime_ns} {state.st_size}" for file, state in states)

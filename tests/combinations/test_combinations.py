@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from _pytest.mark import ParameterSet
 from support.combinations import Cell, cells, outcome
 
 
@@ -10,8 +11,14 @@ def _name(cell: Cell) -> str:
     return f"{cell.execution}-{cell.sharing}-{cell.levels}-{cell.graph}-{cell.goal}-{cell.path}".replace(" ", "_")
 
 
+def _case(cell: Cell) -> ParameterSet:
+    """Cells that share an enumeration run in one process."""
+    group = f"{cell.execution} {cell.sharing} {cell.levels} {cell.graph}"
+    return pytest.param(cell, id=_name(cell), marks=pytest.mark.xdist_group(group))
+
+
 @pytest.mark.sampled(120)
-@pytest.mark.parametrize("cell", list(cells()), ids=_name)
+@pytest.mark.parametrize("cell", [_case(cell) for cell in cells()])
 def test_each_cell_works_or_says_why_not(cell: Cell) -> None:
     """``outcome`` raises where a path answers anything but the optimum, or refuses without a message."""
     found = outcome(cell)

@@ -155,12 +155,12 @@ def reference(cell: Cell) -> Objectives:
     return least([tuple(objectives[k] for k in wanted) for objectives in _enumerated(text)])
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=200)
 def _enumerated(text: str) -> Sequence[Objectives]:
     return enumerated(placedsl.loads(text).problem)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=40)
 def _changed(text: str) -> dict[str, tuple[Problem, list[float]]]:
     """The changed problems of ``why`` by their words; the least value of each is added when it is asked for."""
     return {change.text: (change.problem, []) for change in changes(placedsl.loads(text).problem)}
