@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 
@@ -18,12 +18,16 @@ class UnitError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """Exponents of the base dimensions; ``str()`` is the word used in messages."""
+    """Exponents of the base dimensions; ``str()`` is the word used in messages.
+
+    ``unit`` is the one in which :func:`show` gives values (empty: one by the size of the value, or the canonical one).
+    """
 
     time: int = 0
     data: int = 0
     money: int = 0
     operations: int = 0
+    unit: str = field(default="", compare=False)
 
     def __mul__(self, other: Dimension) -> Dimension:
         return Dimension(
@@ -81,6 +85,8 @@ CANONICAL = {
     PRICE: ("USD/s", 1.0),
 }
 
+#: Units in which values are shown where no other is asked for.
+_SHOWN = {PRICE: "USD/h"}
 #: Further units in which a value may be written.
 _READABLE = {
     TIME: ("ms", "us"),
@@ -196,8 +202,14 @@ def show(value: float, dimension: Dimension) -> str:
             if abs(value) >= size:
                 return f"{value / size:.6g} {name}"
         return f"{value * 1e9:.6g} ns" if value else "0 s"
-    unit, size = CANONICAL.get(dimension, (str(dimension), 1.0))
+    unit, size = shown_in(dimension)
     return f"{value / size:.6g} {unit}"
+
+
+def shown_in(dimension: Dimension) -> tuple[str, float]:
+    """The unit in which values of a dimension are shown, and its size in SI."""
+    unit = dimension.unit or _SHOWN.get(dimension)
+    return (unit, parse_unit(unit).value) if unit else CANONICAL.get(dimension, (str(dimension), 1.0))
 
 
 @lru_cache(maxsize=4096)

@@ -53,7 +53,7 @@ SET = click.option(
 DATA = click.option(
     "--data", type=click.Path(path_type=Path), metavar="FILE", help="Values of parameters (JSON or TOML)."
 )
-SOLVER = click.option("--solver", metavar="NAME", help="auto, or a name from 'placedsl solvers', which solves the program.")
+SOLVER = click.option("--solver", metavar="NAME", help="auto, or a name from 'placedsl solvers'.")
 METHOD = click.option("--method", metavar="NAME", help="auto, dp, program, or a name from 'placedsl methods'.")
 
 

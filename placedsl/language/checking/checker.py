@@ -245,7 +245,7 @@ class Checker(NameChecker):
             self.error(node, f"{a} cannot be compared with {b}")
         elif not same_dimension(x, numbers[0], y, numbers[1]):
             self.error(node, f"{numbers[0]} cannot be compared with {numbers[1]}", self._unit_hint(a, b))
-        return core.Comparison(op, x, y, span, dimension=_either(*numbers))
+        return core.Comparison(op, x, y, span, dimension=self.vocabulary.as_written(_either(*numbers)))
 
     def _unit_hint(self, a: Type, b: Type) -> str:
         if not self.vocabulary.graph.time_in_seconds and "time" in (str(a.dimension), str(b.dimension)):

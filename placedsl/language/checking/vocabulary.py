@@ -130,7 +130,8 @@ class Family:
 class Vocabulary:
     """All names that an expression may use (parameters and bound variables apart).
 
-    ``types`` are the words that may stand after a colon: ``param limit: time``.
+    ``types`` are the words that may stand after a colon: ``param limit: time``; ``units`` those in which the spec
+    writes quantities of a dimension.
     """
 
     sets: Mapping[str, tuple[Sort, ...]]
@@ -144,6 +145,12 @@ class Vocabulary:
     variables: Mapping[str, Family] = field(default_factory=dict)
     tables: Mapping[str, Family] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[Dimension, str] = field(default_factory=dict)
+
+    def as_written(self, dimension: Dimension) -> Dimension:
+        """The dimension, with the unit in which answers show its values."""
+        unit = self.units.get(dimension)
+        return replace(dimension, unit=unit) if unit else dimension
 
 
 def types(time: Dimension = TIME) -> dict[str, Type]:

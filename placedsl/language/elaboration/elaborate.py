@@ -35,6 +35,7 @@ from placedsl.language.elaboration.inline_graph import read_inline, stand_in
 from placedsl.language.elaboration.name_clashes import report_clashes
 from placedsl.language.elaboration.spec_statements import SpecStatements
 from placedsl.language.elaboration.statement_entries import DEVICE_DIMENSIONS, NODE_DIMENSIONS
+from placedsl.language.elaboration.written_units import written_units
 from placedsl.language.syntax import statements as syntax
 from placedsl.machine.machine import Machine
 from placedsl.problem.execution import Execution
@@ -217,6 +218,7 @@ class _Elaboration:
             sets=dict(words.sets) | dict.fromkeys(families, ("device",)),
             families=dict(words.families) | {f: words.families.get(f, ()) for f in families},
         )
+        words = replace(words, units=written_units(self.spec.texts.statements))
         if execution.data_parallelism is not None:
             words = parallelism.with_copies(words, execution.data_parallelism)
         if devices.cluster_families:
