@@ -290,7 +290,7 @@ def _largest(values: np.ndarray) -> tuple[int, float]:
 
 def _unknown_kinds(graph: Graph, machine: Machine, devices: deployment.DeviceDeclarations) -> tuple[str, ...]:
     """Times that no device here can have: a graph may serve several specs, or a name be misspelt."""
-    known = {"accelerator", "host", *devices.device_families, *(d.name for d in machine.devices)}
+    known = {"accelerator", "host", *devices.device_families, *machine.positions}
     unknown = sorted(set(graph.time) - known)
     return tuple(f"the graph has times for '{name}', which is no device or kind of the spec" for name in unknown)
 
