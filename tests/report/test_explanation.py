@@ -179,6 +179,16 @@ def test_a_named_solver_solves_the_program(rule: str, note: str) -> None:
         assert [text for text in answer.notes if text.startswith("dynamic programming")] == notes
 
 
+def test_ideals_that_are_too_many_to_be_counted() -> None:
+    nodes = [f"node a{i} {{ time = 1 ms, output = 1 B }}\nnode b{i} {{ time = 1 ms }}\na{i} -> b{i}" for i in range(20)]
+    machine = "device gpu[2]: accelerator\ninterconnect { bandwidth = 1 GiB/s }\n"
+    spec = loads(
+        "graph {\n" + "\n".join(nodes) + "\n}\n" + machine + "minimize time_per_sample\nsubject to contiguous\n"
+    )
+    assert spec.explanation().fit.ideals is None
+    assert "\n#   more ideals than can be counted (budget 2,000,000)\n" in spec.explain()
+
+
 def test_a_method_that_does_not_fit_is_told() -> None:
     assert explained("minimize time_per_sample\n", method="dp").path == "none: method dp does not fit"
     rest = "var y: integer in 0..3\nminimize time_per_sample\nsubject to\n    contiguous\n"
