@@ -171,9 +171,21 @@ class NameChecker(SetChecker):
                 hint = f"one of them is {name}[1]; for all of them, sum or forall over d in {name}"
             if sort == "tensor" and kind == type_of_element("node"):
                 hint = "those that a node makes: t in tensors where t.producer == v"
+            hint = self.hidden(node) or hint
             what = "whole number" if sort == "integer" else sort
             self.error(node, f"a {what} is expected here, this is {kind}", hint)
         return out
+
+    def hidden(self, node: syntax.Expression) -> str:
+        """What to write where a bound variable has the name of a node or a device; empty where none has."""
+        name, words = named(node), self.vocabulary
+        if name is None or name not in self.slots:
+            return ""
+        if name in words.node_positions:
+            return f"the variable '{name}' hides the node '{name}': choose another name for the variable"
+        if name in words.families:
+            return f"the variable '{name}' hides the device '{name}': choose another name for the variable"
+        return ""
 
     # indices
 
