@@ -19,7 +19,8 @@ class Device:
 
     ``name`` is what answers say (``gpu[2]``, or ``cpu`` for a family of one declared without
     a count), ``family`` the declared name, ``memory`` bytes (inf: unlimited), ``attributes``
-    further numbers in SI units (``price`` in USD/s, ``compute`` in FLOP/s …).
+    further numbers in SI units (``price`` in USD/s, ``compute`` in FLOP/s, those of the spec's own …), ``texts`` the
+    spec's own attributes that are texts.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Device:
     kind: Kind
     memory: float
     attributes: Mapping[str, float] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

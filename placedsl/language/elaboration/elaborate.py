@@ -215,7 +215,8 @@ class _Elaboration:
         self, graph: Graph, machine: Machine, devices: deployment.DeviceDeclarations, execution: Execution
     ) -> Vocabulary:
         """The names that graph, machine and execution model give."""
-        dimensions = {k: DEVICE_DIMENSIONS[k] for d in machine.devices for k in d.attributes}
+        known = {**DEVICE_DIMENSIONS, **{name: kind.dimension for name, kind in devices.own.items()}}
+        dimensions = {k: known[k] for d in machine.devices for k in d.attributes}
         words = with_execution(vocabulary(graph, machine, dimensions, NODE_DIMENSIONS), execution)
         families = devices.device_families  # also those of which there is no device
         words = replace(
