@@ -1,14 +1,14 @@
-"""Units and dimensions: `16 GiB`, `25 GB/s`, `3.5 ms`, `312 TFLOP/s`, `2.5 USD/h`, `10%`.
+"""Units and dimensions: `16 GiB`, `25 GB/s`, `3.5 ms`, `312 TFLOP/s`, `2.5 USD/h`, `300 W`, `10%`.
 
 Only the units of the field exist, so that a typing error is an error.  Everything is normalised to seconds, bytes, US
-dollars and operations.
+dollars, operations and joules.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 
@@ -18,12 +18,17 @@ class UnitError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """Exponents of the base dimensions; ``str()`` is the word used in messages."""
+    """Exponents of the base dimensions; ``str()`` is the word used in messages.
+
+    ``unit`` is the one in which :func:`show` gives values (empty: one by the size of the value, or the canonical one).
+    """
 
     time: int = 0
     data: int = 0
     money: int = 0
     operations: int = 0
+    energy: int = 0
+    unit: str = field(default="", compare=False)
 
     def __mul__(self, other: Dimension) -> Dimension:
         return Dimension(
@@ -31,6 +36,7 @@ class Dimension:
             self.data + other.data,
             self.money + other.money,
             self.operations + other.operations,
+            self.energy + other.energy,
         )
 
     def __truediv__(self, other: Dimension) -> Dimension:
@@ -39,13 +45,14 @@ class Dimension:
             self.data - other.data,
             self.money - other.money,
             self.operations - other.operations,
+            self.energy - other.energy,
         )
 
     def __str__(self) -> str:
         known = _WORDS.get(self)
         if known is not None:
             return known
-        parts = [(n, getattr(self, n)) for n in ("data", "operations", "money", "time")]
+        parts = [(n, getattr(self, n)) for n in ("data", "operations", "money", "energy", "time")]
         return " * ".join(n if e == 1 else f"{n}^{e}" for n, e in parts if e)
 
 
@@ -54,9 +61,11 @@ TIME = Dimension(time=1)
 DATA = Dimension(data=1)
 MONEY = Dimension(money=1)
 OPERATIONS = Dimension(operations=1)
+ENERGY = Dimension(energy=1)
 BANDWIDTH = DATA / TIME
 COMPUTE = OPERATIONS / TIME
 PRICE = MONEY / TIME
+POWER = ENERGY / TIME
 
 _WORDS = {
     NUMBER: "a plain number",
@@ -67,6 +76,8 @@ _WORDS = {
     BANDWIDTH: "bandwidth",
     COMPUTE: "compute rate",
     PRICE: "price per time",
+    ENERGY: "energy",
+    POWER: "power",
 }
 
 #: The unit in which a value of a dimension is written by default, and its size in SI.
@@ -79,8 +90,12 @@ CANONICAL = {
     BANDWIDTH: ("B/s", 1.0),
     COMPUTE: ("FLOP/s", 1.0),
     PRICE: ("USD/s", 1.0),
+    ENERGY: ("J", 1.0),
+    POWER: ("W", 1.0),
 }
 
+#: Units in which values are shown where no other is asked for.
+_SHOWN = {PRICE: "USD/h"}
 #: Further units in which a value may be written.
 _READABLE = {
     TIME: ("ms", "us"),
@@ -88,6 +103,8 @@ _READABLE = {
     BANDWIDTH: ("MB/s", "GB/s", "MiB/s", "GiB/s"),
     COMPUTE: ("GFLOP/s", "TFLOP/s"),
     PRICE: ("USD/h",),
+    ENERGY: ("kJ", "Wh", "kWh"),
+    POWER: ("mW", "kW", "MW"),
 }
 
 _PREFIXES = {
@@ -96,13 +113,13 @@ _PREFIXES = {
 }  # fmt: skip
 #: What a unit looks like in a text: the grammar's quantity token is built from this.
 UNIT_PATTERN = (
-    r"(?:%|(?:[numkMGTP]|[KMGT]i)?(?:s|B|bit|FLOP|USD)|min|h)"
-    r"(?:/(?:(?:[numkMGTP]|[KMGT]i)?(?:s|B|bit|FLOP|USD)|min|h))?"
+    r"(?:%|(?:[numkMGTP]|[KMGT]i)?(?:s|B|bit|FLOP|USD|J|W|Wh)|min|h)"
+    r"(?:/(?:(?:[numkMGTP]|[KMGT]i)?(?:s|B|bit|FLOP|USD|J|W|Wh)|min|h))?"
 )
 #: One factor of a unit text: what joins it to those before, its prefix, its unit and its power.
 _FACTOR = re.compile(
     r"(?P<join>\s*[*/]\s*|\s+|)"
-    r"(?:(?P<prefix>[numkMGTP]|[KMGT]i)??(?P<unit>s|B|bit|FLOP|USD|min|h|percent)|(?P<share>%))(?!\w)"
+    r"(?:(?P<prefix>[numkMGTP]|[KMGT]i)??(?P<unit>s|B|bit|FLOP|USD|J|W|Wh|min|h|percent)|(?P<share>%))(?!\w)"
     r"(?:\s*(?:\*\*|\^)\s*(?P<power>-?\d))?"
 )
 _QUANTITY = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S.*)?\s*$")
@@ -126,6 +143,7 @@ class Quantity:
 _SIZES = {
     "s": Quantity(1.0, TIME), "min": Quantity(60.0, TIME), "h": Quantity(3600.0, TIME), "B": Quantity(1.0, DATA),
     "bit": Quantity(0.125, DATA), "USD": Quantity(1.0, MONEY), "FLOP": Quantity(1.0, OPERATIONS),
+    "J": Quantity(1.0, ENERGY), "W": Quantity(1.0, POWER), "Wh": Quantity(3600.0, ENERGY),
     "percent": Quantity(0.01, NUMBER), "%": Quantity(0.01, NUMBER),
 }  # fmt: skip
 
@@ -133,7 +151,7 @@ _SIZES = {
 def unit_names() -> list[str]:
     """Every unit that can be written without a denominator, most usual first."""
     usual = ["s", "ms", "us", "min", "h", "B", "KiB", "MiB", "GiB", "kB", "MB", "GB", "Gbit", "GB/s", "Gbit/s"]
-    return [*usual, "TFLOP/s", "GFLOP/s", "FLOP", "USD", "USD/h", "%"]
+    return [*usual, "TFLOP/s", "GFLOP/s", "FLOP", "USD", "USD/h", "W", "kW", "J", "kJ", "kWh", "%"]
 
 
 @lru_cache(maxsize=512)
@@ -196,8 +214,14 @@ def show(value: float, dimension: Dimension) -> str:
             if abs(value) >= size:
                 return f"{value / size:.6g} {name}"
         return f"{value * 1e9:.6g} ns" if value else "0 s"
-    unit, size = CANONICAL.get(dimension, (str(dimension), 1.0))
+    unit, size = shown_in(dimension)
     return f"{value / size:.6g} {unit}"
+
+
+def shown_in(dimension: Dimension) -> tuple[str, float]:
+    """The unit in which values of a dimension are shown, and its size in SI."""
+    unit = dimension.unit or _SHOWN.get(dimension)
+    return (unit, parse_unit(unit).value) if unit else CANONICAL.get(dimension, (str(dimension), 1.0))
 
 
 @lru_cache(maxsize=4096)
@@ -221,10 +245,13 @@ def exact(value: float, dimension: Dimension) -> str:
 
 
 def _composed(value: float, dimension: Dimension) -> str:
-    bases = (("B", dimension.data), ("FLOP", dimension.operations), ("USD", dimension.money), ("s", dimension.time))
+    bases = (
+        ("B", dimension.data), ("FLOP", dimension.operations), ("USD", dimension.money), ("J", dimension.energy),
+        ("s", dimension.time),
+    )  # fmt: skip
     over = [unit for unit, power in bases for _ in range(power)]
     under = [unit for unit, power in bases for _ in range(-power)]
-    if len(over) == 1 and under in (["B"], ["USD"], ["s"]):
+    if len(over) == 1 and under in (["B"], ["USD"], ["J"], ["s"]):
         return f"{_plain(value)} {over[0]}/{under[0]}"
     return _plain(value) + "".join(f" * 1 {unit}" for unit in over) + "".join(f" / (1 {unit})" for unit in under)
 

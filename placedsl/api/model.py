@@ -113,7 +113,10 @@ class Model:
 
     @contextmanager
     def cluster(self, name: str, count: Any = None) -> Iterator[Set]:
-        """``cluster name[count] { … }`` around what is added in its ``with`` block; gives the set of clusters."""
+        """``cluster name[count] { … }`` around what is added in its ``with`` block; gives the set of clusters.
+
+        Without a count it is the one cluster, and in ``d in …`` the set of its devices.
+        """
         number = "" if count is None else f"[{term(count)}]"
         self._add(f"cluster {word(name)}{number} {{")
         start = len(self._statements)

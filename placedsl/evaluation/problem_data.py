@@ -128,6 +128,8 @@ class ProblemData:
             attributes.setdefault(("node", name), values.tolist())
         for name in {k for d in devices for k in d.attributes}:
             attributes.setdefault(("device", name), [d.attributes.get(name, nan) for d in devices])
+        for name in {k for d in devices for k in d.texts}:
+            attributes.setdefault(("device", name), [d.texts.get(name) for d in devices])
         for name, members in self.group_members.items():
             attributes[f"group:{name}", "first"] = [m[0] if m else self.nodes for m in members]
         return attributes

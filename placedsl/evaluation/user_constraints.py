@@ -15,7 +15,7 @@ from placedsl.evaluation.expressions import Compiler
 from placedsl.evaluation.overlap import overlaps
 from placedsl.problem import expressions as core
 from placedsl.problem.problem import Constraint
-from placedsl.units import CANONICAL, NUMBER, Dimension, show
+from placedsl.units import NUMBER, Dimension, show, shown_in
 
 #: Bound variables in scope: name, sort, register.
 Scope = tuple[tuple[str, str, int], ...]
@@ -145,7 +145,7 @@ def _shown_apart(left: float, operator: str, right: float, dimension: Dimension)
     """Both numbers with their unit, and with more digits where they would look the same."""
     texts = amount(left, dimension), amount(right, dimension)
     if texts[0] == texts[1] and left != right:
-        unit, size = CANONICAL.get(dimension, (str(dimension), 1.0))
+        unit, size = shown_in(dimension)
         texts = f"{left / size:.12g} {unit}".rstrip(), f"{right / size:.12g} {unit}".rstrip()
     return texts[0], operator, texts[1]
 

@@ -117,6 +117,8 @@ def _machine(problem: Problem) -> tuple[dict[str, tuple[Integers, ...]], dict[tu
         attributes["device", name] = np.array([getattr(d, name) for d in devices], dtype=object)
     for name in {k for d in devices for k in d.attributes}:
         attributes["device", name] = np.array([d.attributes.get(name, np.nan) for d in devices])
+    for name in {k for d in devices for k in d.texts}:
+        attributes["device", name] = np.array([d.texts.get(name) for d in devices], dtype=object)
     return sets, attributes
 
 

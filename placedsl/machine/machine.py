@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from placedsl.diagnostics import Span
@@ -17,7 +19,8 @@ class Device:
 
     ``name`` is what answers say (``gpu[2]``, or ``cpu`` for a family of one declared without
     a count), ``family`` the declared name, ``memory`` bytes (inf: unlimited), ``attributes``
-    further numbers in SI units (``price`` in USD/s, ``compute`` in FLOP/s …).
+    further numbers in SI units (``price`` in USD/s, ``compute`` in FLOP/s, those of the spec's own …), ``texts`` the
+    spec's own attributes that are texts.
     """
 
     name: str
@@ -25,6 +28,7 @@ class Device:
     kind: Kind
     memory: float
     attributes: Mapping[str, float] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -93,8 +97,52 @@ class Machine:
         """The names under which a graph or profile may give times of a device, the narrowest first: its name, its
         place in its family, the family, its kind."""
         own = self.devices[device]
-        number = sum(one.family == own.family for one in self.devices[: device + 1])
-        return own.name, f"{own.family}[{number}]", own.family, own.kind
+        return *self._spellings[device], own.family, own.kind
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """The device that each name calls: where there is one of a kind, it may be written with ``[1]`` or without."""
+        out = {name: i for i, names in enumerate(self._spellings) for name in reversed(names)}
+        return out | {device.name: i for i, device in enumerate(self.devices)}
+
+    @cached_property
+    def _spellings(self) -> tuple[tuple[str, ...], ...]:
+        """The names of each device: as declared, its place in its family, and those with and without ``[1]``."""
+        around = [-1] * len(self.devices)
+        for i, cluster in enumerate(self.clusters):  # outer ones come first
+            for d in () if cluster.alone else cluster.devices:
+                around[d] = i
+        of_device = Counter((d.family, around[i]) for i, d in enumerate(self.devices))
+        of_family = Counter(d.family for d in self.devices)
+        of_cluster = Counter((c.family, c.parent) for c in self.clusters if not c.alone)
+        outer: list[tuple[str, ...]] = []
+        for one in self.clusters:
+            parent = outer[one.parent] if one.parent >= 0 else ()
+            outer.append(_spelt(one.name, one.family, parent, of_cluster[one.family, one.parent]))
+        seen: Counter[str] = Counter()
+        out = []
+        for i, device in enumerate(self.devices):
+            seen[device.family] += 1
+            own = outer[around[i]] if around[i] >= 0 else ()
+            names = [device.name, f"{device.family}[{seen[device.family]}]"]
+            names += _spelt(device.name, device.family, own, of_device[device.family, around[i]])
+            names += [device.family] if of_family[device.family] == 1 else []
+            out.append(tuple(dict.fromkeys(names)))
+        return tuple(out)
+
+    @cached_property
+    def single_clusters(self) -> dict[str, int]:
+        """The position of the one cluster of each family of which there is one."""
+        counts = Counter(cluster.family for cluster in self.clusters if not cluster.alone)
+        return {cluster.family: i for i, cluster in enumerate(self.clusters) if counts[cluster.family] == 1}
+
+    def is_counted(self, cluster: int) -> bool:
+        """Whether a cluster, or one around it, is declared with a number of clusters, as in ``cluster pod[2]``."""
+        parent = self.clusters[cluster].parent
+        own = f"{self.clusters[parent].name}." if parent >= 0 else ""
+        return self.clusters[cluster].name != own + self.clusters[cluster].family or (
+            parent >= 0 and self.is_counted(parent)
+        )
 
     def innermost(self, device: int) -> int:
         """The position of the innermost cluster of a device (-1: none)."""
@@ -107,7 +155,11 @@ class Machine:
 
     def position(self, name: str) -> int:
         """The index of the device with this name; KeyError when there is none."""
-        for i, device in enumerate(self.devices):
-            if device.name == name:
-                return i
-        raise KeyError(name)
+        return self.positions[name]
+
+
+def _spelt(name: str, family: str, outer: tuple[str, ...], siblings: int) -> tuple[str, ...]:
+    """The names of a device or cluster within what is called ``outer``, where there are ``siblings`` of its family."""
+    own = name[len(outer[0]) + 1 :] if outer else name
+    words = (own, f"{family}[1]" if own == family else family) if siblings == 1 else (own,)
+    return tuple(f"{around}.{word}" for around in outer for word in words) if outer else words

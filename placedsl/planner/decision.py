@@ -75,12 +75,14 @@ class Decision:
     ``beside``    what searches and bounds in processes of its own while the others run
     ``not_taken`` the paths that were considered, and why they do not apply
     ``refusal``   why what was asked for cannot be done at all; there are no steps then
+    ``notes``     what is worth knowing of the choice, in sentences
     """
 
     steps: tuple[Step, ...]
     beside: tuple[str, ...] = ()
     not_taken: tuple[NotTaken, ...] = ()
     refusal: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:

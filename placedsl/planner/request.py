@@ -35,7 +35,8 @@ def tried() -> tuple[str, ...]:
 class Request:
     """What is asked for.  None: as the spec's ``solve`` block says, else the default.
 
-    ``start``: whether a program may start from a placement that is found beforehand.
+    ``start``: whether a program may start from a placement that is found beforehand.  ``free``: a request that is
+    filled in had no method named, and has the method program because a solver is named.
     """
 
     solver: str | None = None
@@ -45,6 +46,7 @@ class Request:
     workers: int | None = None
     seed: int | None = None
     start: bool = True
+    free: bool = False
 
 
 def _integral(value: object, low: int, high: int) -> bool:
@@ -74,7 +76,10 @@ def _refuse_wrong_values(request: Request) -> None:
 
 
 def resolve(problem: Problem, request: Request) -> Request:
-    """The request with the spec's settings and the defaults filled in; UsageError for what does not exist."""
+    """The request with the spec's settings and the defaults filled in; UsageError for what does not exist.
+
+    A solver that is named solves the program: it has no other use.
+    """
     _refuse_wrong_values(request)
     said = problem.settings
     method = request.method or said.method or "auto"
@@ -96,12 +101,13 @@ def resolve(problem: Problem, request: Request) -> Request:
         raise UsageError("a time limit is longer than zero, as in --time-limit 60s")
     if limit == inf:
         limit = None
+    free = method == "auto" and solver != "auto"
     return Request(
-        solver, method, limit,
+        solver, "program" if free else method, limit,
         next(g for g in chosen if g is not None),
         next(w for w in (request.workers, said.workers, 0) if w is not None),
         next(s for s in (request.seed, said.seed, 0) if s is not None),
-        request.start,
+        request.start, free,
     )  # fmt: skip
 
 

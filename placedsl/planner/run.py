@@ -70,7 +70,7 @@ class Run:
         """Termination and message where the best value is as near to its bound as is asked for."""
         if distance <= SAME_VALUE:
             return "optimal", f"proven by {self.prover or self.solver or 'the simple bound'}"
-        if distance <= (self.request.gap or SAME_VALUE):
+        if distance <= (self.request.gap or 0.0) + SAME_VALUE:
             return "gap_reached", f"within the gap that was asked for, {self.request.gap:.3g}"
         return None
 

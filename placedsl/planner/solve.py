@@ -90,6 +90,7 @@ def _walk(run: Run) -> tuple[str, str]:
     planned = decision(run.problem, run.request)
     if planned.refusal:
         raise UsageError(planned.refusal + (". Use --method program, or auto" if run.request.method == "dp" else ""))
+    run.notes += planned.notes
     if run.best.proven[0] == np.inf:
         run.best.proven[0] = -np.inf
         return "infeasible", "some node, or group of nodes that must share a device, is supported by no device"

@@ -23,7 +23,7 @@ def positions(problem: Problem, placement: Mapping[str, str], source: Source | N
     nodes = {str(i): k for k, i in enumerate(graph.ids)}
     if graph.fusion is not None:
         nodes |= {str(i): k for i, k in zip(graph.written.ids, graph.fusion.node_of.tolist(), strict=True)}
-    devices = {d.name: k for k, d in enumerate(problem.machine.devices)}
+    devices = problem.machine.positions
     out = [-1] * problem.graph.nodes
     found: list[Diagnostic] = []
     for node, device in placement.items():
@@ -114,7 +114,7 @@ def schedule_decisions(problem: Problem, times: Mapping[str, object], source: So
     if not problem.execution.one_sample:
         return {}
     nodes = {str(i): k for k, i in enumerate(problem.graph.ids)}
-    devices = {d.name: k for k, d in enumerate(problem.machine.devices)}
+    devices = problem.machine.positions
     out: dict[str, dict[tuple[int, ...], float]] = {}
     found: list[Diagnostic] = []
 

@@ -151,6 +151,7 @@ def _device(state: DocumentState, name: Occurrence) -> str:
         lines = [f"device `{name.name}`: {_counted(len(members), first.kind)}", f"memory {memory}"]
         attributes = meaning.elaborated.vocabulary.attributes["device"]
         lines += [f"{n} {show(v, attributes[n].type.dimension)}" for n, v in first.attributes.items()]
+        lines += [f"{name} {text}" for name, text in first.texts.items()]
         return "  \n".join(lines)
     return f"device `{name.name}`"
 

@@ -169,7 +169,7 @@ def test_dgx_pod(samples: Path) -> None:
 
 def test_tpu_pipeline(samples: Path) -> None:
     path = samples / "tpu-pipeline.place"
-    overflow, acyclic = (4, "a device has no 'overflow'"), (9, "there is no constraint 'acyclic'")
+    overflow, acyclic = (4, "there is no parameter 'stream'"), (9, "there is no constraint 'acyclic'")
     certify = (11, "'solve' has no 'certify'")
     assert told(path) == [
         (2, f"'{path.parent / 'encoder.onnx'}': no such file or directory"),

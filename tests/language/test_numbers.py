@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from placedsl import InputError, loads
 from placedsl import units as known
-from placedsl.units import DATA, NUMBER, TIME, Dimension, Quantity, parse_unit
+from placedsl.units import DATA, ENERGY, MONEY, NUMBER, POWER, TIME, Dimension, Quantity, parse_quantity, parse_unit
 
 SPEC = "graph {{\n    node a {{ time = 1 ms }}\n}}\ndevice cpu: host\nminimize time_per_sample\nparam x = {}\n"
 
@@ -40,8 +40,9 @@ def test_exponents(written: str, value: float, dimension: Dimension) -> None:
 BASES = {
     "s": Dimension(time=1), "min": Dimension(time=1), "h": Dimension(time=1), "B": Dimension(data=1),
     "bit": Dimension(data=1), "USD": Dimension(money=1), "FLOP": Dimension(operations=1),
+    "J": Dimension(energy=1), "W": Dimension(energy=1, time=-1), "Wh": Dimension(energy=1),
 }  # fmt: skip
-SIZES = {"s": 1, "min": 60, "h": 3600, "B": 1, "bit": Fraction(1, 8), "USD": 1, "FLOP": 1}
+SIZES = {"s": 1, "min": 60, "h": 3600, "B": 1, "bit": Fraction(1, 8), "USD": 1, "FLOP": 1, "J": 1, "W": 1, "Wh": 3600}
 PREFIXES = {
     "": Fraction(1), "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "k": Fraction(10**3),
     "M": Fraction(10**6), "G": Fraction(10**9), "T": Fraction(10**12), "P": Fraction(10**15), "Ki": Fraction(2**10),
@@ -79,11 +80,25 @@ def test_products_and_powers_as_pint_read_them(text: str, factor: float, dimensi
     assert parse_unit(text) == Quantity(factor, dimension)
 
 
+@pytest.mark.parametrize(
+    ("written", "value", "dimension"),
+    [
+        ("300 W", 300.0, POWER), ("1.2 kW", 1200.0, POWER), ("5 mW", 0.005, POWER),
+        ("2 W * 3 s", 6.0, ENERGY), ("1 kWh", 3.6e6, ENERGY), ("4 kJ / (2 s)", 2000.0, POWER),
+        ("0.3 USD/kWh * (2 kWh)", 0.6, MONEY), ("1 J / (1 s) - 1 W", 0.0, POWER),
+    ],
+)  # fmt: skip
+def test_energy_and_power(written: str, value: float, dimension: Dimension) -> None:
+    number, kind = loads(SPEC.format(written)).elaborated.parameters["x"]
+    assert (number, kind.dimension) == (pytest.approx(value), dimension)
+    assert parse_quantity(known.exact(float(f"{value:.12g}"), dimension)).value == pytest.approx(value)
+
+
 @given(st.lists(st.tuples(st.sampled_from("*/"), st.sampled_from(sorted(PREFIXES)), st.sampled_from(sorted(BASES)),
                           st.integers(-3, 3)), min_size=1, max_size=5))  # fmt: skip
 def test_factors_multiply_and_dimensions_add(parts: list[tuple[str, str, str, int]]) -> None:
     """Against exact fractions; each factor of the size and each power of a prefix rounds once."""
-    text, size, exponents = "", Fraction(1), {"time": 0, "data": 0, "money": 0, "operations": 0}
+    text, size, exponents = "", Fraction(1), {"time": 0, "data": 0, "money": 0, "operations": 0, "energy": 0}
     for number, (operator, prefix, unit, power) in enumerate(parts):
         text += (operator if number else "") + prefix + unit + ("" if power == 1 else f"^{power}")
         sign = power if operator == "*" or not number else -power

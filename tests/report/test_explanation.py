@@ -142,9 +142,9 @@ def test_the_path_is_the_one_that_is_taken(what: str, path: str) -> None:
     text += "    few: forall d in devices: count(v in nodes: v on d) <= 1\n" if what == "few" else ""
     text += "    soft wish at 1 ms: a on cpu\n" if what == "soft" else ""
     spec = loads(text)
-    found = spec.explanation(solver="highs")
+    found = spec.explanation()
     assert found.path.startswith(path)
-    answer = spec.solve(solver="highs")
+    answer = spec.solve()
     assert answer.termination == "optimal"
     assert answer.method == ("dp" if what in ("", "few") else "program")
     assert found.needed == (what != "")
@@ -153,6 +153,40 @@ def test_the_path_is_the_one_that_is_taken(what: str, path: str) -> None:
     if what == "soft":
         assert found.fit.against == ("it minimises time_per_sample or peak_memory, not time_per_sample + wish",)
         assert ("soft", "wish: their costs are in the first objective") in found.facts
+
+
+@pytest.mark.parametrize(
+    ("rule", "note"),
+    [
+        ("contiguous", "dynamic programming applies to this spec and was not used, because solver highs is named"),
+        (
+            "contiguous\n    few: devices_used <= 2",
+            "dynamic programming gives a bound for this spec and was not used, because solver highs is named",
+        ),
+        ("memory", ""),
+    ],
+)
+def test_a_named_solver_solves_the_program(rule: str, note: str) -> None:
+    rest = f"minimize time_per_sample\nsubject to\n    {rule}\n"
+    in_block = loads(GRAPH.replace("@weight", "1") + rest + "solve { solver = highs }\n")
+    spec = loads(GRAPH.replace("@weight", "1") + rest)
+    notes = [note] if note else []
+    for found in (spec.explanation(solver="highs"), in_block.explanation()):
+        assert (found.path, found.needed) == ("program with highs", True)
+        assert [text for word, text in found.facts if word == "note"] == notes
+    for answer in (spec.solve(solver="highs"), in_block.solve()):
+        assert (answer.method, answer.solver, answer.termination) == ("program", "highs", "optimal")
+        assert [text for text in answer.notes if text.startswith("dynamic programming")] == notes
+
+
+def test_ideals_that_are_too_many_to_be_counted() -> None:
+    nodes = [f"node a{i} {{ time = 1 ms, output = 1 B }}\nnode b{i} {{ time = 1 ms }}\na{i} -> b{i}" for i in range(20)]
+    machine = "device gpu[2]: accelerator\ninterconnect { bandwidth = 1 GiB/s }\n"
+    spec = loads(
+        "graph {\n" + "\n".join(nodes) + "\n}\n" + machine + "minimize time_per_sample\nsubject to contiguous\n"
+    )
+    assert spec.explanation().fit.ideals is None
+    assert "\n#   more ideals than can be counted (budget 2,000,000)\n" in spec.explain()
 
 
 def test_a_method_that_does_not_fit_is_told() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
 from placedsl import loads
@@ -24,3 +26,42 @@ def test_where_there_is_nothing_to_say_the_line_ends_without_a_colon() -> None:
     said = io.StringIO()
     print_answer(answer, Console(file=said, width=100))
     assert said.getvalue().splitlines()[0].endswith(" s)")
+
+
+PRICES = """
+graph {
+    node a { time = 1 s }
+    node b { time = 2 s }
+    a -> b
+}
+device gpu[2]: accelerator { price = 2 @unit }
+var rent: price in 0 @unit..100 @unit
+minimize sum(d in devices: d.price * used(d)) then time_per_sample
+subject to
+    both: forall d in devices: used(d)
+    rented: rent >= sum(d in devices: d.price * used(d))
+    cheap: sum(d in devices: d.price * used(d)) <= @limit @unit
+"""
+
+
+@pytest.mark.parametrize("unit", ["USD/h", "USD/s", "kUSD/min"])
+def test_prices_are_told_in_the_unit_of_the_spec(unit: str) -> None:
+    answer = loads(PRICES.replace("@unit", unit).replace("@limit", "5")).solve()
+    said = io.StringIO()
+    print_answer(answer, Console(file=said, width=100))
+    assert f"used(d)) = 4 {unit}  (proven optimal)" in said.getvalue()
+    assert re.search(rf"^  rent = \S+ {unit}$", said.getvalue(), re.MULTILINE)
+    spec = loads(PRICES.replace("@unit", unit).replace("@limit", "3"))
+    violations = spec.evaluate({"a": "gpu[1]", "b": "gpu[2]"}, {"rent": 1.0}).violations
+    assert next(v.message for v in violations if v.rule == "cheap") == f"4 {unit} <= 3 {unit} does not hold"
+
+
+def test_without_a_unit_in_the_spec_prices_are_told_per_hour() -> None:
+    text = (
+        "param p: price\n"
+        + PRICES.replace("2 @unit", "p").replace(" in 0 @unit..100 @unit", "").partition("    cheap")[0]
+    )
+    answer = loads(text, parameters={"p": "3 USD/h"}).solve()
+    said = io.StringIO()
+    print_answer(answer, Console(file=said, width=100))
+    assert "used(d)) = 6 USD/h" in said.getvalue()

@@ -180,7 +180,7 @@ class Checker(NameChecker):
     def _on(self, node: syntax.Binary) -> Checked:
         v, kind = self._maybe_quoted(node.left)
         if kind.kind != "error" and kind != element("node"):
-            return self.error(node.left, f"a node is expected before 'on', this is {kind}", self._hidden(node.left))
+            return self.error(node.left, f"a node is expected before 'on', this is {kind}", self.hidden(node.left))
         span = self.span(node)
         name = named(node.right)
         if name is not None and name not in self.slots and name not in self.given:
@@ -191,29 +191,20 @@ class Checker(NameChecker):
                 return core.Logic("or", tuple(parts), span), TRUTH
         d, kind = self._maybe_quoted(node.right)
         if kind.kind != "error" and kind != element("device"):
-            hint = self._hidden(node.right) or nearest("", self.vocabulary.families)
+            hint = self.hidden(node.right) or nearest("", self.vocabulary.families)
+            first, second = (" ".join(side.at.text.split()) for side in (node.left, node.right))
+            if kind == element("cluster"):
+                hint = self.hidden(node.right) or f"on one of its devices: inside({first}, {second})"
             if kind == element("node"):
-                first, second = (" ".join(side.at.text.split()) for side in (node.left, node.right))
                 bound = {named(node.left), name} & self.slots.keys()
                 said = (
                     f"forall d in devices: ({first} on d) == ({second} on d)"
                     if bound
                     else f"together({{{first}, {second}}})"
                 )
-                hint = self._hidden(node.right) or f"nodes that share a device: {said}"
+                hint = self.hidden(node.right) or f"nodes that share a device: {said}"
             return self.error(node.right, f"a device is expected after 'on', this is {kind}", hint)
         return core.Provided("on", (v, d), span), TRUTH
-
-    def _hidden(self, node: syntax.Expression) -> str:
-        """What to write where a bound variable has the name of a node or a device."""
-        name, words = named(node), self.vocabulary
-        if name is None or name not in self.slots:
-            return ""
-        if name in words.node_positions:
-            return f"the variable '{name}' hides the node '{name}': choose another name for the variable"
-        if name in words.families:
-            return f"the variable '{name}' hides the device '{name}': choose another name for the variable"
-        return ""
 
     def _devices_of(self, name: str) -> tuple[int, ...]:
         """The devices of a family or kind."""
@@ -245,7 +236,7 @@ class Checker(NameChecker):
             self.error(node, f"{a} cannot be compared with {b}")
         elif not same_dimension(x, numbers[0], y, numbers[1]):
             self.error(node, f"{numbers[0]} cannot be compared with {numbers[1]}", self._unit_hint(a, b))
-        return core.Comparison(op, x, y, span, dimension=_either(*numbers))
+        return core.Comparison(op, x, y, span, dimension=self.vocabulary.as_written(_either(*numbers)))
 
     def _unit_hint(self, a: Type, b: Type) -> str:
         if not self.vocabulary.graph.time_in_seconds and "time" in (str(a.dimension), str(b.dimension)):

@@ -44,6 +44,8 @@ class NameChecker(SetChecker):
             if len(members) == 1:
                 return core.Element("device", members[0], span), element("device")
             return core.Constant(0.0, span), Type("set", sorts=("device",))
+        if (cluster := words.machine.single_clusters.get(name)) is not None:
+            return core.Element("cluster", cluster, span), element("cluster")
         if name in words.variables:
             return self._indexed(node, name, words.variables[name], (), decision=True)
         if name in words.tables:
@@ -103,8 +105,10 @@ class NameChecker(SetChecker):
         if sort.startswith("group:") and name == "first":
             return core.Attribute(name, sort, owner, None, span), element("node")
         known = self.vocabulary.attributes.get(sort, {})
-        if sort == "cluster" and device is not None and name not in known:
+        if sort == "cluster" and name not in known and isinstance(owner, core.Element):
             return self._within(node, owner, name, device)
+        if sort == "cluster" and device is not None and name not in known:
+            return self.error(node, "which cluster this is depends on what is bound", "as in pod[1].gpu[2]")
         if name not in known:
             what = sort.partition(":")[0]
             hint = "as in readers(t)" if (sort, name) == ("tensor", "readers") else nearest(name, known)
@@ -125,11 +129,11 @@ class NameChecker(SetChecker):
             return self.error(node, f"'{name}' does not depend on a device", f"write it as {name}")
         return core.Attribute(name, sort, owner, None, span), attribute.type
 
-    def _within(self, node: syntax.Expression, owner: core.Expression, name: str, number: syntax.Expression) -> Checked:
-        """``pod[1].gpu[2]``: a device or a cluster of a cluster."""
+    def _within(
+        self, node: syntax.Expression, owner: core.Element, name: str, number: syntax.Expression | None
+    ) -> Checked:
+        """``pod[1].gpu[2]``, ``pod[1].gpu`` where there is one: a device or a cluster of a cluster."""
         machine = self.vocabulary.machine
-        if not isinstance(owner, core.Element):
-            return self.error(node, "which cluster this is depends on what is bound", "as in pod[1].gpu[2]")
         outer = machine.clusters[owner.position]
         devices = [d for d in outer.devices if machine.devices[d].family == name]
         clusters = [i for i, c in enumerate(machine.clusters) if c.parent == owner.position and c.family == name]
@@ -138,6 +142,11 @@ class NameChecker(SetChecker):
             parts |= {c.family for c in machine.clusters if c.parent == owner.position}
             return self.error(node, f"{outer.name} holds no '{name}'", nearest(name, parts))
         members, sort = (clusters, "cluster") if clusters else (devices, "device")
+        if number is None and len(members) > 1:
+            hint = f"one of them is {outer.name}.{name}[1]; for all of them, sum or forall over d in {name}"
+            return self.error(node, f"{outer.name} holds {len(members)} of '{name}'", hint)
+        if number is None:
+            return core.Element(sort, members[0], node.at.span), element(sort)
         position = self.integer(number, 1, len(members), f"'{name}'")
         if position is None:
             return core.Constant(0.0, node.at.span), ERROR
@@ -162,9 +171,21 @@ class NameChecker(SetChecker):
                 hint = f"one of them is {name}[1]; for all of them, sum or forall over d in {name}"
             if sort == "tensor" and kind == type_of_element("node"):
                 hint = "those that a node makes: t in tensors where t.producer == v"
+            hint = self.hidden(node) or hint
             what = "whole number" if sort == "integer" else sort
             self.error(node, f"a {what} is expected here, this is {kind}", hint)
         return out
+
+    def hidden(self, node: syntax.Expression) -> str:
+        """What to write where a bound variable has the name of a node or a device; empty where none has."""
+        name, words = named(node), self.vocabulary
+        if name is None or name not in self.slots:
+            return ""
+        if name in words.node_positions:
+            return f"the variable '{name}' hides the node '{name}': choose another name for the variable"
+        if name in words.families:
+            return f"the variable '{name}' hides the device '{name}': choose another name for the variable"
+        return ""
 
     # indices
 

@@ -82,6 +82,8 @@ def hint_for(name: str, words: Vocabulary) -> str:
         return f"the largest load is {largest if 'latency' in words.quantities else 'time_per_sample'}" + (
             "; under schedule calls and schedule dataflow the makespan is latency" if name == "makespan" else ""
         )
+    if name == "throughput":
+        return "the most samples per second are the least time for each: minimize time_per_sample"
     if name in _OF_ONE_SAMPLE and "latency" not in words.quantities:
         return "schedule calls and schedule dataflow know it: how one sample runs"
     if name in ("sent", "arrived", "moved") and name not in words.quantities:

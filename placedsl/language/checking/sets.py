@@ -80,9 +80,11 @@ class SetChecker(Scope):
         if name is not None:
             return self._named(node, name)
         match node:
-            case syntax.Index(base=syntax.Name(name=family)) | syntax.Index(base=syntax.Attribute(name=family)) if (
-                words.sets.get(family) == ("cluster",)
-            ):
+            case (
+                syntax.Index(base=syntax.Name(name=family))
+                | syntax.Index(base=syntax.Attribute(name=family))
+                | syntax.Attribute(name=family)
+            ) if words.sets.get(family) == ("cluster",):
                 return core.Members(self.element(node, "cluster"), "cluster", ("device",), span)
             case syntax.Call(name="readers", arguments=(argument,)):
                 return core.Members(self.element(argument, "tensor"), "tensor", ("node",), span)
@@ -126,6 +128,8 @@ class SetChecker(Scope):
         if name in self.slots:
             slot = self.slots[name]
             return None if slot is None else self._members(node, core.Slot(slot.name, slot.sort, span), slot.sort)
+        if (cluster := words.machine.single_clusters.get(name)) is not None and not words.machine.is_counted(cluster):
+            return core.Members(core.Element("cluster", cluster, span), "cluster", ("device",), span)
         if name in words.sets:
             sorts = words.sets[name]
             return None if sorts == ("error",) else core.NamedSet(name, sorts, span)

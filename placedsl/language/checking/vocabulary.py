@@ -10,7 +10,7 @@ import numpy as np
 from placedsl.graph.graph import Graph
 from placedsl.machine.machine import Machine
 from placedsl.problem.expressions import Sort
-from placedsl.units import BANDWIDTH, DATA, MONEY, NUMBER, PRICE, TIME, Dimension
+from placedsl.units import BANDWIDTH, DATA, ENERGY, MONEY, NUMBER, POWER, PRICE, TIME, Dimension
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,8 @@ class Family:
 class Vocabulary:
     """All names that an expression may use (parameters and bound variables apart).
 
-    ``types`` are the words that may stand after a colon: ``param limit: time``.
+    ``types`` are the words that may stand after a colon: ``param limit: time``; ``units`` those in which the spec
+    writes quantities of a dimension.
     """
 
     sets: Mapping[str, tuple[Sort, ...]]
@@ -144,13 +145,20 @@ class Vocabulary:
     variables: Mapping[str, Family] = field(default_factory=dict)
     tables: Mapping[str, Family] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[Dimension, str] = field(default_factory=dict)
+
+    def as_written(self, dimension: Dimension) -> Dimension:
+        """The dimension, with the unit in which answers show its values."""
+        unit = self.units.get(dimension)
+        return replace(dimension, unit=unit) if unit else dimension
 
 
 def types(time: Dimension = TIME) -> dict[str, Type]:
     """The types by name; ``time``: what times are in this graph."""
     return {
         "int": PLAIN, "number": PLAIN, "real": PLAIN, "time": number(time), "data": number(DATA),
-        "bandwidth": number(BANDWIDTH), "money": number(MONEY), "price": number(PRICE), "text": TEXT, "bool": TRUTH,
+        "bandwidth": number(BANDWIDTH), "money": number(MONEY), "price": number(PRICE), "energy": number(ENERGY),
+        "power": number(POWER), "text": TEXT, "bool": TRUTH,
     }  # fmt: skip
 
 
@@ -195,6 +203,7 @@ def vocabulary(
         "memory": AttributeType(number(DATA)),
     }
     device |= {name: AttributeType(number(d)) for name, d in device_dimensions.items() if name not in device}
+    device |= {name: AttributeType(TEXT) for one in machine.devices for name in one.texts}
     tensor = {
         "producer": AttributeType(element("node")),
         "size": AttributeType(number(size)),
@@ -224,6 +233,8 @@ def with_clusters(words: Vocabulary) -> Vocabulary:
     )  # fmt: skip
 
 
+#: Attributes that every device has.
+OF_EVERY_DEVICE = ("name", "family", "kind", "number", "class")
 #: Names of sets that every spec has, or every spec with clusters.
 SETS = frozenset((
     "nodes", "forward", "backward", "devices", "accelerators", "hosts", "tensors", "edges", "reads", "clusters",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -35,11 +36,13 @@ from placedsl.language.elaboration.inline_graph import read_inline, stand_in
 from placedsl.language.elaboration.name_clashes import report_clashes
 from placedsl.language.elaboration.spec_statements import SpecStatements
 from placedsl.language.elaboration.statement_entries import DEVICE_DIMENSIONS, NODE_DIMENSIONS
+from placedsl.language.elaboration.written_units import written_units
 from placedsl.language.syntax import statements as syntax
 from placedsl.machine.machine import Machine
+from placedsl.problem import expression_walks as walks
 from placedsl.problem.execution import Execution
 from placedsl.problem.formulation import Formulation, choices
-from placedsl.problem.problem import Problem
+from placedsl.problem.problem import Constraint, Problem
 
 #: So many nodes that run nowhere are reported.
 _MOST_NAMED = 20
@@ -136,7 +139,10 @@ class _Elaboration:
             size=costs.size, cluster_surcharge=costs.cluster_surcharge, device_to_device=costs.device_to_device,
             precedence_source=before, precedence_target=after, orientation=orientation, groups=groups,
             time_unit="s" if graph.time_in_seconds else "",
-            notes=(*_unknown_kinds(graph, machine, devices), *graph.notes, *notes, *costs.notes),
+            notes=(
+                *_unknown_kinds(graph, machine, devices), *graph.notes, *notes, *costs.notes,
+                *_samples_in_flight(graph, machine, execution, stated.rules),
+            ),
             has_user_formulations=bool(spec.all(syntax.Formulation)),
         )  # fmt: skip
         statements, folders = tuple(spec.texts.statements), spec.texts.folders
@@ -209,7 +215,8 @@ class _Elaboration:
         self, graph: Graph, machine: Machine, devices: deployment.DeviceDeclarations, execution: Execution
     ) -> Vocabulary:
         """The names that graph, machine and execution model give."""
-        dimensions = {k: DEVICE_DIMENSIONS[k] for d in machine.devices for k in d.attributes}
+        known = {**DEVICE_DIMENSIONS, **{name: kind.dimension for name, kind in devices.own.items()}}
+        dimensions = {k: known[k] for d in machine.devices for k in d.attributes}
         words = with_execution(vocabulary(graph, machine, dimensions, NODE_DIMENSIONS), execution)
         families = devices.device_families  # also those of which there is no device
         words = replace(
@@ -217,6 +224,7 @@ class _Elaboration:
             sets=dict(words.sets) | dict.fromkeys(families, ("device",)),
             families=dict(words.families) | {f: words.families.get(f, ()) for f in families},
         )
+        words = replace(words, units=written_units(self.spec.texts.statements))
         if execution.data_parallelism is not None:
             words = parallelism.with_copies(words, execution.data_parallelism)
         if devices.cluster_families:
@@ -288,9 +296,20 @@ def _largest(values: np.ndarray) -> tuple[int, float]:
 
 def _unknown_kinds(graph: Graph, machine: Machine, devices: deployment.DeviceDeclarations) -> tuple[str, ...]:
     """Times that no device here can have: a graph may serve several specs, or a name be misspelt."""
-    known = {"accelerator", "host", *devices.device_families, *(d.name for d in machine.devices)}
+    known = {"accelerator", "host", *devices.device_families, *machine.positions}
     unknown = sorted(set(graph.time) - known)
     return tuple(f"the graph has times for '{name}', which is no device or kind of the spec" for name in unknown)
+
+
+def _samples_in_flight(
+    graph: Graph, machine: Machine, execution: Execution, rules: Sequence[Constraint]
+) -> tuple[str, ...]:
+    """What a limit of memory leaves out where training samples follow one another through a pipeline."""
+    bounded = any(math.isfinite(device.memory) for device in machine.devices)
+    limits = [r for r in rules if {"memory", "peak_memory"} & walks.provided_names(r.body)]
+    if execution.one_sample or not graph.backward.any() or not any(bounded or not r.built_in for r in limits):
+        return ()
+    return ("memory leaves out activations of the samples in flight, which 'placedsl timeline' shows",)
 
 
 def no_words() -> Vocabulary:

@@ -58,7 +58,8 @@ def _objectives(checker: Checker, statement: syntax.Minimize | None) -> tuple[Ob
     for expression in statement.objectives if statement else ():
         body, kind = checker.number(expression)
         if kind.kind != "error":
-            out.append(Objective(" ".join(expression.at.text.split()), body, kind.dimension, expression.at.span))
+            dimension = checker.vocabulary.as_written(kind.dimension)
+            out.append(Objective(" ".join(expression.at.text.split()), body, dimension, expression.at.span))
     return tuple(out)
 
 

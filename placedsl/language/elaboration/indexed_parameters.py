@@ -179,7 +179,7 @@ def positions_of(words: Vocabulary, sort: Sort) -> tuple[Callable[[str], Sequenc
             if not cluster.alone:
                 names[cluster.family] = (*names.get(cluster.family, ()), position)
     elif sort == "device":
-        names = {d.name: (i,) for i, d in enumerate(words.machine.devices)} | dict(words.families)
+        names = {name: (i,) for name, i in words.machine.positions.items()} | dict(words.families)
     elif sort == "part":
         names = {name: (i,) for i, name in enumerate(PARTS)}
     elif sort == "integer":

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from placedsl.diagnostics import Span, nearest
 from placedsl.language.checking.checker import Checker
-from placedsl.language.checking.vocabulary import SETS
+from placedsl.language.checking.vocabulary import OF_EVERY_DEVICE, SETS, Type
 from placedsl.language.elaboration.imports import first_at
 from placedsl.language.elaboration.statement_entries import DEVICE_KINDS, STATEMENTS
 from placedsl.language.syntax import statements as syntax
@@ -17,15 +17,24 @@ from placedsl.problem import expressions as core
 _MOST_DEVICES = 10_000
 
 
-def entry_values(checker: Checker, block: syntax.Block, statement: str) -> dict[str, tuple[float, syntax.Entry]]:
-    """The entries of a block that are numbers, in SI; unknown, repeated and ill-dimensioned ones are reported."""
+def entry_values(
+    checker: Checker, block: syntax.Block, statement: str, further: list[syntax.Entry] | None = None
+) -> dict[str, tuple[float, syntax.Entry]]:
+    """The entries of a block that are numbers, in SI; unknown, repeated and ill-dimensioned ones are reported.
+
+    ``further`` takes unknown ones, where the block may have some, unless they look like a known one.
+    """
     out: dict[str, tuple[float, syntax.Entry]] = {}
     rows = STATEMENTS[statement]
     known = rows.dimensions
     for entry in block:
         name = entry.name.text
         if name not in known:
-            checker.error(entry.name, f"{rows.subject} has no '{name}'", nearest(name, known))
+            hint = nearest(name, known)
+            if further is None or "did you mean" in hint:
+                checker.error(entry.name, f"{rows.subject} has no '{name}'", hint)
+            else:
+                further.append(entry)
             continue
         if name in out:
             checker.error(entry.name, f"'{name}' is given twice")
@@ -53,6 +62,8 @@ class DeviceDeclarations:
         self.devices: list[Device] = []
         self.families: dict[str, syntax.DeviceFamily | syntax.Cluster] = {}
         self.clusters: list[Cluster] = []
+        #: The types of the attributes that devices have of the spec's own.
+        self.own: dict[str, Type] = {}
         #: More devices or clusters than can be dealt with, which has been reported.
         self.too_many = False
         for statement in statements:
@@ -137,8 +148,18 @@ class DeviceDeclarations:
 
     def _family(self, statement: syntax.DeviceFamily, labels: list[str]) -> None:
         name = statement.name.text
-        given = entry_values(self.checker, statement.block, "device")
+        further: list[syntax.Entry] = []
+        given = entry_values(self.checker, statement.block, "device", further)
         values = {k: v for k, (v, _) in given.items()}
+        texts: dict[str, str] = {}
+        for entry in further:
+            value = None if entry.name.text in {**values, **texts} else self._own(entry)
+            if entry.name.text in {**values, **texts}:
+                self.checker.error(entry.name, f"'{entry.name.text}' is given twice")
+            elif isinstance(value, str):
+                texts[entry.name.text] = value
+            elif value is not None:
+                values[entry.name.text] = value
         if statement.kind is None:
             self.checker.error(statement.name, f"is '{name}' an accelerator or a host?",
                                f"write device {name}: accelerator or device {name}: host")  # fmt: skip
@@ -155,7 +176,32 @@ class DeviceDeclarations:
             return
         memory = values.pop("memory", float("inf"))
         checked: Kind = "accelerator" if kind == "accelerator" else "host"
-        self.devices += [Device(label, name, checked, memory, values) for label in labels]
+        self.devices += [Device(label, name, checked, memory, values, texts) for label in labels]
+
+    def _own(self, entry: syntax.Entry) -> float | str | None:
+        """An attribute of the spec's own, a number in SI or a text; None after reporting."""
+        name = entry.name.text
+        if name in OF_EVERY_DEVICE:
+            self.checker.error(entry.name, f"every device has a '{name}' already", "choose another name")
+            return None
+        word = entry.value.name if isinstance(entry.value, syntax.Name) else "true"
+        if word not in ("true", "false", *self.checker.parameters):
+            self.checker.error(entry.value, f"there is no parameter '{word}'", f'a text stands in quotes: "{word}"')
+            return None
+        out, kind = self.checker.check(entry.value)
+        if kind.kind == "error":
+            return None
+        if kind.kind not in ("number", "text"):
+            hint = f"known here: {', '.join(STATEMENTS['device'].entries)}; others are numbers or texts"
+            self.checker.error(entry.value, f"'{name}' is a number or a text, this is {kind}", hint)
+            return None
+        if not isinstance(out, core.Constant):
+            self.checker.error(entry.value, "a value known beforehand is expected here")
+            return None
+        if self.own.setdefault(name, kind) != kind:
+            self.checker.error(entry.value, f"'{name}' is {self.own[name]} on another device, this is {kind}")
+            return None
+        return out.value if isinstance(out.value, str) else float(out.value)
 
     def _alone(self) -> Iterator[Cluster]:
         """On each level the devices that are in no cluster of it."""

@@ -56,7 +56,8 @@ def variable(checker: Checker, clause: syntax.Variable) -> tuple[Variable, Famil
     if binary and clause.low is not None:
         checker.error(clause.low, "a binary variable is 0 or 1", "leave the bounds out")
     family = Family(tuple(s for b in binders for s in b.sorts), kind, binary)
-    made = Variable(clause.name.text, binders, integer, low, high, clause.at.span, kind.dimension)
+    dimension = checker.vocabulary.as_written(kind.dimension)
+    made = Variable(clause.name.text, binders, integer, low, high, clause.at.span, dimension)
     return made, family
 
 

@@ -355,4 +355,6 @@ def _parse_chunk(source: Source, start: int, end: int, found: list[Diagnostic], 
             if line in blanked or any(shown.count(a) != shown.count(b) for a, b in ("()", "[]", "{}")):
                 return
             blanked.add(line)
-            body = body[: first - start] + " " * (last - first) + body[last - start :]
+            head = re.match(r"[ \t]*subject[ \t]+to\b", shown)  # what stands below still stands below it
+            kept = head[0] if head else ""
+            body = body[: first - start] + kept.ljust(last - first) + body[last - start :]

@@ -33,7 +33,8 @@ def syntax_error(problem: UnexpectedInput, source: Source, terminals: Mapping[st
     token = problem.token
     expected = _expected(problem, terminals)
     if token.type in ("$END", "_NL") and "ELSE" in (problem.accepts or problem.expected):
-        expected += "; an implication is written A => B"
+        line = re.search(r"[^\n]*$", text[: token.start_pos if token.type == "_NL" else len(text.rstrip())])
+        expected += f"; an implication is written {_implication(line[0] if line else '') or 'A => B'}"
     if token.type == "$END":
         stop = len(text.rstrip()) - 1
         return Diagnostic("the text ends in the middle of a statement", source.span(max(0, stop)), expected)
@@ -59,8 +60,8 @@ def syntax_error(problem: UnexpectedInput, source: Source, terminals: Mapping[st
 
 #: What comes before the place and at it, and what is written instead.
 _OTHERWISE = (
-    (r"\S\s+$", r"not\s+on\b", "the negation stands in front: not (v on d)"),
-    (r"\bsubject\s+to\s*$", r":", "the constraints stand below, one a line, each indented"),
+    (r"\bsubject\s+to\s*$", r":", "the constraints stand below, one a line, each indented; no colon"),
+    (r":\s*[\w\"]+\s*$", r",[\w\s\",]+\bon\b", "for several nodes: forall v in {a, b}: v on cpu"),
     (r"\bcongestion\s+by\s+$", r"\w", "congestion is by port or by link"),
     (r"\bon\s+[\w\[\]\"]+\s*$", r"==|!=|<=|>=|<|>", "put brackets around it: (v on d) == (w on d)"),
     (r"\b(?:where|and|or|if|not)\b[^\n]*$", r"=(?!=)", "a comparison is written =="),
@@ -75,14 +76,34 @@ _OTHERWISE = (
 )
 
 
+#: What begins a formula, and what goes on with one: where a name with a colon is missing.
+_OPENS = re.compile(r"(?:(?:not|forall|exists|if|sum|count|max|min|mean)\b|[({\d-])")
+_CONTINUES = re.compile(r"(?:on|not|and|or|in)\b|==|!=|<=>|<=|>=|=>|[<>+*/.\[-]")
+
+
+def _implication(line: str) -> str:
+    """``A => B`` for a line with ``if A then B`` that has no ``else``; empty for any other."""
+    found = re.search(r"\bif\s+(.+?)\s+then\s+(.+)$", line)
+    return f"{found[1]} => {found[2]}" if found is not None and " else " not in line else ""
+
+
 def _other_spelling_hint(text: str, at: int) -> str:
     """How something is said here that other languages say otherwise."""
     before, rest = text[max(0, at - 400) : at], text[at:]
-    line = re.search(r"(?:^|\n)[ \t]+(\S[^\n:]*)$", text[:at])
+    here = rest.partition("\n")[0].partition("#")[0].rstrip()
+    denied = re.search(r"([\w.]+(?:\[[^\]\n]*\])?)\s+$", before)
+    negated = re.match(r"not\s+(on\s+[^\s()]+)(.*)", here) if denied is not None else None
+    if negated is not None and denied is not None:
+        here = f"not ({denied[1]} {negated[1]}){negated[2]}"
+        before = before[: denied.start()]
+    line = re.search(r"(?:^|\n)(?:[ \t]+|[ \t]*subject[ \t]+to[ \t]+)(|\S[^\n:]*)$", before)
     margin = re.findall(r"^[a-z]+", text[:at], re.MULTILINE)
-    if line is not None and margin[-1:] == ["subject"] and re.match(r"(?:on\b|==|!=|<=|>=|<|>)", rest):
-        whole = line[1] + rest.partition("\n")[0].strip()
-        return f"a formula needs a name: rule: {whole}"
+    if line is not None and margin[-1:] == ["subject"] and (_CONTINUES if line[1] else _OPENS).match(rest):
+        stated = "the negation stands in front, and a formula needs a name" if negated else "a formula needs a name"
+        whole = line[1] + here
+        return f"{stated}: rule: {_implication(whole) or whole}"
+    if negated is not None:
+        return f"the negation stands in front: {here}"
     return next((h for left, here, h in _OTHERWISE if re.search(left, before) and re.match(here, rest)), "")
 
 

@@ -6,7 +6,8 @@ has the functions ``fits`` and ``solve`` of ``placedsl.algorithms.interface``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib import import_module
 
 from placedsl.planner.decision import Candidate, Decision, End, Outlook, Strategy, decide
@@ -95,7 +96,15 @@ def decision(problem: Problem, request: Request, plugins: Sequence[Candidate] | 
         text = Outlook(f"{fitting} of a plug-in" if fitting else "")
         at = next(i for i, row in enumerate(rows) if row.name == "plug-ins")
         rows[at] = Strategy("plug-ins", _AUTO, _against_plugins, lambda _p, _r: text, _plugins)
-    return decide(problem, request, rows, _beside(problem))
+    return replace(decide(problem, request, rows, _beside(problem)), notes=tuple(_notes(problem, request)))
+
+
+def _notes(problem: Problem, request: Request) -> Iterator[str]:
+    """What a named solver keeps from being used."""
+    if request.free and not dynamic_programming.against(problem, request):
+        exact = dynamic_programming.outlook(problem, request).settles
+        gives = "applies to this spec" if exact else "gives a bound for this spec"
+        yield f"dynamic programming {gives} and was not used, because solver {request.solver} is named"
 
 
 def _beside(problem: Problem) -> Sequence[str]:

@@ -82,7 +82,7 @@ def explain(problem: Problem, formulations: Callable[[], Iterable[Formulation]],
         facts=(
             *_facts(problem, quotient.units, classes.devices),
             *(("formulation", reason) for reason in passed_over(problem, known, formulation)),
-            *(("note", note) for note in problem.notes),
+            *(("note", note) for note in (*problem.notes, *planned.notes)),
         ),
         fit=fit,
         budget=contiguous.most_stored(classes),

@@ -53,7 +53,8 @@ def _dynamic_programming(found: Explanation) -> Iterator[str]:
             yield from _hanging("  does not fit: ", reason)
         return
     yield "  objective time_per_sample, pieces contiguous, devices alike within each class"
-    yield f"  {fit.ideals:,} ideals (budget {found.budget:,})"
+    counted = "more ideals than can be counted" if fit.ideals is None else f"{fit.ideals:,} ideals"
+    yield f"  {counted} (budget {found.budget:,})"
     if fit.beyond:
         yield from _hanging("  as a bound only, for it does not know: ", ", ".join(fit.beyond))
     else:
