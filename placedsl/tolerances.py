@@ -12,16 +12,13 @@ from __future__ import annotations
 #: doubles may be off, so that rounding alone is no improvement and no search goes round in a circle.
 IMPROVEMENT = 1e-12
 
-#: The evaluator takes nearer values for the same, in absolute terms where both are about zero: far below any time or
-#: size that a spec states.
-EVALUATION_ABSOLUTE = 1e-12
-
 #: What a proven bound is lowered by for the rounding of its sums: that of ninety thousand terms, each with half a unit
 #: in the last place.
 BOUND_ROUNDING = 1e-11
 
-#: The evaluator takes nearer values for the same (a load and a limit, say), and whoever keeps limits exactly may exceed
-#: them by so much: above the rounding of sums in whatever order, and below any difference that a user would state.
+#: The evaluator takes nearer values for the same (a load and a limit, say), measured by the terms that they are made of,
+#: and whoever keeps limits exactly may exceed them by so much: above the rounding of sums in whatever order, and below
+#: any difference that a user would state.  Whole numbers (bytes, counts) do not round and are compared exactly.
 EVALUATION = 1e-9
 
 #: Costs of two placements or schedules (a load, a latency) this near are equal to a search and to the simulation: as
