@@ -16,9 +16,9 @@ IMPROVEMENT = 1e-12
 #: in the last place.
 BOUND_ROUNDING = 1e-11
 
-#: The evaluator takes nearer values for the same (a load and a limit, say), measured by the terms that they are made of,
-#: and whoever keeps limits exactly may exceed them by so much: above the rounding of sums in whatever order, and below
-#: any difference that a user would state.  Whole numbers (bytes, counts) do not round and are compared exactly.
+#: The evaluator takes nearer values for the same (a load and a limit, say), measured by the terms that they are made
+#: of, and whoever keeps limits exactly may exceed them by so much: above the rounding of sums in whatever order, and
+#: below any difference that a user would state.  Whole numbers (bytes, counts) do not round and are compared exactly.
 EVALUATION = 1e-9
 
 #: Costs of two placements or schedules (a load, a latency) this near are equal to a search and to the simulation: as

@@ -29,7 +29,7 @@ from placedsl.problem.formulation import choose, passed_over
 from placedsl.problem.problem import Problem
 from placedsl.solvers.bound_propagation import finite_bounds
 from placedsl.solvers.interface import Outcome
-from placedsl.solvers.isolated import run_isolated
+from placedsl.solvers.isolated import run_here, run_isolated
 from placedsl.solvers.registry import get
 from placedsl.tolerances import SAME_VALUE
 
@@ -188,7 +188,7 @@ def _solved(run: Run, name: str, grounded: Grounded, program: LinearProgram, bud
             outcome = run_isolated(name, program, budget, heard)
         run.listen(beside)
         return outcome
-    return get(name).run(program, budget, heard)
+    return run_here(name, program, budget, heard)
 
 
 def members_beside(run: Run, position: int, delay: float = PORTFOLIO_DELAY_S) -> Portfolio:
