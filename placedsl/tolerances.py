@@ -57,6 +57,10 @@ SOLVER_ROW = 1e-6
 #: real numbers may have added their rounding.
 PROPAGATED_BOUND = 1e-6
 
+#: Where terms of an objective cancel, this share of their size takes the place of its value as what gaps are relative
+#: to: solvers leave open a share of the terms.
+CANCELLED = 1e-2
+
 #: Two values of an objective this near are the same, and a value this near to its bound is optimal: what the
 #: tolerances of solvers leave open.
 SAME_VALUE = 1e-6

@@ -302,7 +302,7 @@ class Compiler:
 
     def size(self, node: core.Expression) -> Number:
         """The size of the terms of a number, which rounding is measured by: terms may cancel, sizes add up."""
-        if not self._cancels(node):
+        if not self.cancels(node):
             value = self.number(node)
             return lambda env: abs(value(env))
         match node:
@@ -329,7 +329,7 @@ class Compiler:
         value = self.number(node)
         return lambda env: abs(value(env))
 
-    def _cancels(self, node: core.Expression) -> bool:
+    def cancels(self, node: core.Expression) -> bool:
         """Whether terms of different signs may meet in a number."""
         return any(
             (isinstance(part, core.Arithmetic) and part.operator == "-")
