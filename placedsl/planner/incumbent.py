@@ -9,10 +9,11 @@ import numpy as np
 
 from placedsl.arrays import Integers
 from placedsl.evaluation.evaluate import Evaluation, evaluate
+from placedsl.evaluation.tolerance import same
 from placedsl.planner.answer import gap
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
-from placedsl.tolerances import CANCELLED, EVALUATION, SAME_VALUE
+from placedsl.tolerances import CANCELLED, SAME_VALUE
 
 #: Told of (value of the best placement or inf, bound, seconds since the start).
 Progress = Callable[[float, float, float], None]
@@ -108,10 +109,10 @@ class Incumbent:
 
 
 def _better(a: tuple[float, ...], b: tuple[float, ...], finished: Sequence[tuple[float, float]]) -> bool:
-    """Lexicographically; values equal within rounding, or in the range of a finished objective, count as equal."""
+    """Lexicographically; what the evaluator calls the same, or is in the range of a finished objective, is equal."""
     for k, (x, y) in enumerate(zip(a, b, strict=True)):
         if k < len(finished) and all(finished[k][0] <= value <= finished[k][1] for value in (x, y)):
             continue
-        if abs(x - y) > EVALUATION * max(abs(x), abs(y)):
+        if x != y and not same(x, y):
             return x < y
     return False

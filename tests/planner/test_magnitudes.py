@@ -89,3 +89,20 @@ subject to
 """
     assert loads(text).solve(solver=solver).termination == "infeasible"
     assert loads(text.replace("1.001", "1")).solve(solver=solver).termination == "optimal"
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("objective", ["100000000", "50000000 * sum(v in nodes, d in gpu: v on d)"])
+def test_whole_objectives_give_no_way_to_later_ones(objective: str, solver: str) -> None:
+    text = f"""
+graph {{
+    node a {{ time = {{accelerator: 1 s}} }}
+    node b {{ time = {{accelerator: 1 s}} }}
+}}
+device gpu[2]: accelerator
+minimize {objective} + (a on gpu[2]) + 2 * (b on gpu[2]) then time_per_sample
+"""
+    answer = loads(text).solve(solver=solver)
+    assert answer.termination == "optimal"
+    assert answer.evaluation is not None
+    assert answer.evaluation.objectives == (100000000, 2)

@@ -13,7 +13,7 @@ from placedsl.budget import Budget
 from placedsl.diagnostics import InputError
 from placedsl.grounding.build import Grounded, build
 from placedsl.grounding.contradictions import refuse_contradictions
-from placedsl.ir.program import LinearProgram
+from placedsl.ir.program import LinearProgram, Program
 from placedsl.lowering.continuous_refinement import refined
 from placedsl.lowering.lower import lower
 from placedsl.lowering.unboundedness import rewards
@@ -37,7 +37,8 @@ _MAX_RESOLVES = 4
 #: Of the largest value that the columns let an objective have: half of what counts as the same is less than a
 #: feasibility of 1e-12 there, which no solver keeps.
 _OVERLOOKED = 1e-6
-#: Earlier objectives may be this much worse, relatively, while later ones are minimised; these may gain as much by it.
+#: Earlier objectives that are no whole numbers may be this much worse, relatively, while later ones are minimised;
+#: these may gain as much by it.
 _LEXICOGRAPHIC_SLACK = 1e-7
 
 
@@ -80,8 +81,9 @@ def _with_solver(run: Run, name: str, grounded: Grounded) -> tuple[str, str]:
     termination, message = "optimal", f"proven by {name}"
     run.best.finished = []
     for position in range(len(run.problem.objectives)):
+        slack = 0.0 if grounded.program.whole(position) else _LEXICOGRAPHIC_SLACK
         if position and _settled(run, position):
-            fixed += ((position, run.best.finish(_LEXICOGRAPHIC_SLACK)),)
+            fixed += ((position, run.best.finish(slack)),)
             continue
         ended = ("error", "")
         # Times have no bounds of their own: those of one sample's run are as tight as the best known run lets them be.
@@ -98,7 +100,7 @@ def _with_solver(run: Run, name: str, grounded: Grounded) -> tuple[str, str]:
         # The whole is proven no better than its least proven objective.
         if termination == "optimal":
             termination, message = ended
-        fixed += ((position, run.best.finish(_LEXICOGRAPHIC_SLACK)),)
+        fixed += ((position, run.best.finish(slack)),)
     return termination, message
 
 
@@ -134,6 +136,9 @@ def _one_objective(
         return "time_limit", f"the time limit was reached before {name} could start{more}"
     # Half of what counts as the same, so that what the solver calls optimal still is after evaluation.
     near = max(run.request.gap or 0.0, 0.5 * SAME_VALUE)
+    last = position + 1 == len(run.problem.objectives)
+    if (run.request.gap or 0.0) <= SAME_VALUE and not last and grounded.program.whole(position):
+        near = min(near, 0.5 / max(run.reach, 1.0))  # what later objectives are minimised within is exact
     budget = Budget(left, near, run.request.workers or 0, run.request.seed or 0)
     timed = run.problem.execution.run == "operators" and solver.features.integers_only
     if timed and np.isposinf(finite_bounds(lowered.program)[1]).any():
@@ -230,7 +235,7 @@ def _judged(
         return "error", f"{run.solver} claims a bound that a verified placement refutes; try another one"
     distance = run.best.gap(position)
     settled = outcome.termination in ("optimal", "gap_reached")
-    if settled and _left(run, position) <= _given_way(run, fixed, position):
+    if settled and _left(run, position) <= _given_way(run, grounded.program, fixed, position):
         distance = 0.0  # no more than earlier objectives gave way
     if (reason := run.stop_reason(distance)) is not None:
         return reason
@@ -243,13 +248,13 @@ def _judged(
     return outcome.termination, outcome.message
 
 
-def _given_way(run: Run, fixed: tuple[tuple[int, float], ...], position: int) -> float:
+def _given_way(run: Run, program: Program, fixed: tuple[tuple[int, float], ...], position: int) -> float:
     """How much this objective may gain by what earlier ones give way: a share of its terms, or of theirs."""
-    known = run.best.evaluation
-    if not fixed or known is None:
+    known, goals = run.best.evaluation, run.problem.objectives
+    yielding = [(k, limit) for k, limit in fixed if not program.whole(k)]
+    if not yielding or known is None:
         return 0.0
-    goals = run.problem.objectives
-    alike = sum(abs(limit) for k, limit in fixed if goals[k].dimension == goals[position].dimension)
+    alike = sum(abs(limit) for k, limit in yielding if goals[k].dimension == goals[position].dimension)
     return _LEXICOGRAPHIC_SLACK * max(5.0 * known.sizes[position], 2.0 * alike)
 
 
