@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from placedsl.evaluation.binder_loops import Env, Truth, as_element
 from placedsl.evaluation.quantities import RUN_QUANTITIES
 from placedsl.evaluation.set_properties import property_witness
+from placedsl.evaluation.sizes import size
 from placedsl.evaluation.tolerance import EXACT, TOLERANT, loosely
 from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
@@ -36,8 +37,8 @@ def comparison(node: core.Comparison, compiler: Compiler) -> Truth:
         if not walks.decided(node):
             exact = EXACT[node.operator]
             return lambda env: exact(left(env), right(env))
-        compare, size = TOLERANT[node.operator], size_of_terms(node, compiler)
-        return lambda env: compare(left(env), right(env), lambda: size(env))
+        compare, terms = TOLERANT[node.operator], size_of_terms(node, compiler)
+        return lambda env: compare(left(env), right(env), lambda: terms(env))
     read: Callable[[core.Expression], Callable[[Env], object]]
     read = {"text": compiler.text, "element": compiler.position, "truth": compiler.truth}[node.of]
     a, b = read(node.left), read(node.right)
@@ -57,7 +58,7 @@ def comparison(node: core.Comparison, compiler: Compiler) -> Truth:
 
 def size_of_terms(node: core.Comparison, compiler: Compiler) -> Callable[[Env], float]:
     """The size of the terms of both sides of a comparison, however many cancel."""
-    first, second = (compiler.size(side) for side in (node.left, node.right))
+    first, second = size(node.left, compiler), size(node.right, compiler)
     return lambda env: max(first(env), second(env))
 
 
@@ -73,8 +74,8 @@ def approximate(node: core.Expression, compiler: Compiler) -> bool:
 def _loose_comparison(node: core.Comparison, compiler: Compiler) -> Truth:
     """A comparison within what solvers leave open, measured by the terms of both sides."""
     left, right, operator = compiler.number(node.left), compiler.number(node.right), node.operator
-    size = size_of_terms(node, compiler)
-    return lambda env: loosely(operator, left(env), right(env), size(env))
+    terms = size_of_terms(node, compiler)
+    return lambda env: loosely(operator, left(env), right(env), terms(env))
 
 
 def membership(node: core.Within, compiler: Compiler) -> Truth:

@@ -11,6 +11,7 @@ from placedsl.evaluation.evaluation import Evaluation, Violation
 from placedsl.evaluation.expressions import Compiler
 from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.quantities import Quantities
+from placedsl.evaluation.sizes import cancels, size
 from placedsl.evaluation.tolerance import loosely
 from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
@@ -101,9 +102,9 @@ def _evaluated(data: ProblemData, given: Sequence[int], values: Values, *, not_b
         soft_costs = [float(compiler.number(one.cost)(compiler.environment())) for one in problem.soft_constraints]
         for i, objective in enumerate(problem.objectives):
             value = compiler.number(objective.body)
-            size = compiler.size(objective.body) if compiler.cancels(objective.body) else None
+            terms = size(objective.body, compiler) if cancels(objective.body, compiler) else None
             objectives[i] = float(value(compiler.environment()))
-            sizes[i] = abs(objectives[i]) if size is None else float(size(compiler.environment()))
+            sizes[i] = abs(objectives[i]) if terms is None else float(terms(compiler.environment()))
         for rule in problem.constraints:
             if rule.built_in:
                 violations += constraints.CHECKS[rule.built_in](rule, data, quantities)

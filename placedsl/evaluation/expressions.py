@@ -24,8 +24,6 @@ Number = Callable[[Env], float]
 Position = Callable[[Env], int]
 #: Conditions of where a node is; as numbers they are 0 or 1.
 _PLACES = ("on", "inside")
-#: Attributes of nodes, tensors and devices that are never negative.
-_NOT_NEGATIVE = frozenset({"memory", "time", "size", "number", "supported", "synchronisation", "backward"})
 
 COMBINE: dict[str, Callable[[Sequence[Any], Sequence[Any]], list[Any]]] = {
     "union": lambda a, b: list(dict.fromkeys([*a, *b])),
@@ -299,54 +297,6 @@ class Compiler:
 
             return mean
         return lambda env: checked_extreme(operator, [body(env) for _ in loop(env)], span)
-
-    def size(self, node: core.Expression) -> Number:
-        """The size of the terms of a number, which rounding is measured by: terms may cancel, sizes add up."""
-        if not self.cancels(node):
-            value = self.number(node)
-            return lambda env: abs(value(env))
-        match node:
-            case core.Arithmetic(operator=operator):
-                left, right = self.size(node.left), self.size(node.right)
-                if operator in "+-":
-                    return lambda env: left(env) + right(env)
-                if operator == "*":
-                    return lambda env: product(left(env), right(env))
-                divisor = self.number(node.right)
-                return lambda env: left(env) / abs(divisor(env))
-            case core.Aggregate(operator=operator) if operator != "count":
-                with self.bound(node.binders) as loop:
-                    body = self.size(node.body)
-                if operator == "sum":
-                    return lambda env: total(body(env) for _ in loop(env))
-                return lambda env: max((body(env) for _ in loop(env)), default=0.0)
-            case core.Largest(items=items):
-                listed = [self.size(item) for item in items]
-                return lambda env: max(item(env) for item in listed)
-            case core.Conditional(condition=condition, then=then, otherwise=otherwise):
-                holds, yes, no = self.truth(condition), self.size(then), self.size(otherwise)
-                return lambda env: yes(env) if holds(env) else no(env)
-        value = self.number(node)
-        return lambda env: abs(value(env))
-
-    def cancels(self, node: core.Expression) -> bool:
-        """Whether terms of different signs may meet in a number."""
-        return any(
-            (isinstance(part, core.Arithmetic) and part.operator == "-")
-            or (isinstance(part, core.Constant) and isinstance(part.value, float | int) and part.value < 0)
-            or (isinstance(part, core.Table) and any(v < 0 for v in self._tabled(part)))
-            or (isinstance(part, core.Attribute) and part.name not in _NOT_NEGATIVE)
-            or (isinstance(part, core.Decision) and self._may_be_negative(part))
-            for part in walks.every(node)
-        )
-
-    def _tabled(self, node: core.Table) -> list[float]:
-        """The numbers of an indexed parameter."""
-        return [v for v in self.data.problem.tables[node.name].values.values() if isinstance(v, float | int)]
-
-    def _may_be_negative(self, node: core.Decision) -> bool:
-        variable = self.data.problem.variables.get(node.variable)
-        return variable is not None and variable.low < 0.0
 
     # truths
 

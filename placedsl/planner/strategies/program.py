@@ -22,6 +22,7 @@ from placedsl.planner.portfolio.portfolio import Portfolio
 from placedsl.planner.portfolio.throughput_members import members_for, search_splits, searchers
 from placedsl.planner.request import Request, solvers_for
 from placedsl.planner.run import PORTFOLIO_DELAY_S, Run
+from placedsl.planner.strategies.endless_objectives import falls_for_ever
 from placedsl.planner.strategies.latency_starts import refuse_endless, refuse_times_without_end, start_by_waiting
 from placedsl.problem.expressions import Provided
 from placedsl.problem.formulation import choose, passed_over
@@ -85,6 +86,9 @@ def _with_solver(run: Run, name: str, grounded: Grounded) -> tuple[str, str]:
         if position and _settled(run, position):
             fixed += ((position, run.best.finish(slack)),)
             continue
+        endless = falls_for_ever(run, grounded, fixed, position)
+        if endless:
+            return "unbounded", "the objective has no lower bound"
         ended = ("error", "")
         # Times have no bounds of their own: those of one sample's run are as tight as the best known run lets them be.
         most = _known(run, position) if run.problem.execution.one_sample else np.inf
@@ -95,6 +99,9 @@ def _with_solver(run: Run, name: str, grounded: Grounded) -> tuple[str, str]:
                 break
             run.best.disclaim()
             most = _known(run, position)
+        if endless is None and ended[0] in ("optimal", "gap_reached"):
+            run.best.disclaim()
+            return "error", "in the time that there was nothing proved that the objective has a least value at all"
         if ended[0] not in ("optimal", "gap_reached") or run.best.evaluation is None:
             return ended
         # The whole is proven no better than its least proven objective.
