@@ -106,3 +106,32 @@ minimize {objective} + (a on gpu[2]) + 2 * (b on gpu[2]) then time_per_sample
     assert answer.termination == "optimal"
     assert answer.evaluation is not None
     assert answer.evaluation.objectives == (100000000, 2)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(
+    ("objective", "rule"),
+    [
+        ("load(gpu[1]) - load(gpu[2])", "least: load(gpu[1]) >= load(gpu[2])"),
+        ("max(d in gpu: load(d)) - min(d in gpu: load(d))", "least: load(gpu[1]) >= 0.1 s"),
+        ("sum(d in gpu: load(d)) - 0.6 s", "least: load(gpu[1]) >= 0.1 s"),
+    ],
+)
+def test_an_optimum_of_zero_is_proven(objective: str, rule: str, solver: str) -> None:
+    """0.1 + 0.2 is not quite 0.3, and what cancels is measured by its terms."""
+    text = f"""
+graph {{
+    node a {{ time = {{accelerator: 0.1 s}} }}
+    node b {{ time = {{accelerator: 0.2 s}} }}
+    node c {{ time = {{accelerator: 0.3 s}} }}
+}}
+device gpu[2]: accelerator
+minimize {objective}
+subject to
+    {rule}
+"""
+    answer = loads(text).solve(solver=solver)
+    assert answer.termination == "optimal", answer.message
+    assert answer.value == pytest.approx(0.0, abs=1e-12)
+    assert answer.bound <= answer.value
+    assert answer.gap <= 1e-6

@@ -11,7 +11,7 @@ from placedsl.lowering.endless_direction import with_direction
 from placedsl.lowering.lower import lower
 from placedsl.lowering.unboundedness import LEAST_FALL, may_be_unbounded
 from placedsl.planner.run import Run
-from placedsl.solvers.isolated import run_here, run_isolated
+from placedsl.solvers.isolated import run_isolated
 from placedsl.solvers.outcome import heard_by_nobody
 
 #: The solver that looks for a direction: it takes columns without bounds.
@@ -37,7 +37,8 @@ def falls_for_ever(run: Run, grounded: Grounded, fixed: tuple[tuple[int, float],
     if left <= 0.0:
         return None
     budget = Budget(left, workers=run.request.workers or 0, seed=run.request.seed or 0)
-    found = (run_isolated if run.isolated else run_here)(_SOLVER, linear, budget, heard_by_nobody)
+    # In a process of its own in any case: it need not go into one with the solver of the run.
+    found = run_isolated(_SOLVER, linear, budget, heard_by_nobody)
     if found.termination == "interrupted":
         raise KeyboardInterrupt
     if found.incumbent is not None and found.objective < -LEAST_FALL * float(np.abs(linear.cost).max()):
