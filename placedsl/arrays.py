@@ -13,3 +13,11 @@ Integers32 = NDArray[np.int32]
 Integers16 = NDArray[np.int16]
 #: An attribute of nodes: numbers (nan: none), or texts.
 Column = Floats | NDArray[np.object_]
+
+#: Doubles hold every whole number below this, and add them exactly.
+_EXACT_BELOW = 2.0**53
+
+
+def whole_numbers(values: Floats) -> Booleans:
+    """Which values are whole numbers that doubles add without rounding: bytes, counts."""
+    return np.asarray((np.abs(values) < _EXACT_BELOW) & (values == np.rint(values)), dtype=np.bool_)

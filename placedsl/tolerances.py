@@ -12,16 +12,13 @@ from __future__ import annotations
 #: doubles may be off, so that rounding alone is no improvement and no search goes round in a circle.
 IMPROVEMENT = 1e-12
 
-#: The evaluator takes nearer values for the same, in absolute terms where both are about zero: far below any time or
-#: size that a spec states.
-EVALUATION_ABSOLUTE = 1e-12
-
 #: What a proven bound is lowered by for the rounding of its sums: that of ninety thousand terms, each with half a unit
 #: in the last place.
 BOUND_ROUNDING = 1e-11
 
-#: The evaluator takes nearer values for the same (a load and a limit, say), and whoever keeps limits exactly may exceed
-#: them by so much: above the rounding of sums in whatever order, and below any difference that a user would state.
+#: The evaluator takes nearer values for the same (a load and a limit, say), measured by the terms that they are made
+#: of, and whoever keeps limits exactly may exceed them by so much: above the rounding of sums in whatever order, and
+#: below any difference that a user would state.  Whole numbers (bytes, counts) do not round and are compared exactly.
 EVALUATION = 1e-9
 
 #: Costs of two placements or schedules (a load, a latency) this near are equal to a search and to the simulation: as
@@ -59,6 +56,10 @@ SOLVER_ROW = 1e-6
 #: A bound that propagation gives an integer column is that integer if it is this near, in absolute terms: many rows of
 #: real numbers may have added their rounding.
 PROPAGATED_BOUND = 1e-6
+
+#: Where terms of an objective cancel, this share of their size takes the place of its value as what gaps are relative
+#: to: solvers leave open a share of the terms.
+CANCELLED = 1e-2
 
 #: Two values of an objective this near are the same, and a value this near to its bound is optimal: what the
 #: tolerances of solvers leave open.

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placedsl.arrays import Floats
+from placedsl.arrays import Floats, whole_numbers
 from placedsl.graph.contraction import Quotient, contract
 from placedsl.problem.problem import Problem
+from placedsl.tolerances import EVALUATION
 
 
 def placement_units(problem: Problem, *, contiguous: bool = False, devices: Sequence[int] | None = None) -> Quotient:
@@ -27,6 +28,11 @@ def placement_units(problem: Problem, *, contiguous: bool = False, devices: Sequ
         tensor_producer=graph.tensor_producer, read_tensor=graph.edge_tensor, read_node=graph.edge_target,
         transfer=problem.transfer.T[rows],
     )  # fmt: skip
+
+
+def with_rounding(limit: Floats, memory: Floats) -> Floats:
+    """Limits in bytes on sums of ``memory``, as the evaluator takes them: exact where all sizes are whole numbers."""
+    return limit if whole_numbers(memory).all() else limit * (1.0 + EVALUATION)
 
 
 def unit_name(problem: Problem, quotient: Quotient, unit: int) -> str:

@@ -159,7 +159,7 @@ def out_of_bounds(problem: Problem, data: ProblemData, values: Values) -> Iterat
     for name, variable in problem.variables.items():
         wrong = []
         for key, value in values[name].items():
-            slack = 0.0 if variable.integer else SOLVER_ROW * max(1e-3, abs(value))
+            slack = 0.0 if variable.integer else SOLVER_ROW * abs(value)
             whole = not variable.integer or (isfinite(value) and value == round(value))
             if not (variable.low - slack <= value <= variable.high + slack and whole):
                 index = ", ".join(data.label(sort, k) for sort, k in zip(variable.sorts, key, strict=True))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from placedsl.evaluation.binder_loops import Env, Truth, as_element
 from placedsl.evaluation.quantities import RUN_QUANTITIES
 from placedsl.evaluation.set_properties import property_witness
+from placedsl.evaluation.sizes import size
 from placedsl.evaluation.tolerance import EXACT, TOLERANT, loosely
 from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
@@ -30,11 +31,14 @@ def logic(node: core.Logic, compiler: Compiler) -> Truth:
 def comparison(node: core.Comparison, compiler: Compiler) -> Truth:
     """A comparison; numbers that depend on the placement are compared within a tolerance."""
     if node.of == "number":
-        table = TOLERANT if walks.decided(node) else EXACT
-        compare, left, right = table[node.operator], compiler.number(node.left), compiler.number(node.right)
         if approximate(node, compiler):
             return _loose_comparison(node, compiler)
-        return lambda env: compare(left(env), right(env))
+        left, right = compiler.number(node.left), compiler.number(node.right)
+        if not walks.decided(node):
+            exact = EXACT[node.operator]
+            return lambda env: exact(left(env), right(env))
+        compare, terms = TOLERANT[node.operator], size_of_terms(node, compiler)
+        return lambda env: compare(left(env), right(env), lambda: terms(env))
     read: Callable[[core.Expression], Callable[[Env], object]]
     read = {"text": compiler.text, "element": compiler.position, "truth": compiler.truth}[node.of]
     a, b = read(node.left), read(node.right)
@@ -52,6 +56,12 @@ def comparison(node: core.Comparison, compiler: Compiler) -> Truth:
     return lambda env: a(env) != b(env)
 
 
+def size_of_terms(node: core.Comparison, compiler: Compiler) -> Callable[[Env], float]:
+    """The size of the terms of both sides of a comparison, however many cancel."""
+    first, second = size(node.left, compiler), size(node.right, compiler)
+    return lambda env: max(first(env), second(env))
+
+
 def approximate(node: core.Expression, compiler: Compiler) -> bool:
     """Whether a real variable of the spec, or a given time, occurs: solvers give those within a tolerance only."""
     own, given = compiler.data.problem.variables, compiler.quantities.not_before
@@ -62,15 +72,10 @@ def approximate(node: core.Expression, compiler: Compiler) -> bool:
 
 
 def _loose_comparison(node: core.Comparison, compiler: Compiler) -> Truth:
-    """A comparison within what solvers leave open, measured by the largest term on either side."""
+    """A comparison within what solvers leave open, measured by the terms of both sides."""
     left, right, operator = compiler.number(node.left), compiler.number(node.right), node.operator
-    terms = [compiler.number(term) for side in (node.left, node.right) for term in _terms(side)]
-
-    def compare(env: Env) -> bool:
-        a, b = left(env), right(env)
-        return loosely(operator, a, b, max(abs(term(env)) for term in terms))
-
-    return compare
+    terms = size_of_terms(node, compiler)
+    return lambda env: loosely(operator, left(env), right(env), terms(env))
 
 
 def membership(node: core.Within, compiler: Compiler) -> Truth:
@@ -101,10 +106,3 @@ def witness(node: core.SetProperty, compiler: Compiler) -> Callable[[Env], str]:
         with compiler.bound((node.inner,)) as loop:
             register, member = compiler.registers[node.inner.slots[0]], compiler.truth(node.membership)
     return property_witness(compiler.data, node.property, outer, slots, loop, register, member)
-
-
-def _terms(node: core.Expression) -> list[core.Expression]:
-    """What is added up or subtracted on a side of a comparison."""
-    if isinstance(node, core.Arithmetic) and node.operator in "+-":
-        return _terms(node.left) + _terms(node.right)
-    return [node]

@@ -11,6 +11,7 @@ from placedsl.evaluation.evaluation import Evaluation, Violation
 from placedsl.evaluation.expressions import Compiler
 from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.quantities import Quantities
+from placedsl.evaluation.sizes import cancels, size
 from placedsl.evaluation.tolerance import loosely
 from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
@@ -90,6 +91,7 @@ def _evaluated(data: ProblemData, given: Sequence[int], values: Values, *, not_b
         complete = not violations
         values = {**values, **_schedule_decisions(problem, quantities)} if complete else values
     objectives = [float("nan")] * len(problem.objectives)
+    sizes = [float("nan")] * len(problem.objectives)
     soft_costs: list[float] = []
     unknown = [name for name in problem.variables if name not in values]
     violations += [constraints.unvalued(problem.variables[name]) for name in unknown]
@@ -100,7 +102,9 @@ def _evaluated(data: ProblemData, given: Sequence[int], values: Values, *, not_b
         soft_costs = [float(compiler.number(one.cost)(compiler.environment())) for one in problem.soft_constraints]
         for i, objective in enumerate(problem.objectives):
             value = compiler.number(objective.body)
+            terms = size(objective.body, compiler) if cancels(objective.body, compiler) else None
             objectives[i] = float(value(compiler.environment()))
+            sizes[i] = abs(objectives[i]) if terms is None else float(terms(compiler.environment()))
         for rule in problem.constraints:
             if rule.built_in:
                 violations += constraints.CHECKS[rule.built_in](rule, data, quantities)
@@ -115,6 +119,7 @@ def _evaluated(data: ProblemData, given: Sequence[int], values: Values, *, not_b
         memory=tuple(quantities.memory),
         nodes=tuple(tuple(nodes) for nodes in quantities.nodes),
         soft_costs=tuple(soft_costs),
+        sizes=tuple(sizes),
         values={name: dict(known) for name, known in values.items()},
         times=quantities.times if problem.execution.one_sample and complete else None,
     )

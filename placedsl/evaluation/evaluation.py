@@ -25,7 +25,8 @@ class Violation:
 class Evaluation(Rendered[Renderer]):
     """Objective values in order, what is violated, and load, memory and nodes of each device.
 
-    ``soft_costs``: what each soft constraint costs; ``values``: the spec's own variables, and what else an answer says;
+    ``sizes``: of the terms that each objective is made of, its own size where none cancel; ``soft_costs``: what each
+    soft constraint costs; ``values``: the spec's own variables, and what else an answer says;
     ``times``: when everything happens, under a schedule of one sample; ``problem``: what was evaluated.
     """
 
@@ -36,6 +37,7 @@ class Evaluation(Rendered[Renderer]):
     memory: tuple[float, ...]
     nodes: tuple[tuple[int, ...], ...]
     soft_costs: tuple[float, ...] = ()
+    sizes: tuple[float, ...] = ()
     values: Values = field(default_factory=dict)
     times: SampleTimes | None = None
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from placedsl.tolerances import EVALUATION, EVALUATION_ABSOLUTE, SOLVER_ROW
+from placedsl.tolerances import EVALUATION, SOLVER_ROW
 
 Compare = Callable[[float, float], bool]
+#: The two sides of a comparison, and the size of the terms that they are made of, asked for where it matters.
+CompareTerms = Callable[[float, float, Callable[[], float]], bool]
+#: Doubles hold every whole number below this.
+_WHOLE = 2.0**53
 
 
 def total(values: Iterable[float]) -> float:
@@ -19,17 +23,33 @@ def total(values: Iterable[float]) -> float:
         return sum(listed)
 
 
-def same(left: float, right: float) -> bool:
-    """Equal within the tolerance; an infinity equals itself only, nan nothing."""
+def no_terms() -> float:
+    """The size of terms that are no larger than their sum."""
+    return 0.0
+
+
+def whole(value: float) -> bool:
+    """A whole number that doubles add exactly: bytes, counts."""
+    return -_WHOLE < value < _WHOLE and value == round(value)
+
+
+def same(left: float, right: float, size: Callable[[], float] = no_terms) -> bool:
+    """Equal within the rounding of the terms that the two sides are made of; ``size`` gives the largest of these.
+
+    Whole numbers are exact: sums of bytes that differ by one byte are not the same.  An infinity equals itself only,
+    nan nothing.
+    """
     if left == right:
         return True
     apart = abs(left - right)
-    return apart < math.inf and apart <= EVALUATION * max(abs(left), abs(right)) + EVALUATION_ABSOLUTE
+    if not apart < math.inf or (whole(left) and whole(right)):
+        return False
+    return apart <= EVALUATION * max(abs(left), abs(right)) or apart <= EVALUATION * size()
 
 
-def at_most(left: float, right: float) -> bool:
+def at_most(left: float, right: float, size: Callable[[], float] = no_terms) -> bool:
     """``left <= right`` within the tolerance."""
-    return left <= right or same(left, right)
+    return left <= right or same(left, right, size)
 
 
 def _differ(left: float, right: float) -> bool:
@@ -47,13 +67,13 @@ EXACT: dict[str, Compare] = {
 }
 
 #: Comparisons of numbers that the placement decides; what is the same is neither less nor greater.
-TOLERANT: dict[str, Compare] = EXACT | {
+TOLERANT: dict[str, CompareTerms] = {
     "<=": at_most,
-    ">=": lambda a, b: at_most(b, a),
-    "<": lambda a, b: a < b and not same(a, b),
-    ">": lambda a, b: a > b and not same(a, b),
+    ">=": lambda a, b, size: at_most(b, a, size),
+    "<": lambda a, b, size: a < b and not same(a, b, size),
+    ">": lambda a, b, size: a > b and not same(a, b, size),
     "==": same,
-    "!=": lambda a, b: _differ(a, b) and not same(a, b),
+    "!=": lambda a, b, size: _differ(a, b) and not same(a, b, size),
 }
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from placedsl.arrays import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers, whole_numbers
 from placedsl.diagnostics import Span
 
 #: Under this name the labels of the nodes stand in the origin of a Convex or Pipeline.
@@ -225,6 +225,12 @@ class Program:
     def columns(self) -> int:
         """How many columns there are."""
         return len(self.lower)
+
+    def whole(self, objective: int) -> bool:
+        """Whether an objective is a whole number in every point: integer columns, whole coefficients."""
+        goal = self.objectives[objective]
+        numbers = np.append(goal.coefficient, goal.constant)
+        return bool(self.integer[goal.column].all() and whole_numbers(numbers).all())
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from placedsl.ir.program import (
     LinearProgram,
     Maximum,
     NoOverlap,
+    Objective,
     Origin,
     Pipeline,
     Product,
@@ -30,6 +31,7 @@ from placedsl.lowering.context import LoweringContext, Note
 from placedsl.lowering.difference_constraints import Differences, bounded, differences
 from placedsl.lowering.exactly_one import OneOf, one_of
 from placedsl.lowering.strict_comparison import with_margin
+from placedsl.tolerances import INTEGER_BOUND
 
 #: In this order: structure first, then what takes its big-M from the bounds that have settled by then.
 _REWRITES: tuple[tuple[type, Callable[..., None]], ...] = (
@@ -95,11 +97,8 @@ def lower(
     )  # fmt: skip
     _settle_bounds(program, context)
     goal = program.objectives[objective]
-    if len(goal.column) == 1 and goal.coefficient[0] > 0.0:
-        context.upper[goal.column] = np.minimum(
-            context.upper[goal.column], (most - goal.constant) / goal.coefficient[0]
-        )
     if np.isfinite(most):
+        _keep_within(goal, most, context)
         sure = [block for c in program.constraints for block, always in possible_rows(c) if always]
         exclude(context.upper, context.lower, context.integer, [*context.blocks, *sure])
     known, apart = _settle_differences(program, context)
@@ -141,6 +140,25 @@ def lower(
         column_origins=tuple(context.origins), column_start=np.array(context.column_start),
     )  # fmt: skip
     return Lowered(linear, tuple(context.notes), tuple(rewritten))
+
+
+def _keep_within(goal: Objective, most: float, context: LoweringContext) -> None:
+    """Bounds of the columns of an objective that is at most so much: each has what the others leave at least."""
+    _, column, cost = merged(
+        np.zeros(len(goal.column), dtype=np.int64), goal.column, goal.coefficient, len(context.lower)
+    )
+    ends = np.where(cost > 0.0, context.lower[column], context.upper[column])
+    products = cost * ends
+    if not np.isfinite(products).all():
+        return
+    room = np.maximum(most - goal.constant - float(products.sum()), 0.0)
+    rises = cost > 0.0
+    context.upper[column[rises]] = np.minimum(context.upper[column[rises]], ends[rises] + room / cost[rises])
+    context.lower[column[~rises]] = np.maximum(context.lower[column[~rises]], ends[~rises] + room / cost[~rises])
+    for bounds, to_whole in ((context.upper, np.floor), (context.lower, np.ceil)):
+        sign = 1.0 if to_whole is np.floor else -1.0
+        whole = column[context.integer[column]]
+        bounds[whole] = to_whole(bounds[whole] + sign * INTEGER_BOUND)
 
 
 def _settle_bounds(program: Program, context: LoweringContext) -> None:

@@ -18,19 +18,26 @@ from placedsl.ir.program import Maximum, Program
 from placedsl.ir.row_meaning import meaning
 
 #: A direction along which the objective falls by less than this, of its coefficients, is none.
-_LEAST_FALL = 1e-7
+LEAST_FALL = 1e-7
 #: Seconds for the second look.
 _SECONDS = 10.0
 
 
 def is_unbounded(program: Program, objective: int, fixed: tuple[int, ...] = ()) -> bool:
     """Whether nothing keeps an objective from falling for ever; earlier ones (``fixed``) must not rise meanwhile."""
-    if not rewards(program, objective):
-        return False
+    return may_be_unbounded(program, objective, fixed) and _looked(program, objective, fixed, conditions=True)
+
+
+def may_be_unbounded(program: Program, objective: int, fixed: tuple[int, ...] = ()) -> bool:
+    """The same without conditions, which is seen sooner: where this is false, the objective has a least value."""
+    return rewards(program, objective) and _looked(program, objective, fixed, conditions=False)
+
+
+def _looked(program: Program, objective: int, fixed: tuple[int, ...], *, conditions: bool) -> bool:
     goal = program.objectives[objective]
     up, down = np.isposinf(program.upper), np.isneginf(program.lower)
     cost = np.bincount(goal.column, goal.coefficient, minlength=len(up)).astype(float)
-    return all(_falls(program, cost, up, down, fixed, conditions=looked) for looked in (False, True))
+    return _falls(program, cost, up, down, fixed, conditions=conditions)
 
 
 def rewards(program: Program, objective: int) -> bool:
@@ -99,7 +106,7 @@ def _falls(
     if found.status != 0:
         # No point at all, or undecided: looked at more closely, and then left to the solver.
         return not conditions
-    return bool(found.fun < -_LEAST_FALL * float(np.abs(cost).max()))
+    return bool(found.fun < -LEAST_FALL * float(np.abs(cost).max()))
 
 
 def _row(

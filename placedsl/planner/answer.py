@@ -13,6 +13,7 @@ from placedsl.evaluation.evaluate import Evaluation
 from placedsl.problem.plan import Plan
 from placedsl.problem.problem import Problem
 from placedsl.rendering import Rendered, Renderer
+from placedsl.tolerances import CANCELLED
 
 if TYPE_CHECKING:
     from placedsl.simulation.pipeline import PipelineTimeline
@@ -76,7 +77,15 @@ class Answer(Rendered[AnswerRenderer]):
     @property
     def gap(self) -> float:
         """(value - bound) / |value|; inf without a placement or bound."""
-        return gap(self.value, self.bound)
+        return self.gaps[0]
+
+    @property
+    def gaps(self) -> tuple[float, ...]:
+        """The gap of each objective; relative to the terms that cancel, where the value is small against those."""
+        if self.evaluation is None:
+            return (float("inf"),) * len(self.bounds)
+        known = zip(self.evaluation.objectives, self.bounds, self.evaluation.sizes, strict=True)
+        return tuple(gap(value, bound, size) for value, bound, size in known)
 
     @property
     def solution(self) -> str:
@@ -176,10 +185,11 @@ class Answer(Rendered[AnswerRenderer]):
         return self._rendered().timeline(self, samples, schedule, microbatches)
 
 
-def gap(value: float, bound: float) -> float:
-    """The relative distance of a value from a lower bound, never negative."""
+def gap(value: float, bound: float, size: float = 0.0) -> float:
+    """The relative distance of a value from a lower bound, never negative; ``size``: of the terms of the value."""
     if value == float("inf") or bound == float("-inf"):
         return float("inf")
     if value <= bound:
         return 0.0
-    return (value - bound) / max(abs(value), 1e-12)
+    against = max(abs(value), CANCELLED * size)
+    return (value - bound) / against if against > 0.0 else float("inf")

@@ -9,9 +9,11 @@ import numpy as np
 
 from placedsl.arrays import Integers
 from placedsl.evaluation.evaluate import Evaluation, evaluate
+from placedsl.evaluation.tolerance import same
+from placedsl.planner.answer import gap
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
-from placedsl.tolerances import EVALUATION, SAME_VALUE
+from placedsl.tolerances import CANCELLED, SAME_VALUE
 
 #: Told of (value of the best placement or inf, bound, seconds since the start).
 Progress = Callable[[float, float, float], None]
@@ -75,12 +77,30 @@ class Incumbent:
         if better:
             self.tell()
 
-    def refuted(self) -> bool:
+    def gap(self, objective: int = 0) -> float:
+        """The relative distance of an objective from its best bound; inf without a placement."""
+        if self.evaluation is None:
+            return np.inf
+        return gap(self.evaluation.objectives[objective], self.bounds[objective], self.evaluation.sizes[objective])
+
+    def open(self, objective: int = 0) -> float:
+        """How far from the value of an objective what counts as the same may lie; 0 without a placement."""
+        known = self.evaluation
+        if known is None:
+            return 0.0
+        return SAME_VALUE * max(abs(known.objectives[objective]), CANCELLED * known.sizes[objective])
+
+    def refuted(self, objective: int = 0) -> bool:
         """Whether a solver's bound exceeds the value of a verified placement; if so its bounds are dropped."""
-        if self.evaluation is None or self.claimed[0] <= self.value + SAME_VALUE * abs(self.value):
+        known = self.evaluation
+        if known is None or self.claimed[objective] <= known.objectives[objective] + self.open(objective):
             return False
-        self.claimed = [-np.inf] * len(self.claimed)
+        self.disclaim()
         return True
+
+    def disclaim(self) -> None:
+        """Drop the bounds that solvers claim."""
+        self.claimed = [-np.inf] * len(self.claimed)
 
     def tell(self) -> None:
         """Report to whoever listens."""
@@ -89,10 +109,10 @@ class Incumbent:
 
 
 def _better(a: tuple[float, ...], b: tuple[float, ...], finished: Sequence[tuple[float, float]]) -> bool:
-    """Lexicographically; values equal within rounding, or in the range of a finished objective, count as equal."""
+    """Lexicographically; what the evaluator calls the same, or is in the range of a finished objective, is equal."""
     for k, (x, y) in enumerate(zip(a, b, strict=True)):
         if k < len(finished) and all(finished[k][0] <= value <= finished[k][1] for value in (x, y)):
             continue
-        if abs(x - y) > EVALUATION * max(abs(x), abs(y)):
+        if x != y and not same(x, y):
             return x < y
     return False

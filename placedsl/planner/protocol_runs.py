@@ -17,7 +17,6 @@ from placedsl.algorithms import registry
 from placedsl.algorithms.interface import Algorithm, NothingFoundError
 from placedsl.budget import Budget
 from placedsl.diagnostics import UsageError
-from placedsl.planner.answer import gap
 from placedsl.planner.incumbent import Incumbent
 from placedsl.planner.request import METHODS, Request, tried
 from placedsl.problem.problem import Problem
@@ -161,7 +160,7 @@ class _Run:
 
     @property
     def _distance(self) -> float:
-        return gap(self.best.value, self.best.bounds[0])
+        return self.best.gap()
 
     def ended(self) -> Ended:
         """Termination and message of a run that is settled."""

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from placedsl.arrays import Integers
-from placedsl.planner.answer import gap
 from placedsl.planner.incumbent import Incumbent, Progress
 from placedsl.planner.portfolio.portfolio import Portfolio
 from placedsl.planner.request import Request
@@ -42,7 +41,7 @@ class Run:
         self.best = Incumbent(problem, progress, self.began)
         self.read_seconds, self.build_seconds = read_seconds, 0.0
         self.relaxed: Integers | None = None
-        self.nothing = 0.0
+        self.reach = 0.0
         self.asked = 0.0
         self.notes = list(problem.notes)
         self.method, self.solver, self.prover = "none", "", ""
@@ -64,7 +63,7 @@ class Run:
     def gap(self) -> float:
         """The gap, where that is all there is to settle: inf without a placement, or with further objectives."""
         alone = self.best.evaluation is not None and len(self.problem.objectives) == 1
-        return gap(self.best.value, self.best.bounds[0]) if alone else np.inf
+        return self.best.gap() if alone else np.inf
 
     def stop_reason(self, distance: float) -> tuple[str, str] | None:
         """Termination and message where the best value is as near to its bound as is asked for."""

@@ -23,7 +23,6 @@ from placedsl.planner.strategies.registry import decision
 from placedsl.problem.formulation import Formulation
 from placedsl.problem.problem import Problem
 from placedsl.system import interruption
-from placedsl.tolerances import SAME_VALUE
 
 
 def solve(
@@ -66,7 +65,7 @@ def _told(run: Run, termination: str, message: str) -> Answer:
         message = f"{run.solver or run.method} claims a bound that a verified placement refutes; try another one"
     bounds = best.bounds
     if best.evaluation is not None:
-        if bounds[0] > best.value + SAME_VALUE * abs(best.value):
+        if bounds[0] > best.value + best.open():
             raise PlacedslError(
                 f"internal error: the bound {bounds[0]!r} exceeds the verified value {best.value!r}; "
                 "please report this with the spec"

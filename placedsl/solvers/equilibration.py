@@ -3,6 +3,10 @@
 A feasibility tolerance of 1e-6 means nothing for a load of 1e-4 seconds, and too much for one of 1e12
 bytes.  Rows, continuous columns and the objective are therefore multiplied by powers of two, which is exact:
 the scaled program has the same points and the same proofs.  Integer columns keep their unit.
+
+Coefficients settle the unit of a continuous column against those of integer columns.  Where no row ties it to any, all
+its rows and columns may be multiplied by one number, and what settles that is the size of their bounds.  Columns that
+are fixed count for nothing: the time on a device that nothing can be on is no measure of the others.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placedsl.arrays import Floats
+from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.ir.program import LinearProgram
 from placedsl.solvers.outcome import row_of_entry
 
@@ -45,25 +49,29 @@ def conditioned(program: LinearProgram, objective: float = 1.0) -> Conditioned:
     ``objective`` is the least that the largest coefficient of the objective may be.
     """
     row, column = row_of_entry(program), program.column
+    moving = program.lower < program.upper
     entry = np.log2(np.abs(np.where(program.coefficient == 0.0, 1.0, program.coefficient)))
-    of_integer = program.integer[column]
+    of_integer = program.integer[column] & moving[column]
     # A row over integer columns takes its unit from the largest of their coefficients.
     largest = np.full(program.rows, -np.inf)
     np.maximum.at(largest, row[of_integer], entry[of_integer])
     settled = np.isfinite(largest)
     row_unit = np.where(settled, -largest, 0.0)
     unit = np.zeros(program.columns)
-    free = ~of_integer
+    free = ~program.integer[column] & moving[column]
     in_row = np.maximum(np.bincount(row[free], minlength=program.rows), 1)
     in_column = np.maximum(np.bincount(column[free], minlength=program.columns), 1)
     for _ in range(_PASSES if free.any() else 0):
         mean = np.bincount(row[free], entry[free] + unit[column[free]], program.rows) / in_row
         row_unit = np.where(settled, row_unit, -mean)
         unit = -np.bincount(column[free], entry[free] + row_unit[row[free]], program.columns) / in_column
+    size, known = _sizes(program, free, settled, unit, row_unit)
+    row_unit[~settled] -= _of_rows(size, row[free], column[free], program.rows)[~settled]
+    unit += size
     unit = np.exp2(np.clip(np.round(unit), -60, 60))
     row_factor = np.exp2(np.clip(np.round(row_unit), -60, 60))
     cost = program.cost * unit
-    top = float(np.abs(cost).max(initial=0.0))
+    top = float(np.abs(cost[moving & known]).max(initial=0.0))
     fits = top == 0.0 or objective <= top <= 1e4 * objective
     factor = 1.0 if fits else float(np.exp2(np.round(np.log2(objective / top))))
     scaled = replace(
@@ -78,3 +86,52 @@ def conditioned(program: LinearProgram, objective: float = 1.0) -> Conditioned:
         hint=None if program.hint is None else program.hint / unit,
     )
     return Conditioned(scaled, unit, factor)
+
+
+def _sizes(
+    program: LinearProgram, free: Booleans, settled: Booleans, unit: Floats, row_unit: Floats
+) -> tuple[Floats, Booleans]:
+    """For each continuous column that no row ties to integer ones, the logarithm of the largest bound around it (zero
+    for others), and which columns have a size at all.
+
+    ``free``: entries of continuous columns that are not fixed; ``settled``: rows with integer columns; ``unit`` and
+    ``row_unit`` are logarithms of what columns and rows are measured by so far.
+    """
+    row, column = row_of_entry(program), program.column
+    out = np.zeros(program.columns)
+    tied = program.integer | (program.lower >= program.upper)
+    tied[column[settled[row] & free]] = True
+    if tied.all():
+        return out, tied
+    part = np.arange(program.columns)
+    ends = free & ~settled[row]
+    one, of_row = column[ends], row[ends]
+    before = np.full_like(part, -1)
+    while not np.array_equal(part, before):
+        before = part.copy()
+        least = np.full(program.rows, program.columns)
+        np.minimum.at(least, of_row, part[one])
+        np.minimum.at(part, one, least[of_row])
+        part = part[part]
+    anchored = np.zeros(program.columns, dtype=bool)
+    anchored[part[tied & (program.lower < program.upper)]] = True
+    largest = np.full(program.columns, -np.inf)
+    for side in (program.lower, program.upper):
+        known = np.flatnonzero(np.isfinite(side) & (side != 0.0))
+        np.maximum.at(largest, part[known], np.log2(np.abs(side[known])) - unit[known])
+    for side in (program.row_lower, program.row_upper):
+        known = np.isfinite(side) & (side != 0.0)
+        some = known[of_row]
+        bound = np.log2(np.abs(side[of_row[some]])) + row_unit[of_row[some]]
+        np.maximum.at(largest, part[one[some]], bound)
+    sized = np.isfinite(largest[part])
+    moved = ~tied & ~anchored[part] & sized
+    out[moved] = largest[part][moved]
+    return out, tied | anchored[part] | sized
+
+
+def _of_rows(size: Floats, row: Integers, column: Integers, rows: int) -> Floats:
+    """What the columns of each row have in common, none of them integer."""
+    out = np.zeros(rows)
+    out[row] = size[column]
+    return out

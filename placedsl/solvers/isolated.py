@@ -13,6 +13,7 @@ from placedsl.budget import Budget
 from placedsl.ir.program import GlobalConstraint, LinearProgram, Origin
 from placedsl.processes.channel import Failure, Gone
 from placedsl.processes.child import Child
+from placedsl.solvers.exact_rows import solved_exactly
 from placedsl.solvers.interface import Outcome, Progress, Solver, Termination
 from placedsl.solvers.outcome import Clock, rounded, value
 from placedsl.solvers.outcome import outcome as outcome_of
@@ -31,17 +32,21 @@ _LAST_LINES = 8
 def run_here(name: str, program: LinearProgram, budget: Budget, progress: Progress) -> Outcome:
     """The same run in this process."""
     solver = get(name)
-    return _missing(solver) or solver.run(program, budget, progress)
+    return _missing(solver) or solved_exactly(solver.run, program, budget, progress)
 
 
 def run_isolated(name: str, program: LinearProgram, budget: Budget, progress: Progress) -> Outcome:
     """Run the solver in a child process, and pass on what it finds.
 
     A child that dies, hangs or is interrupted costs its proof only: the best incumbent and bound that it had
-    sent are in the outcome.
+    sent are in the outcome.  Rows of whole numbers hold to the last unit (:mod:`placedsl.solvers.exact_rows`).
     """
     solver = get(name)
-    return _missing(solver) or _Run(solver, program, budget, progress).result()
+
+    def solve(asked: LinearProgram, within: Budget, told: Progress) -> Outcome:
+        return _Run(solver, asked, within, told).result()
+
+    return _missing(solver) or solved_exactly(solve, program, budget, progress)
 
 
 def _missing(solver: Solver) -> Outcome | None:

@@ -48,6 +48,13 @@ def value(program: LinearProgram, point: Floats) -> float:
     return float(program.cost @ point) + program.offset
 
 
+def least(program: LinearProgram) -> float:
+    """What the bounds of the columns alone say of the objective; -inf where they say nothing."""
+    used = np.flatnonzero(program.cost)
+    cost = program.cost[used]
+    return float(np.where(cost > 0.0, cost * program.lower[used], cost * program.upper[used]).sum()) + program.offset
+
+
 def by_claim(program: LinearProgram, point: Floats, budget: Budget) -> float:
     """The bound that a claim of optimality within the gap asked for amounts to, where a solver gives none."""
     objective = value(program, rounded(program, point))
@@ -161,7 +168,7 @@ def outcome(
     if point is not None:
         point = rounded(program, np.asarray(point, dtype=float))
         objective = value(program, point)
-        bound = min(bound, objective)
+        bound = min(max(bound, least(program)), objective)
     left = gap(objective, bound)
     if point is not None and objective - bound <= slack:
         left = 0.0

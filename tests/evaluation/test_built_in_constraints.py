@@ -30,6 +30,14 @@ def test_memory_within_rounding_is_no_violation():
     assert found(built_in("memory"), [0] * 5, memory=[limit / 5 * (1 + 1e-7)] * 5, device_memory=(limit, limit, INF))
 
 
+def test_whole_bytes_are_exact():
+    limit = 16 * 2.0**30
+    whole = [limit - 4, 1.0, 1.0, 1.0, 1.0]
+    assert not found(built_in("memory"), [0] * 5, memory=whole, device_memory=(limit, limit, INF))
+    (violation,) = found(built_in("memory"), [0] * 5, memory=[limit - 3, *whole[1:]], device_memory=(limit, limit, INF))
+    assert violation.amount == 1.0
+
+
 def test_contiguous_names_the_cycle_and_its_pairs():
     (violation,) = found(built_in("contiguous"), [0, 1, 1, 0, 0])
     assert "gpu[1] -> gpu[2] (a -> b), gpu[2] -> gpu[1] (b -> d)" in violation.message

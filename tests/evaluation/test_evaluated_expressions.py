@@ -241,6 +241,28 @@ def test_the_tolerance_follows_the_scale():
     load = quantity("load", device(0))
     assert not holds(compare(load, "<=", number(1.999e-6)), **microseconds)
     assert holds(compare(load, "<=", number(2e-6)), **microseconds)
+    picoseconds = {"time": [[1.0005e-12] * 3] * 5, "transfer": [0] * 4}
+    assert not holds(compare(load, "<=", number(2e-12)), **picoseconds)
+    assert holds(compare(load, "<=", number(2.001e-12)), **picoseconds)
+
+
+def test_the_tolerance_follows_the_terms_that_cancel():
+    thirds = {"time": [[0.1] * 3, [0.2] * 3, [0.3 * (1 + 1e-12)] * 3, [0] * 3, [0] * 3], "transfer": [0] * 4}
+    one, other = quantity("load", device(0)), quantity("load", device(1))
+    apart = arithmetic(other, "-", one)
+    assert value(apart, **thirds) > 1e-13
+    assert holds(compare(apart, "==", number(0)), **thirds)
+    assert holds(compare(core.Largest("max", (apart, number(0)), SPAN), "<=", number(0)), **thirds)
+    assert not holds(compare(apart, "<=", number(-1e-8)), **thirds)
+    assert not holds(compare(apart, ">", number(0)), **thirds)
+
+
+def test_whole_numbers_are_exact():
+    sizes = {"memory": [2.0**34, 1.0, 1.0, 1.0, 1.0]}
+    held = quantity("memory", device(0))
+    assert not holds(compare(held, "<=", number(2.0**34)), **sizes)
+    assert holds(compare(held, ">", number(2.0**34)), **sizes)
+    assert holds(compare(held, "==", number(2.0**34 + 1)), **sizes)
 
 
 def test_decisions_have_no_value():

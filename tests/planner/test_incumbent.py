@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from placedsl import loads
-from placedsl.planner.incumbent import Incumbent
+from placedsl.planner.incumbent import Incumbent, _better
 from placedsl.planner.request import Request
 from placedsl.planner.solve import solve
 
@@ -43,6 +43,12 @@ def test_within_the_slack_of_a_finished_objective_the_later_one_decides() -> Non
 def test_beyond_the_slack_the_more_important_objective_decides() -> None:
     assert offers(4.0, 4.0 * (1 + 2e-7), slack=1e-7)[0] == (4.0, 2.0)
     assert offers(4.1, 4.0, slack=1e-7)[0] == (4.0, 1.0)
+
+
+def test_a_whole_number_more_is_worse() -> None:
+    best = Incumbent(loads(THREE).problem, None, 0.0)
+    assert not _better((2.0**34 + 1, 1.0), (2.0**34, 2.0), best.finished)
+    assert _better((2.0**34 * (1 + 1e-10), 1.0), (2.0**34 + 0.5, 2.0), best.finished)
 
 
 def test_no_drift() -> None:

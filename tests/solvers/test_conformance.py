@@ -64,6 +64,24 @@ def test_random_programs(solver: str, block: int) -> None:
 
 
 @every_solver
+def test_whole_numbers_to_the_last_unit(solver: str) -> None:
+    """One byte over 16 GiB is too much, and 16 GiB is not."""
+    rng = np.random.default_rng(11)
+    for over in (0, 1, 0, 1):
+        sizes = rng.integers(2**30, 2**34, 5).astype(float)
+        taken = np.array([1, 0, 1, 1, 0])
+        room = float(sizes @ taken) - over
+        program = linear(-sizes * rng.uniform(1, 2, 5), sizes[None, :], [-INF], [room], [0] * 5, [1] * 5, [True] * 5)
+        points = np.array(list(itertools.product((0, 1), repeat=5)))
+        best = float((points[points @ sizes <= room] @ program.cost).min())
+        found = solve(solver, program)
+        assert found.termination == "optimal", found
+        assert found.objective == pytest.approx(best, rel=1e-6)
+        assert found.incumbent is not None
+        assert float(sizes @ found.incumbent) <= room
+
+
+@every_solver
 def test_small_and_large_units(solver: str) -> None:
     """Loads of microseconds and of terabytes are solved as exactly as loads around one."""
     rng = np.random.default_rng(7)

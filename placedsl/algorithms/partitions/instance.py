@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from placedsl.algorithms.partitions.load_kernel import PartitionInstance, PartitionState, recompute
-from placedsl.algorithms.units import hyperedges, placement_units
+from placedsl.algorithms.units import hyperedges, placement_units, with_rounding
 from placedsl.arrays import Floats, Integers
 from placedsl.graph.contraction import Quotient
 from placedsl.graph.order import csr, topological
 from placedsl.problem.problem import Problem
-from placedsl.tolerances import EVALUATION
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +84,7 @@ def state_of(instance: PartitionInstance, device: Integers) -> PartitionState:
 def value_of(instance: PartitionInstance, device: Integers) -> float:
     """The largest load of a partition in seconds; inf if a memory limit is exceeded or a unit is not supported."""
     state = state_of(instance, device)
-    if (state.memory_used > instance.capacity * (1 + EVALUATION)).any():
+    if (state.memory_used > with_rounding(instance.capacity, instance.memory)).any():
         return float("inf")
     return float(state.load.max(initial=0.0))
 

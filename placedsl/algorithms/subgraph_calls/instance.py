@@ -13,11 +13,11 @@ import numpy as np
 
 from placedsl.algorithms.subgraph_calls.latency_kernel import CallInstance, evaluate, new_scratch
 from placedsl.algorithms.supports import PLACING, Supports
+from placedsl.algorithms.units import with_rounding
 from placedsl.arrays import Floats, Integers
 from placedsl.graph.order import csr, joined_partitions, renumbered, topological
 from placedsl.problem.execution import Execution
 from placedsl.problem.problem import Problem
-from placedsl.tolerances import EVALUATION
 
 SUPPORTS = Supports(
     objectives=("latency",), executions=(Execution(run="subgraph_calls"),), constraints=PLACING, clusters=False
@@ -67,7 +67,7 @@ def build(
     taken_start, taken = csr(pairs[:, 1], pairs[:, 0], nodes)
     return CallInstance(
         time=np.ascontiguousarray(time, dtype=float), transfer=np.ascontiguousarray(transfer, dtype=float),
-        memory=np.ascontiguousarray(memory, dtype=float), capacity=capacity * (1.0 + EVALUATION),
+        memory=np.ascontiguousarray(memory, dtype=float), capacity=with_rounding(capacity, memory),
         host=np.ascontiguousarray(host, dtype=bool), slots=slots, unit=unit,
         unit_start=unit_start, unit_node=unit_node, producer=producer.astype(np.int64), read_start=read_start,
         reader=reader_of.astype(np.int64), made_start=made_start, made=made, taken_start=taken_start,

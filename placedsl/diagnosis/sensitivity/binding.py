@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from placedsl.diagnostics import Span
-from placedsl.evaluation.conditions import approximate
+from placedsl.evaluation.conditions import approximate, size_of_terms
 from placedsl.evaluation.constraint_instances import instances
 from placedsl.evaluation.evaluate import quantities_of
 from placedsl.evaluation.expressions import Compiler
@@ -60,9 +61,10 @@ def binding(problem: Problem, placement: Sequence[int], values: Values | None = 
                 continue
             compared += 1
             left, right = compiler.number(body.left), compiler.number(body.right)
+            size = size_of_terms(body, compiler)
             environment = compiler.environment()
             one, other = left(environment), right(environment)
-            if same(one, other) or (
+            if same(one, other, partial(size, environment)) or (
                 approximate(body, compiler) and loosely("==", one, other, max(abs(one), abs(other)))
             ):
                 tight.append(instance.label)

@@ -13,33 +13,33 @@ from placedsl.budget import Budget
 from placedsl.diagnostics import InputError
 from placedsl.grounding.build import Grounded, build
 from placedsl.grounding.contradictions import refuse_contradictions
-from placedsl.ir.program import LinearProgram
+from placedsl.ir.program import LinearProgram, Program
 from placedsl.lowering.continuous_refinement import refined
 from placedsl.lowering.lower import lower
 from placedsl.lowering.unboundedness import rewards
-from placedsl.planner.answer import gap
 from placedsl.planner.decision import Outlook
 from placedsl.planner.portfolio.portfolio import Portfolio
 from placedsl.planner.portfolio.throughput_members import members_for, search_splits, searchers
 from placedsl.planner.request import Request, solvers_for
 from placedsl.planner.run import PORTFOLIO_DELAY_S, Run
+from placedsl.planner.strategies.endless_objectives import falls_for_ever
 from placedsl.planner.strategies.latency_starts import refuse_endless, refuse_times_without_end, start_by_waiting
 from placedsl.problem.expressions import Provided
 from placedsl.problem.formulation import choose, passed_over
 from placedsl.problem.problem import Problem
 from placedsl.solvers.bound_propagation import finite_bounds
 from placedsl.solvers.interface import Outcome
-from placedsl.solvers.isolated import run_isolated
+from placedsl.solvers.isolated import run_here, run_isolated
 from placedsl.solvers.registry import get
 from placedsl.tolerances import SAME_VALUE
 
-#: What is this small a share of the largest value of an objective is zero.
-_ZERO_TOLERANCE = 1e-9
-#: The same for solvers over a grid, whose relaxed rows add up.
-_GRID_ZERO_TOLERANCE = 1e-8
-#: So often is one objective handed over, each time with times bounded by what was found.
+#: So often is one objective handed over, each time with bounds that rest on what was found.
 _MAX_RESOLVES = 4
-#: Earlier objectives may be this much worse, relatively, while later ones are minimised; these may gain as much by it.
+#: Of the largest value that the columns let an objective have: half of what counts as the same is less than a
+#: feasibility of 1e-12 there, which no solver keeps.
+_OVERLOOKED = 1e-6
+#: Earlier objectives that are no whole numbers may be this much worse, relatively, while later ones are minimised;
+#: these may gain as much by it.
 _LEXICOGRAPHIC_SLACK = 1e-7
 
 
@@ -82,48 +82,57 @@ def _with_solver(run: Run, name: str, grounded: Grounded) -> tuple[str, str]:
     termination, message = "optimal", f"proven by {name}"
     run.best.finished = []
     for position in range(len(run.problem.objectives)):
+        slack = 0.0 if grounded.program.whole(position) else _LEXICOGRAPHIC_SLACK
         if position and _settled(run, position):
-            fixed += ((position, run.best.finish(_LEXICOGRAPHIC_SLACK)),)
+            fixed += ((position, run.best.finish(slack)),)
             continue
+        endless = falls_for_ever(run, grounded, fixed, position)
+        if endless:
+            return "unbounded", "the objective has no lower bound"
         ended = ("error", "")
+        # Times have no bounds of their own: those of one sample's run are as tight as the best known run lets them be.
+        most = _known(run, position) if run.problem.execution.one_sample else np.inf
         for _ in range(_MAX_RESOLVES):
-            before = _known(run, position)
-            ended = _one_objective(run, name, grounded, fixed, position)
-            # Big-M made for times far larger than what was found lets solvers err by as much as that is.
-            if ended[0] != "error" or not _coarse(run, position, before):
+            ended = _one_objective(run, name, grounded, fixed, position, most)
+            # Numbers made for values far larger than what was found let solvers err by as much as those are.
+            if not (ended[0] == "error" or _lost(run, position)) or not _coarse(run, position, most):
                 break
+            run.best.disclaim()
+            most = _known(run, position)
+        if endless is None and ended[0] in ("optimal", "gap_reached"):
+            run.best.disclaim()
+            return "error", "in the time that there was nothing proved that the objective has a least value at all"
         if ended[0] not in ("optimal", "gap_reached") or run.best.evaluation is None:
             return ended
         # The whole is proven no better than its least proven objective.
         if termination == "optimal":
             termination, message = ended
-        fixed += ((position, run.best.finish(_LEXICOGRAPHIC_SLACK)),)
+        fixed += ((position, run.best.finish(slack)),)
     return termination, message
 
 
 def _one_objective(
-    run: Run, name: str, grounded: Grounded, fixed: tuple[tuple[int, float], ...], position: int
+    run: Run, name: str, grounded: Grounded, fixed: tuple[tuple[int, float], ...], position: int, most: float
 ) -> tuple[str, str]:
-    """Lower and hand over, for one objective, within the limits of earlier ones."""
+    """Lower and hand over, for one objective, within the limits of earlier ones.
+
+    ``most``: a value of it that is known to be reached and that bounds may rest on (inf: they do not).
+    """
     start = time.monotonic()
     solver = get(name)
     start_from = run.best.placement if run.best.placement is not None else run.relaxed
     known = run.best.evaluation
     hint = None if start_from is None else grounded.hint(start_from, None if known is None else known.values)
-    # Times have no bounds of their own: those of one sample's run are as tight as the best known run lets them be.
-    most = known.objectives[position] if known is not None and run.problem.execution.one_sample else np.inf
     try:
         lowered = lower(
             grounded.program, native=solver.features.native, integral=solver.features.integers_only,
-            objective=position, fixed=fixed, hint=hint, most=most + SAME_VALUE * abs(most),
+            objective=position, fixed=fixed, hint=hint, most=most + run.best.open(position),
         )  # fmt: skip
     except InputError:
         refuse_times_without_end(run.problem, grounded.program, solver.features)
         raise
     run.build_seconds += time.monotonic() - start
-    alone = _GRID_ZERO_TOLERANCE if solver.features.integers_only else _ZERO_TOLERANCE
-    nothing = 5.0 * _LEXICOGRAPHIC_SLACK if fixed else alone
-    run.nothing = max(nothing * _largest(lowered.program), _given_way(run.problem, fixed, position))
+    run.reach = _largest(lowered.program)
     strict = next((n for n in lowered.notes if n.rewrite.startswith("strict")), None)
     if strict is not None:
         note = f"{strict.constraint}: {strict.rewrite}; placements within the margin were not considered"
@@ -134,17 +143,25 @@ def _one_objective(
         return "time_limit", f"the time limit was reached before {name} could start{more}"
     # Half of what counts as the same, so that what the solver calls optimal still is after evaluation.
     near = max(run.request.gap or 0.0, 0.5 * SAME_VALUE)
+    last = position + 1 == len(run.problem.objectives)
+    if (run.request.gap or 0.0) <= SAME_VALUE and not last and grounded.program.whole(position):
+        near = min(near, 0.5 / max(run.reach, 1.0))  # what later objectives are minimised within is exact
     budget = Budget(left, near, run.request.workers or 0, run.request.seed or 0)
     timed = run.problem.execution.run == "operators" and solver.features.integers_only
     if timed and np.isposinf(finite_bounds(lowered.program)[1]).any():
         refuse_times_without_end(run.problem, grounded.program, solver.features)
     outcome = _solved(run, name, grounded, lowered.program, budget, position)
-    return _judged(run, outcome, grounded, fixed, position, most)
+    return _judged(run, outcome, grounded, fixed, position)
 
 
-def _coarse(run: Run, position: int, before: float) -> bool:
-    """Whether bounds of times that rest on the value found are far better than those that rested on the one before."""
-    return run.problem.execution.one_sample and abs(_known(run, position)) < 0.5 * abs(before)
+def _coarse(run: Run, position: int, most: float) -> bool:
+    """Whether bounds that rest on the value found are far better than those that rested on the one before."""
+    return abs(_known(run, position)) < 0.5 * abs(most)
+
+
+def _lost(run: Run, position: int) -> bool:
+    """Whether the value found is so small a share of what the objective could be that solvers may overlook it."""
+    return 0.0 < abs(_known(run, position)) < _OVERLOOKED * run.reach
 
 
 def _known(run: Run, position: int) -> float:
@@ -174,9 +191,7 @@ def _solved(run: Run, name: str, grounded: Grounded, program: LinearProgram, bud
             run.best.bound(bound, position, claimed=True)
             run.prover = name
         beside.announce(run.best.value)
-        if (done := run.best.evaluation) is None:
-            return False
-        return position == 0 and gap(done.objectives[0], run.best.bounds[0]) <= budget.gap
+        return position == 0 and run.best.gap() <= budget.gap
 
     if run.isolated:
         with beside:
@@ -188,7 +203,7 @@ def _solved(run: Run, name: str, grounded: Grounded, program: LinearProgram, bud
             outcome = run_isolated(name, program, budget, heard)
         run.listen(beside)
         return outcome
-    return get(name).run(program, budget, heard)
+    return run_here(name, program, budget, heard)
 
 
 def members_beside(run: Run, position: int, delay: float = PORTFOLIO_DELAY_S) -> Portfolio:
@@ -200,9 +215,9 @@ def members_beside(run: Run, position: int, delay: float = PORTFOLIO_DELAY_S) ->
 
 
 def _judged(
-    run: Run, outcome: Outcome, grounded: Grounded, fixed: tuple[tuple[int, float], ...], position: int, most: float
+    run: Run, outcome: Outcome, grounded: Grounded, fixed: tuple[tuple[int, float], ...], position: int
 ) -> tuple[str, str]:
-    """What a solver's outcome amounts to once its placement has been evaluated; ``most``: what was known before."""
+    """What a solver's outcome amounts to once its placement has been evaluated."""
     if outcome.version:
         run.used_versions[run.solver] = outcome.version
     point = outcome.incumbent
@@ -221,32 +236,43 @@ def _judged(
             broken = "; ".join(v.message for v in run.best.last_rejected.violations[:3])
             return "error", f"the evaluator refuses the placement that {run.solver} gave: {broken}"
         return outcome.termination, outcome.message
-    value = run.best.evaluation.objectives[position]
-    fine = not _coarse(run, position, most)
-    if fine and outcome.termination in ("optimal", "gap_reached") and value - run.best.bounds[position] <= run.nothing:
-        run.best.bound(value, position, claimed=True)  # the same, as far as numbers of this size can tell
-    distance = gap(value, run.best.bounds[position])
     if outcome.termination == "infeasible":
         return "error", f"{run.solver} calls infeasible what a verified placement satisfies; try another solver"
+    if run.best.refuted(position):
+        return "error", f"{run.solver} claims a bound that a verified placement refutes; try another one"
+    distance = run.best.gap(position)
+    settled = outcome.termination in ("optimal", "gap_reached")
+    if settled and _left(run, position) <= _given_way(run, grounded.program, fixed, position):
+        distance = 0.0  # no more than earlier objectives gave way
     if (reason := run.stop_reason(distance)) is not None:
         return reason
-    if outcome.termination in ("optimal", "gap_reached"):
+    if settled:
         why = ": the formulation counts less than the evaluator does" if run.problem.has_user_formulations else ""
+        if get(run.solver).features.integers_only and not why:
+            why = ": its numbers lie too many powers of ten apart for a grid of integers; try --solver highs"
         far = f"the verified value is {100 * distance:.2g}% above the bound{why}"
         return "error", f"{run.solver} reports {outcome.termination}, but {far}"
     return outcome.termination, outcome.message
 
 
-def _given_way(problem: Problem, fixed: tuple[tuple[int, float], ...], position: int) -> float:
-    """How much earlier objectives that are in the same unit give way to this one."""
-    unit = problem.objectives[position].dimension
-    return 2.0 * _LEXICOGRAPHIC_SLACK * sum(abs(limit) for k, limit in fixed if problem.objectives[k].dimension == unit)
+def _given_way(run: Run, program: Program, fixed: tuple[tuple[int, float], ...], position: int) -> float:
+    """How much this objective may gain by what earlier ones give way: a share of its terms, or of theirs."""
+    known, goals = run.best.evaluation, run.problem.objectives
+    yielding = [(k, limit) for k, limit in fixed if not program.whole(k)]
+    if not yielding or known is None:
+        return 0.0
+    alike = sum(abs(limit) for k, limit in yielding if goals[k].dimension == goals[position].dimension)
+    return _LEXICOGRAPHIC_SLACK * max(5.0 * known.sizes[position], 2.0 * alike)
+
+
+def _left(run: Run, position: int) -> float:
+    """How far the best value is from its bound."""
+    return _known(run, position) - run.best.bounds[position]
 
 
 def _reached(run: Run, position: int) -> bool:
     """Whether the best placement is as good as its bound says that it can be."""
-    known = run.best.evaluation
-    return known is not None and gap(known.objectives[position], run.best.bounds[position]) <= SAME_VALUE
+    return run.best.gap(position) <= SAME_VALUE
 
 
 def _largest(program: LinearProgram) -> float:

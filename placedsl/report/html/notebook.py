@@ -7,7 +7,7 @@ import math
 from collections import Counter
 
 from placedsl.evaluation.evaluation import Evaluation
-from placedsl.planner.answer import Answer, gap
+from placedsl.planner.answer import Answer
 from placedsl.problem.plan import sharing
 from placedsl.problem.problem import Objective, Problem
 from placedsl.report.html.render import html, render
@@ -25,7 +25,7 @@ def objective_lines(answer: Answer) -> list[str]:
     for k, goal in enumerate(answer.problem.objectives):
         value = answer.evaluation.objectives[k] if answer.evaluation else math.inf
         if math.isfinite(value):
-            out.append(f"{goal.name} = {amount(value, goal.dimension)} ({_proof(goal, value, answer.bounds[k])})")
+            out.append(f"{goal.name} = {amount(value, goal.dimension)} ({_proof(goal, answer, k)})")
         elif math.isfinite(answer.bounds[k]) and answer.termination != "infeasible":
             out.append(f"{goal.name} is at least {amount(answer.bounds[k], goal.dimension)}")
     return out
@@ -70,8 +70,8 @@ def spec_html(problem: Problem) -> str:
     return render("spec.html", name=problem.name, rows=rows)
 
 
-def _proof(goal: Objective, value: float, bound: float) -> str:
-    distance = gap(value, bound)
+def _proof(goal: Objective, answer: Answer, position: int) -> str:
+    distance, bound = answer.gaps[position], answer.bounds[position]
     if distance <= SAME_VALUE:
         return "proven optimal"
     return "no bound" if math.isinf(distance) else f"bound {amount(bound, goal.dimension)}, gap {distance:.2%}"

@@ -8,7 +8,7 @@ from typing import Any
 from placedsl.diagnosis.infeasibility.conflict import Conflict
 from placedsl.diagnosis.sensitivity.report import Why
 from placedsl.evaluation.evaluate import Evaluation
-from placedsl.planner.answer import Answer, gap
+from placedsl.planner.answer import Answer
 from placedsl.problem.plan import Plan, sharing
 from placedsl.problem.plan_document import plan_document
 from placedsl.problem.problem import Labels, Problem
@@ -30,7 +30,7 @@ def document(answer: Answer, conflict: Conflict | None = None, why: Why | None =
                 "name": goal.name,
                 "value": finite(value),
                 "bound": finite(answer.bounds[k]),
-                "gap": finite(gap(value, answer.bounds[k])),
+                "gap": finite(answer.gaps[k]),
                 "unit": CANONICAL.get(goal.dimension, (str(goal.dimension), 1.0))[0],
             }
         )

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from placedsl.evaluation.evaluate import Evaluation
-from placedsl.planner.answer import Answer, gap
+from placedsl.planner.answer import Answer
 from placedsl.problem.plan import sharing
 from placedsl.problem.problem import Labels, Problem
 from placedsl.tolerances import SAME_VALUE
@@ -52,7 +52,7 @@ def print_answer(answer: Answer, console: Console) -> None:
         return
     for k, goal in enumerate(problem.objectives):
         value, bound = answer.evaluation.objectives[k], answer.bounds[k]
-        distance = gap(value, bound)
+        distance = answer.gaps[k]
         known = f"bound {amount(bound, goal.dimension)}, gap {distance:.2%}"
         proven = "proven optimal" if distance <= SAME_VALUE else known
         shown = f"[bold]{amount(value, goal.dimension)}[/bold]"

@@ -1,0 +1,209 @@
+"""Rows of whole numbers, decided exactly whichever solver runs.
+
+A solver takes a row for satisfied that is off by a share of its coefficients: with sizes in bytes, by many bytes.  What
+it gives is therefore checked in whole numbers; rows that a point breaks are written in digits, and the solver runs
+again.
+
+*Digits.*  With base ``K`` and ``a = sum_k K^k a_k`` (all but the last digit between 0 and ``K - 1``), a point of whole
+numbers satisfies ``a x <= u`` if and only if there are whole carries ``c_k`` with ``a_0 x - K c_0 <= u_0``,
+``a_k x + c_{k-1} - K c_k <= u_k``, and ``a_n x + c_{n-1} <= u_n``: each carry is the least that its row allows.  No
+coefficient is larger than K then, and a violation by one is far above any tolerance.
+
+Until it is broken a row stays as it is, so programs without such rows, and most of those with them, are solved as they
+were.  A bound of a program with rows that the solver takes too loosely is a bound still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from placedsl.arrays import Booleans, Floats, Integers, whole_numbers
+from placedsl.budget import Budget
+from placedsl.ir.affine import spread
+from placedsl.ir.program import LinearProgram, Origin
+from placedsl.solvers.interface import Outcome, Progress
+from placedsl.solvers.outcome import Clock, outcome, row_of_entry, value
+from placedsl.tolerances import EVALUATION
+
+#: Rows whose sums stay below this are exact for every solver: 1e-6 of it is less than a half.
+_LARGE = 1e5
+#: The base of the digits.
+_BASE = 2**16
+#: So often are rows written in digits and the program solved again; each time at least one more row is.
+_MOST_RUNS = 20
+
+Solve = Callable[[LinearProgram, Budget, Progress], Outcome]
+
+
+@dataclass(frozen=True, eq=False)
+class WholeRows:
+    """The rows of a program over integer columns with whole coefficients, as far as their sums are large."""
+
+    program: LinearProgram
+    rows: Integers
+    entries: Integers
+    place: Integers
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def of(cls, program: LinearProgram) -> WholeRows:
+        """Read them off; sides that are not whole are moved inwards to a whole number, past their own rounding."""
+        row = row_of_entry(program)
+        ends = np.maximum(np.abs(program.lower), np.abs(program.upper))
+        reach = np.bincount(row, np.abs(program.coefficient) * ends[program.column], program.rows)
+        other = ~program.integer[program.column] | ~whole_numbers(program.coefficient)
+        whole = (np.bincount(row, other, program.rows) == 0) & (reach >= _LARGE) & (reach < 2.0**53)
+        rows = np.flatnonzero(whole)
+        counts = np.diff(program.start)[rows]
+        return cls(
+            program, rows, spread(program.start[rows], counts), np.repeat(np.arange(len(rows)), counts),
+            -_within(-program.row_lower[rows]), _within(program.row_upper[rows]),
+        )  # fmt: skip
+
+    def broken(self, point: Floats) -> Integers:
+        """The rows that a point breaks once its integer columns are rounded."""
+        terms = self.program.coefficient[self.entries] * np.rint(point[self.program.column[self.entries]])
+        total = np.bincount(self.place, terms, len(self.rows))
+        return self.rows[(total < self.low) | (total > self.high)]
+
+
+def solved_exactly(solve: Solve, program: LinearProgram, budget: Budget, progress: Progress) -> Outcome:
+    """The outcome of a solver whose points keep rows of whole numbers to the last unit.
+
+    ``progress`` is told of such points only.
+    """
+    known = WholeRows.of(program)
+    if not len(known.rows):
+        return solve(program, budget, progress)
+    clock = Clock.start(budget)
+    best: list[Floats] = []
+    bound = -np.inf
+
+    def heard(point: Floats | None, objective: float, proven: float) -> bool:
+        nonlocal bound
+        bound = max(bound, proven)
+        point = None if point is None else point[: program.columns]
+        if point is None or len(known.broken(point)):
+            return progress(None, np.inf, bound)
+        if not best or objective < value(program, best[0]):
+            best[:] = [point]
+        return progress(point, objective, bound)
+
+    in_digits = np.zeros(program.rows, dtype=bool)
+    for _ in range(_MOST_RUNS):
+        asked = with_digits(program, known, in_digits) if in_digits.any() else program
+        found = solve(asked, replace(budget, time_limit=clock.left), heard)
+        bound = max(bound, found.bound)
+        if found.incumbent is None:
+            return replace(found, seconds=clock.seconds)
+        point = found.incumbent[: program.columns]
+        wrong = known.broken(point)
+        if not len(wrong):
+            return replace(found, incumbent=point, seconds=clock.seconds)
+        ended = found.termination not in ("optimal", "gap_reached")
+        if ended or in_digits[wrong].all():
+            break
+        in_digits[wrong] = True
+    # Stopped with a point that is none, or one that even digits do not keep the solver from.
+    reason = found.termination if ended else "error"
+    message = found.message if ended else f"its points break '{program.row_name(int(wrong[0]))}' by rounding"
+    last = best[0] if best else None
+    return outcome(program, budget, clock, reason, last, bound, message, found.version, found.details)
+
+
+def _within(side: Floats) -> Floats:
+    """The greatest whole numbers that are within upper sides, as the evaluator compares."""
+    loose = side + EVALUATION * np.where(np.isfinite(side), np.abs(side), 0.0)
+    return np.where(whole_numbers(side), side, np.floor(loose))
+
+
+def with_digits(program: LinearProgram, known: WholeRows, which: Booleans) -> LinearProgram:
+    """The program with some of its rows of whole numbers written in digits; carries are its last columns."""
+    written = _Digits(program)
+    for row, low, high in zip(known.rows.tolist(), known.low.tolist(), known.high.tolist(), strict=True):
+        if which[row]:
+            written.add(row, low, high)
+    return written.program(which)
+
+
+class _Digits:
+    """Rows in digits, and the columns that they need."""
+
+    def __init__(self, program: LinearProgram) -> None:
+        self.given = program
+        self.reach: list[float] = []
+        self.columns: list[Integers] = []
+        self.coefficients: list[Floats] = []
+        self.sides: list[tuple[float, float]] = []
+
+    def add(self, row: int, low: float, high: float) -> None:
+        """A row with whole sides."""
+        entries = slice(int(self.given.start[row]), int(self.given.start[row + 1]))
+        column = self.given.column[entries]
+        coefficient = np.rint(self.given.coefficient[entries]).astype(np.int64)
+        if low == high:
+            self._written(column, coefficient, int(high), equal=True)
+            return
+        if np.isfinite(high):
+            self._written(column, coefficient, int(high), equal=False)
+        if np.isfinite(low):
+            self._written(column, -coefficient, -int(low), equal=False)
+
+    def _written(self, column: Integers, coefficient: Integers, side: int, *, equal: bool) -> None:
+        """``sum <= side``, or ``sum == side``."""
+        ends = np.maximum(np.abs(self.given.lower), np.abs(self.given.upper))[column]
+        carry, reach = -1, 0.0
+        while True:
+            last = bool((np.abs(coefficient) < _BASE).all())
+            digit = coefficient if last else coefficient % _BASE
+            columns, values = [column], [digit.astype(float)]
+            reach += float((np.abs(digit) * ends).sum())
+            if carry >= 0:
+                columns.append(np.array([carry]))
+                values.append(np.ones(1))
+            limit = side if last else side % _BASE
+            if not last:
+                carry = self.given.columns + len(self.reach)
+                reach = np.ceil((reach + _BASE) / _BASE) + 1.0
+                self.reach.append(reach)
+                columns.append(np.array([carry]))
+                values.append(np.array([-float(_BASE)]))
+            self.columns.append(np.concatenate(columns))
+            self.coefficients.append(np.concatenate(values))
+            self.sides.append((float(limit) if equal else -np.inf, float(limit)))
+            if last:
+                return
+            coefficient, side = coefficient // _BASE, side // _BASE
+
+    def program(self, which: Booleans) -> LinearProgram:
+        """The program, with these rows in place of those that they stand for."""
+        given, more = self.given, len(self.reach)
+        kept = ~which
+        counts = np.diff(given.start)[kept]
+        entries = spread(given.start[:-1][kept], counts)
+        lengths = np.concatenate((counts, [len(columns) for columns in self.columns]))
+        low, high = np.array(self.sides).reshape(-1, 2).T
+        reach, none = np.array(self.reach), np.full(more, np.nan)
+        blocks = np.searchsorted(given.origin_start, np.flatnonzero(kept), side="right") - 1
+        in_block = np.bincount(blocks, minlength=len(given.origins))
+        return replace(
+            given,
+            cost=np.concatenate((given.cost, np.zeros(more))),
+            lower=np.concatenate((given.lower, -reach)),
+            upper=np.concatenate((given.upper, reach)),
+            integer=np.concatenate((given.integer, np.ones(more, dtype=bool))),
+            start=np.concatenate(([0], np.cumsum(lengths))).astype(np.int64),
+            column=np.concatenate((given.column[entries], *self.columns)).astype(np.int64),
+            coefficient=np.concatenate((given.coefficient[entries], *self.coefficients)),
+            row_lower=np.concatenate((given.row_lower[kept], low)),
+            row_upper=np.concatenate((given.row_upper[kept], high)),
+            hint=None if given.hint is None else np.concatenate((given.hint, none)),
+            origins=(*given.origins, Origin("digits")),
+            origin_start=np.concatenate(([0], np.cumsum(in_block), [len(lengths)])).astype(np.int64),
+            column_origins=(*given.column_origins, Origin("carry")),
+            column_start=np.append(given.column_start, given.columns + more),
+        )  # fmt: skip

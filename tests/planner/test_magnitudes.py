@@ -1,0 +1,137 @@
+"""Programs whose numbers are very small, very large or far apart have the optimum that enumeration finds."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from support.brute_force import best_by_evaluation
+
+from placedsl import loads
+from placedsl.planner.answer import Answer
+from placedsl.planner.request import Request
+from placedsl.planner.solve import solve
+
+SOLVERS = ("highs", "cp-sat")
+GOALS = (
+    "time_per_sample", "max(d in gpu: load(d)) + load(cpu)", "sum(d in devices: load(d))",
+    "time_per_sample + 0.1 * load(gpu[1])", "max(d in devices: load(d)) - min(d in gpu: load(d))",
+)  # fmt: skip
+
+
+def by_program(text: str, solver: str) -> Answer:
+    """The answer of a solver alone: nothing searches beside it, and nothing is known beforehand."""
+    spec = loads(text)
+    formulations = spec.elaborated.checked_formulations
+    return solve(spec.problem, formulations, Request(method="program", solver=solver, start=False))
+
+
+def prohibitive_host(seed: int) -> str:
+    """Microseconds on accelerators, hours on the host."""
+    of = random.Random(seed)
+    nodes = [
+        f"    node n{v} {{ time = {{accelerator: {of.randint(10, 60)} us, host: {of.randint(1, 9)} h}} }}"
+        for v in range(of.randint(3, 6))
+    ]
+    goal = of.choice(GOALS)
+    rules = f"minimize {goal}\nsubject to\n    apart: not (n0 on gpu[1] and n1 on gpu[1])\n"
+    return "\n".join(["graph {", *nodes, "}", "device gpu[2]: accelerator", "device cpu: host", rules])
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("seed", [4, 5, 8, 10, 12, 15])
+def test_numbers_ten_powers_of_ten_apart(seed: int, solver: str) -> None:
+    text = prohibitive_host(seed)
+    best = best_by_evaluation(loads(text).problem)
+    assert best is not None
+    answer = by_program(text, solver)
+    assert answer.termination == "optimal"
+    assert answer.value == pytest.approx(best[0], rel=1e-6)
+    assert answer.bound <= best[0] * (1 + 1e-6)
+    assert answer.bound >= best[0] * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_nanoseconds_with_a_variable_in_no_row(solver: str) -> None:
+    text = """
+graph { node a { time = {accelerator: 1 ns} } }
+device gpu[2]: accelerator
+var u: time in 0 ns .. 4 ns
+minimize time_per_sample - u
+"""
+    answer = by_program(text, solver)
+    assert answer.termination == "optimal"
+    assert answer.value == pytest.approx(-3e-9, rel=1e-6)
+
+
+@pytest.mark.parametrize("solver", [*SOLVERS, "auto"])
+def test_a_byte_more_than_there_is(solver: str) -> None:
+    text = """
+graph { node a { time = {accelerator: 2 s, host: 100 s}, memory = 17179869185 B } }
+device gpu[1]: accelerator { memory = 16 GiB }
+device cpu: host
+minimize time_per_sample
+subject to
+    memory
+"""
+    assert loads(text).solve(solver=solver).value == 100.0
+    assert loads(text.replace("9185", "9184")).solve(solver=solver).value == 2.0
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_picosecond_more_than_a_nanosecond(solver: str) -> None:
+    text = """
+graph { node a { time = {accelerator: 1.001 ns} } }
+device gpu[1]: accelerator
+minimize devices_used
+subject to
+    soon: load(gpu[1]) <= 1 ns
+"""
+    assert loads(text).solve(solver=solver).termination == "infeasible"
+    assert loads(text.replace("1.001", "1")).solve(solver=solver).termination == "optimal"
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("objective", ["100000000", "50000000 * sum(v in nodes, d in gpu: v on d)"])
+def test_whole_objectives_give_no_way_to_later_ones(objective: str, solver: str) -> None:
+    text = f"""
+graph {{
+    node a {{ time = {{accelerator: 1 s}} }}
+    node b {{ time = {{accelerator: 1 s}} }}
+}}
+device gpu[2]: accelerator
+minimize {objective} + (a on gpu[2]) + 2 * (b on gpu[2]) then time_per_sample
+"""
+    answer = loads(text).solve(solver=solver)
+    assert answer.termination == "optimal"
+    assert answer.evaluation is not None
+    assert answer.evaluation.objectives == (100000000, 2)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(
+    ("objective", "rule"),
+    [
+        ("load(gpu[1]) - load(gpu[2])", "least: load(gpu[1]) >= load(gpu[2])"),
+        ("max(d in gpu: load(d)) - min(d in gpu: load(d))", "least: load(gpu[1]) >= 0.1 s"),
+        ("sum(d in gpu: load(d)) - 0.6 s", "least: load(gpu[1]) >= 0.1 s"),
+    ],
+)
+def test_an_optimum_of_zero_is_proven(objective: str, rule: str, solver: str) -> None:
+    """0.1 + 0.2 is not quite 0.3, and what cancels is measured by its terms."""
+    text = f"""
+graph {{
+    node a {{ time = {{accelerator: 0.1 s}} }}
+    node b {{ time = {{accelerator: 0.2 s}} }}
+    node c {{ time = {{accelerator: 0.3 s}} }}
+}}
+device gpu[2]: accelerator
+minimize {objective}
+subject to
+    {rule}
+"""
+    answer = loads(text).solve(solver=solver)
+    assert answer.termination == "optimal", answer.message
+    assert answer.value == pytest.approx(0.0, abs=1e-12)
+    assert answer.bound <= answer.value
+    assert answer.gap <= 1e-6

@@ -1,0 +1,61 @@
+"""Rows of whole numbers in digits have the same points, and small coefficients."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from support.programs import INF, dense, linear
+
+from placedsl.ir.program import LinearProgram
+from placedsl.solvers.exact_rows import WholeRows, with_digits
+
+
+def carried(program: LinearProgram, point: np.ndarray) -> bool:
+    """Whether some carries make a point of the given columns one of the program: the least, row by row."""
+    values = np.concatenate((point, np.full(program.columns - len(point), np.nan)))
+    for row, low, high in zip(dense(program), program.row_lower, program.row_upper, strict=True):
+        used = np.flatnonzero(row)
+        open_columns = [c for c in used if np.isnan(values[c])]
+        known = sum(row[c] * values[c] for c in used if c not in open_columns)
+        for column in open_columns:  # at most one: the carry to the next digit
+            values[column] = np.ceil((known - high) / -row[column])
+            known += row[column] * values[column]
+            if not program.lower[column] <= values[column] <= program.upper[column]:
+                return False
+        if not low <= known <= high:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("kind", ["at most", "at least", "between", "equal"])
+def test_digits_have_the_same_points(kind: str) -> None:
+    rng = np.random.default_rng(len(kind))
+    for _ in range(40):
+        count = int(rng.integers(2, 6))
+        sizes = (rng.integers(1, 2 ** int(rng.integers(18, 50)), count) * rng.choice([-1, 1], count)).astype(float)
+        at = float(sizes @ rng.integers(0, 3, count)) + float(rng.integers(-1, 2))
+        low = {"at most": -INF, "between": at - 2**20}.get(kind, at)
+        high = INF if kind == "at least" else at
+        program = linear([0] * count, sizes[None, :], [low], [high], [0] * count, [2] * count, [True] * count)
+        known = WholeRows.of(program)
+        if not len(known.rows):
+            continue
+        written = with_digits(program, known, np.ones(1, dtype=bool))
+        assert np.abs(written.coefficient).max() <= 2**16
+        for point in itertools.product((0, 1, 2), repeat=count):
+            allowed = bool(low <= sizes @ np.array(point) <= high)
+            assert carried(written, np.array(point, dtype=float)) == allowed
+            assert (len(known.broken(np.array(point, dtype=float))) == 0) == allowed
+
+
+def test_only_large_rows_of_whole_numbers_over_integer_columns() -> None:
+    matrix = [[1e9, 2e9, 0], [10, 20, 0], [1e9 + 0.5, 1, 0], [1e9, 0, 1], [1e9, 2e9, 0]]
+    program = linear([0] * 3, np.array(matrix), [-INF] * 5, [3e9, 30, 3e9, 3e9, 1e9 - 0.25], [0] * 3, [1] * 3,
+                     [True, True, False])  # fmt: skip
+    known = WholeRows.of(program)
+    assert known.rows.tolist() == [0, 4]
+    assert known.high.tolist() == [3e9, 1e9]  # within the rounding of a side that is not whole
+    assert known.broken(np.array([1.0, 1.0, 0.0])).tolist() == [4]
+    assert known.broken(np.array([1.0, 0.0, 0.0])).tolist() == []
