@@ -11,18 +11,18 @@ from placedsl.cli.options import console
 def solvers() -> int:
     """List the solvers: the installed versions, and the constraints with native support."""
     from rich.markup import escape
-    from rich.table import Table
 
+    from placedsl.report.text import tables
     from placedsl.solvers.registry import installed
 
-    table = Table(box=None, padding=(0, 2, 0, 0))
+    table = tables.table(indented=False)
     for heading in ("solver", "version", "takes natively", "warm start", "remarks"):
         table.add_column(heading)
     for features, version in installed():
         native = ", ".join(sorted(features.native)) or "linear rows"
         warm, note = "yes" if features.warm_start else "no", escape(features.note)
         table.add_row(features.name, version or "not installed", native, warm, note)
-    console().print(table)
+    tables.print_table(table, console())
     return 0
 
 
@@ -30,12 +30,12 @@ def solvers() -> int:
 def methods() -> int:
     """List the methods: their purpose, and whether they are tried automatically."""
     from rich.markup import escape
-    from rich.table import Table
 
     from placedsl.algorithms import registry
     from placedsl.planner.request import tried
+    from placedsl.report.text import tables
 
-    table = Table(box=None, padding=(0, 2, 0, 0))
+    table = tables.table(indented=False)
     for heading in ("method", "what it does", "under auto"):
         table.add_column(heading)
     table.add_row("auto", "what fits best: dynamic programming, plug-ins, a program for a solver", "")
@@ -45,7 +45,7 @@ def methods() -> int:
         table.add_row(method.name, method.meaning, "no")
     for name in tried():
         table.add_row(escape(name), escape(f"by {registry.find(name).distribution}"), "where it fits")
-    console().print(table)
+    tables.print_table(table, console())
     return 0
 
 
@@ -53,7 +53,6 @@ def methods() -> int:
 def plugins_() -> int:
     """List the plug-ins, their distributions and their errors.  This imports all of them."""
     from rich.markup import escape
-    from rich.table import Table
 
     from placedsl import plugins
     from placedsl.algorithms import registry
@@ -62,6 +61,7 @@ def plugins_() -> int:
     from placedsl.graph.readers import READERS
     from placedsl.language.elaboration.model_library import constraint_definitions
     from placedsl.planner.request import METHODS
+    from placedsl.report.text import tables
     from placedsl.solvers.registry import BUILT_IN
 
     taken = {
@@ -71,7 +71,7 @@ def plugins_() -> int:
         "constraints": constraint_definitions(),
         "exporters": (*FORMATS, *built_in()),
     }
-    table = Table(box=None, padding=(0, 2, 0, 0))
+    table = tables.table(indented=False)
     for heading in ("kind", "name", "brought by", "remarks"):
         table.add_column(heading)
     for plugin, problem in plugins.listing(taken):
@@ -79,5 +79,5 @@ def plugins_() -> int:
     if not table.row_count:
         click.echo("no plug-ins are installed; docs/plugins.md says what they are")
         return 0
-    console().print(table)
+    tables.print_table(table, console())
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,6 +81,8 @@ def solve(
         answer = loaded.solve(progress=line.update, **wanted)
     if json_file != "-":
         print_answer(answer, console())
+        if loaded.problem.execution.one_sample and answer.placement is not None:
+            click.echo(_how_to_see_the_schedule(spec, parameters, data, json_file))
     conflict = reasons = None
     if why and answer.placement is not None:
         with interruption.abandonable():
@@ -97,6 +100,14 @@ def solve(
     if picture is not None and answer.placement is not None:
         pictures.draw(answer, picture)
     return answer.exit_code
+
+
+def _how_to_see_the_schedule(spec: Path, parameters: dict[str, str], data: Path | None, json_file: str | None) -> str:
+    """One line: the commands that show when each node of the answer runs."""
+    options = [f"--set {shlex.quote(f'{name}={value}')}" for name, value in parameters.items()]
+    options += [f"--data {shlex.quote(str(data))}"] if data is not None else []
+    shown = " ".join(["placedsl timeline", shlex.quote(str(spec)), shlex.quote(json_file or "answer.json"), *options])
+    return f"  schedule: {shown}" if json_file else f"  schedule: solve with --json answer.json, then {shown}"
 
 
 def _conflict(loaded: Spec, by_instance: bool, wanted: dict[str, Any]) -> Conflict | None:

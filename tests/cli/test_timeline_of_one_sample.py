@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -35,11 +36,26 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_terminal_shows_the_critical_path(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["timeline", "flow.place", "split.json"]) == 0
-    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    out = capsys.readouterr().out
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert max(map(len, out.splitlines())) <= 80
     assert lines[0] == "dataflow, sequential: one sample takes 15 ms"
     assert lines[1] == "critical path: 5 steps, 7 ms of computation, 8 ms of transfers"
     assert "6 ms 9 ms b gpu[2] tensor of a (gpu[1] -> gpu[2])" in lines
-    assert "gpu[1] 2 4 ms 26.7% 11 ms 11 ms: tensor of b (gpu[2] -> gpu[1])" in lines
+    assert "gpu[1] 2 4 ms 26.7% 11 ms 11 ms: tensor of b (gpu[2] -> gpu[1])" in " ".join(out.split())
+
+
+def test_solve_says_how_to_see_the_schedule(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (folder / "flow.place").read_text(encoding="utf-8").replace("2 ms,", "slow,")
+    (folder / "slow flow.place").write_text("param slow: time = 2 ms\n" + text, encoding="utf-8")
+    assert main(["solve", "slow flow.place", "--quiet", "--set", "slow=3 ms", "--json", "answer.json"]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  schedule: ")]
+    command = line.removeprefix("  schedule: placedsl ")
+    assert main(shlex.split(command)) == 0
+    assert "one sample takes 8 ms" in capsys.readouterr().out
+    assert main(["solve", "flow.place", "--quiet"]) == 0
+    told = "  schedule: solve with --json answer.json, then placedsl timeline flow.place answer.json"
+    assert capsys.readouterr().out.splitlines()[-1] == told
 
 
 def test_a_long_critical_path_is_shown_in_part(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

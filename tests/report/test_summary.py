@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from placedsl import loads
+from placedsl.cli.main import main
 from placedsl.report.text.summary import print_answer
 
 SPEC = """
@@ -65,3 +66,20 @@ def test_without_a_unit_in_the_spec_prices_are_told_per_hour() -> None:
     said = io.StringIO()
     print_answer(answer, Console(file=said, width=100))
     assert "used(d)) = 6 USD/h" in said.getvalue()
+
+
+def test_tables_keep_within_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [f"a_rather_long_name_of_operator_{i}" for i in range(9)]
+    nodes = "".join(f"    node {name} {{ time = 1.23456 ms, memory = 1 GiB, output = 1 MiB }}\n" for name in names)
+    text = "graph {\n" + nodes + f"    {' -> '.join(names)}\n}}\n"
+    text += "cluster server_in_the_basement { device card[3]: accelerator { memory = 900 GiB } }\n"
+    text += "interconnect { bandwidth = 1 GiB/s }\nminimize time_per_sample\nsubject to\n    memory\n    contiguous\n"
+    answer = loads(text).solve()
+    said = io.StringIO()
+    print_answer(answer, Console(file=said, width=200))
+    table = said.getvalue().split("  device ")[1].splitlines()
+    assert max(map(len, table)) <= 80
+    assert [name in said.getvalue() for name in names].count(False) == 0
+    for command in (["solvers"], ["methods"]):
+        assert main(command) == 0
+        assert max(map(len, capsys.readouterr().out.splitlines())) <= 80

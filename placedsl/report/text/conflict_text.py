@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from placedsl.diagnosis.infeasibility.conflict import Conflict, Member
+from placedsl.report.text import tables
 
 _SHOWN = 8
 
@@ -16,10 +16,10 @@ def print_conflict(conflict: Conflict, console: Console) -> None:
     alone = len(conflict.members) == 1
     title = "this constraint cannot hold" if alone else "these constraints cannot hold together"
     console.print(f"[bold]{title}[/bold]", highlight=False)
-    table = Table(box=None, padding=(0, 0, 0, 2), show_header=False)
+    table = tables.table(headings=False)
     for member in conflict.members:
         table.add_row(_place(member), escape(member.name), escape(_which(member)))
-    console.print(table, highlight=False)
+    tables.print_table(table, console)
     for diagnostic in conflict.diagnostics:
         console.print(diagnostic.render(), highlight=False, markup=False)
     for line in verdict(conflict):

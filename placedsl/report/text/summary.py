@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
 from placedsl.evaluation.evaluate import Evaluation
 from placedsl.planner.answer import Answer
 from placedsl.problem.plan import sharing
 from placedsl.problem.problem import Labels, Problem
+from placedsl.report.text import tables
 from placedsl.tolerances import SAME_VALUE
 from placedsl.units import DATA, NUMBER, TIME, Dimension, show
 
@@ -22,6 +23,8 @@ from placedsl.units import DATA, NUMBER, TIME, Dimension, show
 _MOST_SHOWN = 12
 #: Of graphs this small the nodes of each device are named.
 _MOST_NAMED = 12
+#: The length of the longest bar.
+_BAR = 16
 #: Terminations in words.
 WORDS = {
     "optimal": "optimal", "gap_reached": "within the gap", "time_limit": "time limit", "interrupted": "interrupted",
@@ -90,10 +93,12 @@ def own_values(problem: Problem, evaluation: Evaluation) -> list[tuple[str, str]
 def print_devices(problem: Problem, evaluation: Evaluation, console: Console) -> None:
     """Load, memory and number of nodes of each device."""
     time = TIME if problem.graph.time_in_seconds else NUMBER
-    table = Table(box=None, padding=(0, 2, 0, 2))
+    table = tables.table()
     named = problem.graph.written.nodes <= _MOST_NAMED
     for heading in ("device", "load", "memory", "nodes", "", ""):
-        table.add_column(heading, justify="left" if heading in ("device", "") else "right")
+        left = heading in ("device", "")
+        table.add_column(heading, justify="left" if left else "right", overflow="fold", no_wrap=not left)
+    rows = []
     most = max(evaluation.loads, default=0.0) or 1.0
     block = "#" if console.options.ascii_only else "█"
     leader = sharing(problem, evaluation)
@@ -101,14 +106,34 @@ def print_devices(problem: Problem, evaluation: Evaluation, console: Console) ->
         first = leader.get(i, i)  # a copy does as much, and holds the same
         load, memory = evaluation.loads[first], evaluation.memory[first]
         limit = "" if math.isinf(device.memory) else f" of {show(device.memory, DATA)}"
-        bar = block * round(24 * load / most)
         held = problem.graph.members(evaluation.nodes[first])
         count = str(len(held))
         names = ", ".join(str(problem.graph.written.ids[v]) for v in held) if named else ""
         if first != i:
             names = f"with {problem.machine.devices[first].name}"
-        table.add_row(device.name, amount(load, time), show(memory, DATA) + limit, count, bar, escape(names))
-    console.print(table, highlight=False)
+        rows.append((load, (device.name, amount(load, time), show(memory, DATA) + limit, count, names)))
+    taken, named_beside = _width([cells for _, cells in rows]), True
+    if taken > tables.WIDTH:  # the names of the nodes stand below
+        taken, named_beside = _width([(*cells[:-1], "") for _, cells in rows]), False
+    longest = next((length for length in (_BAR, _BAR // 2) if taken + 2 + length <= tables.WIDTH), 0)
+    for load, (*cells, names) in rows:
+        bar = block * round(longest * load / most)
+        table.add_row(*map(escape, cells), bar, escape(names) if named_beside else "")
+    tables.print_table(table, console)
+    for _, (name, *_, names) in rows if not named_beside else ():
+        if names:
+            listed = textwrap.wrap(
+                f"{name}: {names}", tables.WIDTH, initial_indent="  ", subsequent_indent="    ",
+                break_long_words=False, break_on_hyphens=False,
+            )  # fmt: skip
+            console.print("\n".join(listed), highlight=False, markup=False, soft_wrap=True)
+
+
+def _width(rows: Sequence[tuple[str, ...]]) -> int:
+    """The columns that the table takes without bars, where lists of names are broken at blanks."""
+    *columns, names = zip(("", "", "", "nodes", ""), *rows, strict=True)
+    taken = sum(2 + max(map(len, column)) for column in columns)
+    return taken + 2 + max(len(word) for text in names for word in text.split(" "))
 
 
 def print_evaluation(problem: Problem, evaluation: Evaluation, console: Console) -> None:

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from placedsl.report.task_names import because, name_of, place_of, rules_of
+from placedsl.report.text import tables
 from placedsl.report.text.summary import amount
 from placedsl.simulation.pipeline import PipelineTimeline
 from placedsl.simulation.sample import SampleTimeline, Wait
@@ -24,11 +25,11 @@ def print_timeline(timeline: PipelineTimeline | SampleTimeline, console: Console
     for line in measures(timeline):
         console.print(escape(line), highlight=False)
     if isinstance(timeline, PipelineTimeline):
-        console.print(_devices(timeline), highlight=False)
+        tables.print_table(_devices(timeline), console)
     else:
-        console.print(_path(timeline), highlight=False)
+        tables.print_table(_path(timeline), console)
         console.print()
-        console.print(_rows(timeline), highlight=False)
+        tables.print_table(_rows(timeline), console)
 
 
 def measures(timeline: PipelineTimeline | SampleTimeline) -> list[str]:
@@ -40,7 +41,7 @@ def _devices(timeline: PipelineTimeline) -> Table:
     """The devices that are used: load, idle time, and what is in flight."""
     problem = timeline.problem
     time = TIME if problem.graph.time_in_seconds else NUMBER
-    table = Table(box=None, padding=(0, 2, 0, 2))
+    table = tables.table()
     sized = bool((timeline.bytes_in_flight > 0).any())
     headings = ["device", "load", "idle", "pieces", "samples in flight", "tensors in flight"]
     for heading in [*headings, *(["bytes in flight"] if sized else [])]:
@@ -105,7 +106,7 @@ def _dimension(timeline: SampleTimeline) -> Dimension:
 
 def _path(timeline: SampleTimeline) -> Table:
     """The critical path, step by step."""
-    table, time = Table(box=None, padding=(0, 2, 0, 2)), _dimension(timeline)
+    table, time = tables.table(), _dimension(timeline)
     for heading in ("start", "finish"):
         table.add_column(heading, justify="right")
     for heading in ("what", "where", "waits for"):
@@ -127,7 +128,7 @@ def _path(timeline: SampleTimeline) -> Table:
 
 def _rows(timeline: SampleTimeline) -> Table:
     """Devices, then ports or links: how long they are busy, and what they wait for longest."""
-    table, time = Table(box=None, padding=(0, 2, 0, 2)), _dimension(timeline)
+    table, time = tables.table(), _dimension(timeline)
     for heading in ("", "tasks", "busy", "share", "waits", "longest for"):
         table.add_column(heading, justify="left" if heading in ("", "longest for") else "right", overflow="fold")
     for r, row in enumerate(timeline.rows):

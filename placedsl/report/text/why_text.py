@@ -6,10 +6,10 @@ import math
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from placedsl.diagnosis.sensitivity.binding import Binding, Bottleneck
 from placedsl.diagnosis.sensitivity.report import Effect, Why
+from placedsl.report.text import tables
 from placedsl.report.text.summary import amount
 from placedsl.tolerances import SAME_VALUE
 from placedsl.units import Dimension
@@ -63,7 +63,7 @@ def _bottleneck(bottleneck: Bottleneck, dimension: Dimension) -> str:
 
 
 def _print(rows: list[tuple[str, str, str]], console: Console) -> None:
-    table = Table(box=None, padding=(0, 0, 0, 2), show_header=False)
+    table = tables.table(headings=False)
     for row in rows:
         table.add_row(*(escape(text) for text in row))
-    console.print(table, highlight=False)
+    tables.print_table(table, console)

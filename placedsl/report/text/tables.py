@@ -1,0 +1,19 @@
+"""Tables of a terminal: at most 80 columns wide, whatever is wider than that goes on in the next line."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+
+#: Columns of the narrowest usual terminal.
+WIDTH = 80
+
+
+def table(*, indented: bool = True, headings: bool = True) -> Table:
+    """An empty table without lines, with two blanks between columns and before the first where it is ``indented``."""
+    return Table(box=None, padding=(0, 0, 0, 2), pad_edge=indented, show_header=headings)
+
+
+def print_table(table: Table, console: Console) -> None:
+    """Print it, within the width of the terminal and of :data:`WIDTH`."""
+    console.print(table, highlight=False, width=min(WIDTH, console.width))
