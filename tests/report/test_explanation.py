@@ -13,6 +13,7 @@ from placedsl import loads
 from placedsl.cli.main import main
 from placedsl.report.explanation.contributions import Contribution
 from placedsl.report.explanation.explain import Explanation
+from placedsl.report.explanation.explanation_document import explanation_document
 
 GRAPH = """
 graph {
@@ -177,6 +178,24 @@ def test_a_named_solver_solves_the_program(rule: str, note: str) -> None:
     for answer in (spec.solve(solver="highs"), in_block.solve()):
         assert (answer.method, answer.solver, answer.termination) == ("program", "highs", "optimal")
         assert [text for text in answer.notes if text.startswith("dynamic programming")] == notes
+
+
+@pytest.mark.parametrize("method", ["dp", "greedy"])
+def test_a_method_without_use_for_a_solver_says_so(method: str) -> None:
+    spec = loads(GRAPH.replace("@weight", "1") + "minimize time_per_sample\nsubject to\n    contiguous\n")
+    note = f"method {method} has no use for a solver: highs was not used"
+    assert note in spec.solve(method=method, solver="highs").notes
+    assert ("note", note) in spec.explanation(method=method, solver="highs").facts
+    assert note not in spec.solve(method=method).notes
+
+
+def test_no_note_is_lost_in_the_document() -> None:
+    text = GRAPH.replace("@weight", "1").replace("node c {", "node c { backward = true,")
+    spec = loads(text + "minimize time_per_sample\nsubject to\n    memory\n    contiguous\n")
+    found = spec.explanation(solver="highs")
+    notes = [said for word, said in found.facts if word == "note"]
+    assert len(notes) > 1
+    assert explanation_document(found, "")["facts"]["note"] == "; ".join(notes)
 
 
 def test_ideals_that_are_too_many_to_be_counted() -> None:

@@ -25,4 +25,8 @@ def test_a_gap_of_exactly_what_was_asked_for_is_reached(bound: float, called: st
     program = linear([-1.0], np.ones((1, 1)), [-np.inf], [100.0], [0], [200], [1])
     budget = Budget(time_limit=10.0, gap=0.2)
     found = outcome(program, budget, Clock.start(budget), "optimal", np.array([100.0]), bound)
-    assert (found.termination, found.objective, found.bound) == (called, -100.0, max(bound, -200.0))  # the columns alone say -200
+    assert (found.termination, found.objective, found.bound) == (
+        called,
+        -100.0,
+        max(bound, -200.0),
+    )  # the columns alone say -200

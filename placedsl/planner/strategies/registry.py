@@ -89,7 +89,8 @@ def decision(problem: Problem, request: Request, plugins: Sequence[Candidate] | 
     """
     method = str(request.method)
     if method not in METHODS:
-        return decide(problem, request, (_named(method, plugins or ()),))
+        planned = decide(problem, request, (_named(method, plugins or ()),))
+        return replace(planned, notes=tuple(_notes(problem, request)))
     rows = list(STRATEGIES)
     if plugins is not None:
         fitting = " and ".join(one.name for one in plugins if not one.against)
@@ -100,7 +101,9 @@ def decision(problem: Problem, request: Request, plugins: Sequence[Candidate] | 
 
 
 def _notes(problem: Problem, request: Request) -> Iterator[str]:
-    """What a named solver keeps from being used."""
+    """What a named solver keeps from being used, and what keeps it from being used."""
+    if request.method not in ("program", "auto") and request.solver != "auto":
+        yield f"method {request.method} has no use for a solver: {request.solver} was not used"
     if request.free and not dynamic_programming.against(problem, request):
         exact = dynamic_programming.outlook(problem, request).settles
         gives = "applies to this spec" if exact else "gives a bound for this spec"

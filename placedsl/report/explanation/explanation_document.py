@@ -13,10 +13,13 @@ SCHEMA = 1
 def explanation_document(found: Explanation, elaborated: str) -> dict[str, Any]:
     """All that ``explain`` prints, as plain data; ``elaborated`` is the elaborated spec."""
     linear, fit = found.program, found.fit
+    facts: dict[str, str] = {}
+    for word, text in found.facts:  # there may be several notes
+        facts[word] = f"{facts[word]}; {text}" if word in facts else text
     return {
         "schema": SCHEMA,
         "elaborated": elaborated,
-        "facts": dict(found.facts),
+        "facts": facts,
         "path": found.path,
         "decision": {
             "steps": [step.strategy.name for step in found.decision.steps],
