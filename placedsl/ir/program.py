@@ -227,10 +227,28 @@ class Program:
         return len(self.lower)
 
     def whole(self, objective: int) -> bool:
-        """Whether an objective is a whole number in every point: integer columns, whole coefficients."""
+        """Whether an objective is a whole number where it is least: whole coefficients of integer columns, and of
+        columns that are the largest of whole numbers."""
         goal = self.objectives[objective]
         numbers = np.append(goal.coefficient, goal.constant)
-        return bool(self.integer[goal.column].all() and whole_numbers(numbers).all())
+        if not whole_numbers(numbers).all():
+            return False
+        known = self.integer.copy()
+        for one in self.constraints:
+            if isinstance(one, Maximum) and (goal.coefficient[np.isin(goal.column, one.result)] >= 0.0).all():
+                fractional = np.zeros(len(one.result), dtype=bool)
+                fractional[one.group[~whole_numbers(one.constant)]] = True
+                apart = ~known[one.column] | ~whole_numbers(one.coefficient)
+                fractional[one.group[one.term[apart]]] = True
+                known[one.result[~fractional]] = True
+        return bool(known[goal.column].all())
+
+    def terms_of(self, column: int) -> tuple[Maximum, Integers] | None:
+        """The maximum that a column is, and the positions of its terms; None for any other column."""
+        for one in self.constraints:
+            if isinstance(one, Maximum) and column in one.result:
+                return one, np.flatnonzero(one.group == int(np.flatnonzero(one.result == column)[0]))
+        return None
 
 
 @dataclass(frozen=True, eq=False)

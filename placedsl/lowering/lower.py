@@ -88,6 +88,8 @@ def lower(
         zero = np.zeros(len(goal.column), dtype=np.int64)
         none, side = np.array([-np.inf]), np.array([limit - goal.constant])
         blocks.append(RowBlock(Origin(goal.name), zero, goal.column, goal.coefficient, none, side))
+        if program.whole(position):
+            blocks += _each_term_within(program, goal, limit)
     lower_bound, upper_bound = tighten(program.lower, program.upper, program.integer, blocks)
     context = LoweringContext(
         lower_bound, upper_bound, program.integer.copy(), integral, blocks,
@@ -159,6 +161,27 @@ def _keep_within(goal: Objective, most: float, context: LoweringContext) -> None
         sign = 1.0 if to_whole is np.floor else -1.0
         whole = column[context.integer[column]]
         bounds[whole] = to_whole(bounds[whole] + sign * INTEGER_BOUND)
+
+
+def _each_term_within(program: Program, goal: Objective, limit: float) -> list[RowBlock]:
+    """Where an earlier objective is a largest value: each of its terms stays within the limit, as rows of their own.
+
+    Terms in whole numbers are compared exactly, which their maximum is not where its column is real.
+    """
+    found = program.terms_of(int(goal.column[0])) if len(goal.column) == 1 and goal.coefficient[0] == 1.0 else None
+    if found is None:
+        return []
+    one, terms = found
+    row = np.full(len(one.constant), -1, dtype=np.int64)
+    row[terms] = np.arange(len(terms))
+    entries = np.flatnonzero(row[one.term] >= 0)
+    sides = limit - goal.constant - one.constant[terms]
+    return [
+        RowBlock(
+            Origin(goal.name), row[one.term[entries]], one.column[entries], one.coefficient[entries],
+            np.full(len(terms), -np.inf), sides,
+        )
+    ]  # fmt: skip
 
 
 def _settle_bounds(program: Program, context: LoweringContext) -> None:

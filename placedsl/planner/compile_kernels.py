@@ -99,11 +99,12 @@ def _apart(work: Callable[[_Reports], object]) -> None:
         sys.exit("what compiles the kernels has failed: see above")
 
 
-def _solve(spec: Elaborated) -> None:
+def _solve(spec: Elaborated, contiguous: bool) -> None:
     from placedsl.planner.request import Request
     from placedsl.planner.solve import solve
 
-    solve(spec.problem, spec.checked_formulations, Request("highs", workers=1), isolated=False)
+    request = Request(method="dp") if contiguous else Request("highs", workers=1)
+    solve(spec.problem, spec.checked_formulations, request, isolated=False)
 
 
 def compile_kind(kind: str) -> None:
@@ -123,7 +124,7 @@ def compile_kind(kind: str) -> None:
         if kind == "one sample":
             members = members_for_one_sample(spec.problem, 1, 0, None, alone=False)
         else:
-            _apart(lambda _, spec=spec: _solve(spec))  # type: ignore[misc]
+            _apart(lambda _, spec=spec, rules=rules: _solve(spec, bool(rules)))  # type: ignore[misc]
             members = members_for(spec.problem, None, 1, 0)
         for member in members:
             _apart(lambda channel, member=member: member.work(channel, *member.arguments))  # type: ignore[misc]

@@ -135,3 +135,36 @@ subject to
     assert answer.value == pytest.approx(0.0, abs=1e-12)
     assert answer.bound <= answer.value
     assert answer.gap <= 1e-6
+
+
+LEAST_MEMORY = """
+graph {
+    node n0 { time = {accelerator: 7 ns}, memory = 1073741825 B, output = 64 MiB }
+    node n1 { time = {accelerator: 1 ns}, memory = 1 B, output = 4 MiB }
+    node n2 { time = {accelerator: 0 ns}, memory = 3 B, output = 1 MiB }
+    node n3 { time = {accelerator: 0.5 ns}, memory = 1073741825 B }
+    node n4 { time = {accelerator: 7 ns}, memory = 3 B, output = 9 MiB }
+    n0 -> n2
+    n0 -> n3
+    n0 -> n4
+    n1 -> n2
+    n1 -> n4
+    n2 -> n3
+    n2 -> n4
+    n3 -> n4
+}
+device gpu[2]: accelerator { memory = 2147483648 B }
+interconnect { bandwidth = 100000000000 MiB/s }
+minimize peak_memory then time_per_sample
+subject to
+    contiguous
+    memory
+"""
+
+
+@pytest.mark.parametrize("solver", [None, "highs", "cp-sat"])
+def test_a_largest_value_in_bytes_gives_no_way(solver: str | None) -> None:
+    """By enumeration; two bytes more make the later objective 0.01 ns less."""
+    answer = loads(LEAST_MEMORY).solve(solver=solver)
+    assert answer.evaluation is not None
+    assert answer.evaluation.objectives == (1073741829.0, pytest.approx(8.69e-9, rel=1e-9))

@@ -71,8 +71,10 @@ def compare(path: str, first: int, last: int) -> tuple[int, int]:
     from placedsl.planner.request import Request
     from placedsl.planner.solve import solve
 
-    request = Request("highs", workers=1) if path == "auto" else Request(path, "program", workers=1)
-    run = functools.partial(solve, request=request, isolated=False)
+    # Under auto, each solver has a process of its own, as several may be used.
+    auto = path == "auto"
+    request = Request(workers=1) if auto else Request(path, "program", workers=1)
+    run = functools.partial(solve, request=request, isolated=auto)
     by_dynamic_programming = 0
     for seed in range(first, last):
         if seed >= ALGEBRA:

@@ -1,0 +1,611 @@
+"""Random small problems of every family, solved and compared with an enumeration that shares nothing with placedsl.
+
+    python benchmarks/campaign.py --seconds 1800 [--seed 1] [--family NAME ...]     new seeds every run unless given
+    python benchmarks/campaign.py --problems 200
+
+A problem is generated as data, written as a spec, and solved by ``auto`` or by a solver that is drawn.  The enumeration
+works on the data, in fractions, by the formulas of ``docs/language``; it imports nothing of the package.  What counts
+as found: a proven answer with another value, a bound above the optimum or a value below it, "infeasible" where there is
+a placement (or the reverse), and anything raised.  Data are awkward on purpose: times of 0, leaves that nobody reads,
+nodes without edges, nodes that one kind of device does not support, magnitudes that are 10^6 apart, memory that is full
+to the last byte.
+
+Each problem is printed with its seed, so that ``--seed N --problems 1`` repeats it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+#: Relative difference between a proven value and the optimum that rounding explains.
+NEAR = 2e-6
+#: Most placements that are enumerated, and seconds of one solve.
+MOST, LIMIT = 20_000, 20.0
+SOLVERS = ("highs", "cp-sat", "pyomo", "mip", "cvxpy")
+INFINITE = Fraction(10**30)
+
+
+@dataclass(frozen=True)
+class Node:
+    """Times in ``Problem.unit`` by kind (None: not supported), bytes of memory, MiB of output, group, direction."""
+
+    name: str
+    times: dict[str, Fraction]
+    memory: int
+    output: int
+    weights: int
+    group: int | None
+    backward: bool = False
+
+
+@dataclass(frozen=True)
+class Device:
+    """Its name, kind and family, bytes of memory (None: no limit), and the cluster that it is in (None: none)."""
+
+    name: str
+    kind: str
+    memory: int | None
+    cluster: int | None = None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A constraint as text, and whether it holds of the quantities of a placement."""
+
+    text: str
+    holds: Callable[[Quantities], bool]
+
+
+@dataclass
+class Problem:
+    """A problem as data."""
+
+    family: str
+    unit: str
+    nodes: list[Node]
+    edges: list[tuple[int, int]]
+    devices: list[Device]
+    machine: list[str]
+    #: MiB per second, within clusters and between them.
+    inner: int
+    outer: int
+    schedule: str = "pipedream"
+    slots: int = 1
+    degrees: tuple[int, ...] = (1,)
+    rules: list[Rule] = field(default_factory=list)
+    built_in: set[str] = field(default_factory=set)
+    goals: list[str] = field(default_factory=lambda: ["time_per_sample"])
+
+    @property
+    def second(self) -> Fraction:
+        """Seconds of the unit of times."""
+        return {"ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "ms": Fraction(1, 1000), "s": Fraction(1)}[
+            self.unit
+        ]
+
+    def text(self) -> str:
+        """The spec."""
+        lines = ["graph {"]
+        for node in self.nodes:
+            times = ", ".join(f"{kind}: {number(value)} {self.unit}" for kind, value in node.times.items())
+            group = f", color = {node.group}" if node.group is not None else ""
+            group += f", parameters = {node.weights} MiB" if node.weights else ""
+            group += ", backward = true" if node.backward else ""
+            sizes = f"memory = {node.memory} B, output = {node.output} MiB"
+            lines.append(f"    node {node.name} {{ time = {{{times}}}, {sizes}{group} }}")
+        lines += [f"    {self.nodes[u].name} -> {self.nodes[v].name}" for u, v in self.edges] + ["}", *self.machine]
+        slots = f" {{ pieces = {self.slots} }}" if self.schedule == "calls" and self.slots > 1 else ""
+        lines.append(f"schedule {self.schedule}{slots}")
+        if self.degrees != (1,):
+            lines.append(f"parallelism {{ data = 1..{max(self.degrees)} }}")
+        lines += [f"minimize {' then '.join(self.goals)}", "subject to"]
+        lines += [f"    {'colocated by color' if name == 'colocated' else name}" for name in sorted(self.built_in)]
+        lines += [f"    rule{k}: {rule.text}" for k, rule in enumerate(self.rules)]
+        if not self.built_in and not self.rules:
+            lines.pop()
+        return "\n".join(lines) + "\n"
+
+
+def number(value: Fraction) -> str:
+    """A decimal that is exactly the value."""
+    scaled = value * 1000
+    assert scaled.denominator == 1
+    return f"{scaled.numerator // 1000}.{scaled.numerator % 1000:03d}".rstrip("0").rstrip(".")
+
+
+class Quantities:
+    """What a placement means, in fractions; docs/language/expressions.md, schedule.md, clusters.md, parallelism.md."""
+
+    def __init__(self, problem: Problem, device: Sequence[int], copies: Sequence[int]) -> None:
+        self.problem, self.device, self.copies = problem, device, copies
+        self.readers: list[list[int]] = [[] for _ in problem.nodes]
+        for u, v in problem.edges:
+            self.readers[u].append(v)
+        self.on = [[v for v, d in enumerate(device) if d == k] for k in range(len(problem.devices))]
+        self.memory = [sum(problem.nodes[v].memory for v in own) for own in self.on]
+        passes = (False, True) if problem.schedule == "gpipe" else (None,)
+        self.passes = [[self.busy(k, which) for k in range(len(problem.devices))] for which in passes]
+        self.loads = [sum(parts, Fraction(0)) for parts in zip(*self.passes, strict=True)]
+
+    def seconds(self, node: int, k: int) -> Fraction:
+        """A node's time on a device."""
+        return time_on(self.problem, node, k) * self.problem.second
+
+    def moved(self, node: int, k: int, far: bool) -> Fraction:
+        """How long an accelerator takes to read or write a tensor; ``far``: from or to outside its cluster."""
+        if self.problem.devices[k].kind == "host":
+            return Fraction(0)
+        slow = far or self.problem.devices[k].cluster is None
+        return Fraction(self.problem.nodes[node].output, self.problem.outer if slow else self.problem.inner)
+
+    def far(self, one: int, other: int) -> bool:
+        """Whether devices are in different clusters."""
+        mine = self.problem.devices[one].cluster
+        return mine is not None and mine != self.problem.devices[other].cluster
+
+    def received(self, k: int, which: bool | None) -> Fraction:
+        """Tensors that are read on a device and made elsewhere, each once."""
+        total = Fraction(0)
+        for u in range(len(self.problem.nodes)):
+            there = [v for v in self.readers[u] if self.device[v] == k and self.counts(v, which)]
+            if there and self.device[u] != k:
+                total += self.moved(u, k, self.far(k, self.device[u]))
+        return total
+
+    def sent(self, k: int, which: bool | None) -> Fraction:
+        """Tensors that are made on a device and read elsewhere, each once, for the farthest reader."""
+        total = Fraction(0)
+        for u in self.on[k]:
+            outside = [v for v in self.readers[u] if self.device[v] != k]
+            if outside and self.counts(u, which):
+                total += self.moved(u, k, any(self.far(k, self.device[v]) for v in outside))
+        return total
+
+    def counts(self, v: int, which: bool | None) -> bool:
+        """Whether a node is in a pass."""
+        return which is None or self.problem.nodes[v].backward == which
+
+    def busy(self, k: int, which: bool | None) -> Fraction:
+        """How long a device is busy in a pass, for each sample."""
+        problem = self.problem
+        computing = sum((self.seconds(v, k) for v in self.on[k] if self.counts(v, which)), Fraction(0))
+        inward, outward = self.received(k, which), self.sent(k, which)
+        alone = {
+            "overlapped": max(computing, inward + outward), "duplex": max(computing, inward, outward),
+        }.get(problem.schedule, computing + inward + outward)  # fmt: skip
+        r = max(1, self.copies[k])
+        if r == 1:
+            return alone
+        weights = Fraction(0)
+        if which in (None, True) and problem.devices[k].kind != "host":
+            speed = problem.outer if problem.devices[k].cluster is None else problem.inner
+            weights = sum((Fraction(problem.nodes[v].weights, speed) for v in self.on[k]), Fraction(0)) * Fraction(
+                r - 1, r
+            )
+        together = problem.schedule in ("overlapped", "duplex")
+        return max(alone / r, weights) if together else alone / r + weights
+
+    def value(self, goal: str) -> Fraction:
+        """An objective; INFINITE where it has none."""
+        if goal == "time_per_sample":
+            return sum((max(loads) for loads in self.passes), Fraction(0))
+        if goal == "devices_used":
+            return Fraction(sum(self.copies))
+        if goal == "peak_memory":
+            held = [m for m, d in zip(self.memory, self.problem.devices, strict=True) if d.kind != "host"]
+            return Fraction(max(held, default=0))
+        if goal == "communication":
+            return sum(
+                (self.received(k, None) + self.sent(k, None) for k in range(len(self.problem.devices))), Fraction(0)
+            )
+        assert goal == "latency"
+        return self.of_calls() if self.problem.schedule == "calls" else self.of_operators()
+
+    def of_calls(self) -> Fraction:
+        """docs/language/latency.md: an accelerator runs all its nodes in one call, a host each when it can."""
+        problem = self.problem
+        end: dict[int, Fraction] = {}
+        waiting = set(range(len(problem.nodes)))
+        before: list[list[int]] = [[] for _ in problem.nodes]
+        for u, v in problem.edges:
+            before[v].append(u)
+        while waiting:
+            ready = None
+            for v in sorted(waiting):
+                k = self.device[v]
+                call = [v] if problem.devices[k].kind == "host" else self.on[k]
+                needed = {u for w in call for u in before[w]} - set(call)
+                if all(u in end for u in needed):
+                    ready = k, call, needed
+                    break
+            if ready is None:
+                return INFINITE
+            k, call, needed = ready
+            start = max((end[u] for u in needed), default=Fraction(0))
+            length = sum((self.seconds(w, k) for w in call), Fraction(0))
+            if problem.devices[k].kind != "host":
+                length += self.received(k, None) + self.sent(k, None)
+            for w in call:
+                end[w] = start + length
+                waiting.discard(w)
+        return max(end.values())
+
+    def of_operators(self) -> Fraction:
+        """docs/language/latency.md: each operator when its inputs are there; if ``sequential``, in the best order."""
+        if "sequential" in self.problem.built_in:
+            return min(self.in_order(order) for order in topological(self.problem))
+        return self.in_order(next(topological(self.problem)))
+
+    def in_order(self, order: Sequence[int]) -> Fraction:
+        """The end of the last operator, devices taking theirs in this order where they are sequential."""
+        problem, free = self.problem, [Fraction(0)] * len(self.problem.devices)
+        one_at_a_time = "sequential" in problem.built_in
+        end = [Fraction(0)] * len(problem.nodes)
+        for v in order:
+            k = self.device[v]
+            start = Fraction(0)
+            for u, w in problem.edges:
+                if w == v:
+                    way = Fraction(0)
+                    if self.device[u] != k:
+                        way = Fraction(problem.nodes[u].output, problem.outer)
+                    start = max(start, end[u] + way)
+            length = self.seconds(v, k)
+            if one_at_a_time and length > 0:
+                start = max(start, free[k])
+            end[v] = start + length
+            if length > 0:
+                free[k] = max(free[k], end[v])
+        return max(end)
+
+    def allowed(self) -> bool:
+        """Whether the constraints hold."""
+        problem = self.problem
+        if "memory" in problem.built_in:
+            for k, device in enumerate(problem.devices):
+                if device.memory is not None and self.memory[k] > device.memory:
+                    return False
+        if "colocated" in problem.built_in:
+            place: dict[int, int] = {}
+            for node, d in zip(problem.nodes, self.device, strict=True):
+                if node.group is not None and place.setdefault(node.group, d) != d:
+                    return False
+        if "contiguous" in problem.built_in and not self.pipeline():
+            return False
+        if "convex" in problem.built_in and not self.convex():
+            return False
+        return all(rule.holds(self) for rule in problem.rules)
+
+    def pipeline(self) -> bool:
+        """Devices, and clusters, have an order in which the forward part runs; the backward part in reverse."""
+        inside = [[self.device[v] for v in range(len(self.problem.nodes))]]
+        clusters = [device.cluster for device in self.problem.devices]
+        if any(c is not None for c in clusters):
+            names = {}
+            # On each level, a device outside all clusters counts as a cluster.
+            inside.append(
+                [
+                    names.setdefault(clusters[d] if clusters[d] is not None else ("alone", d), len(names))
+                    for d in self.device
+                ]
+            )
+        for place in inside:
+            arcs = set()
+            for u, v in self.problem.edges:
+                a, b = place[u], place[v]
+                back = self.problem.nodes[u].backward
+                if a != b and back == self.problem.nodes[v].backward:
+                    arcs.add((b, a) if back else (a, b))
+            if cyclic(arcs):
+                return False
+        return True
+
+    def convex(self) -> bool:
+        """No path within the forward, or the backward, part leaves a device and comes back."""
+        problem = self.problem
+        for part in (False, True):
+            own = [v for v, node in enumerate(problem.nodes) if node.backward == part]
+            after = {v: {w for u, w in problem.edges if u == v and w in own} for v in own}
+            reach = {v: closure(after, v) for v in own}
+            for u in own:
+                home = self.device[u]
+                away = [m for m in reach[u] if self.device[m] != home]
+                if any(self.device[w] == home and w in reach[m] for m in away for w in reach[u]):
+                    return False
+        return True
+
+
+def cyclic(arcs: set[tuple[int, int]]) -> bool:
+    """Whether arcs form a circle."""
+    after: dict[int, set[int]] = {}
+    for a, b in arcs:
+        after.setdefault(a, set()).add(b)
+    return any(a in closure(after, a) for a in after)
+
+
+def closure(after: dict[int, set[int]], start: int) -> set[int]:
+    """What can be reached from a node by at least one arc."""
+    seen: set[int] = set()
+    left = list(after.get(start, ()))
+    while left:
+        v = left.pop()
+        if v not in seen:
+            seen.add(v)
+            left.extend(after.get(v, ()))
+    return seen
+
+
+def topological(problem: Problem) -> Iterator[list[int]]:
+    """All topological orders."""
+    before = [{u for u, w in problem.edges if w == v} for v in range(len(problem.nodes))]
+
+    def further(done: list[int]) -> Iterator[list[int]]:
+        if len(done) == len(before):
+            yield list(done)
+        for v in range(len(before)):
+            if v not in done and before[v] <= {*done}:
+                yield from further([*done, v])
+
+    return further([])
+
+
+def generated(seed: int, families: Sequence[str]) -> Problem:
+    """A random problem of a random family."""
+    rng = random.Random(seed)
+    family = rng.choice(list(families))
+    training = family in ("gpipe", "training", "plain") and rng.random() < (1.0 if family != "plain" else 0.3)
+    host = rng.random() < 0.5
+    clusters = family == "clusters"
+    gpus = rng.choice([2, 3, 4] if clusters else [1, 2, 2, 3])
+    second = not clusters and family not in ("parallelism",) and rng.random() < 0.25
+    unit = rng.choice(["ms", "ms", "us", "s", "ns"])
+    seconds = {"ns": 10**9, "us": 10**6, "ms": 1000, "s": 1}[unit]
+    total = gpus + host + second
+    most = {2: 7, 3: 6, 4: 5, 5: 5, 6: 4}.get(total, 8)
+    if family in ("sequential",):
+        most = min(most, 5)
+    count = rng.randint(1, max(1, most // 2 if training else most))
+    wide = rng.choice([1, 1, 1, 100, 10**6])
+    nodes: list[Node] = []
+    backward = []
+    for v in range(count):
+        for back in (False, True)[: 1 + (training and rng.random() < 0.85)]:
+            times = {}
+            if rng.random() < 0.92 or not host:
+                times["accelerator"] = Fraction(rng.choice([0, 1, 2, 3, 5, 7, wide])) / rng.choice([1, 1, 2, 4])
+            if host and (rng.random() < 0.8 or not times):
+                times["host"] = Fraction(rng.choice([1, 2, 9, 20, wide]))
+            if second and rng.random() < 0.6:
+                times["tpu"] = Fraction(rng.choice([1, 2, 4]))
+            grouped = (rng.random() < 0.7 or training) and (training or rng.random() < 0.2)
+            if back:
+                backward.append((v, len(nodes)))
+            nodes.append(
+                Node(
+                    f"{'b' if back else 'n'}{v}", times, rng.choice([0, 1, 2, 3, 2**20, 2**30 + 1]),
+                    rng.choice([0, 0, 1, 4, 9, 64]), rng.choice([0, 1, 8]), v if grouped else None, back,
+                )
+            )  # fmt: skip
+    position = {node.name: k for k, node in enumerate(nodes)}
+    edges = set()
+    for u in range(count):
+        for v in range(u + 1, count):
+            if rng.random() < 0.45:
+                edges.add((position[f"n{u}"], position[f"n{v}"]))
+                if f"b{u}" in position and f"b{v}" in position:
+                    edges.add((position[f"b{v}"], position[f"b{u}"]))
+    edges |= {(position[f"n{v}"], k) for v, k in backward if rng.random() < 0.7}
+    limit = rng.choice([None, 5, 2**20 + 2, 2**30 + 1, 2**30 + 2, 2**31])
+    inner = rng.choice([1, 2, 8, 100]) * seconds
+    outer = max(1, inner // rng.choice([1, 2, 5, 10])) if clusters else inner
+    has = f" {{ memory = {limit} B }}" if limit is not None else ""
+    machine, devices = [], []
+    if clusters:
+        per = 1 if gpus < 4 else 2
+        count_of = gpus // per if per == 2 else gpus
+        machine += [
+            f"cluster server[{count_of}] {{", f"    device gpu[{per}]: accelerator{has}",
+            f"    interconnect {{ bandwidth = {inner} MiB/s }}", "}", f"interconnect {{ bandwidth = {outer} MiB/s }}",
+        ]  # fmt: skip
+        for c in range(count_of):
+            devices += [Device(f"server[{c + 1}].gpu[{g + 1}]", "accelerator", limit, c) for g in range(per)]
+    else:
+        machine.append(f"device gpu[{gpus}]: accelerator{has}")
+        devices += [Device(f"gpu[{g + 1}]", "accelerator", limit) for g in range(gpus)]
+        if second:
+            machine.append(f"device tpu[1]: accelerator{has}")
+            devices.append(Device("tpu[1]", "tpu", limit))
+        machine.append(f"interconnect {{ bandwidth = {inner} MiB/s }}")
+    if host:
+        machine.append("device cpu: host")
+        devices.append(Device("cpu", "host", None))
+    problem = Problem(family, unit, nodes, sorted(edges), devices, machine, inner, outer)
+    problem.built_in = {"memory"} if rng.random() < 0.7 else set()
+    if any(node.group is not None for node in nodes) and (training or rng.random() < 0.5):
+        problem.built_in.add("colocated")
+    if family in ("contiguous", "parallelism", "clusters", "gpipe", "training") and rng.random() < 0.8:
+        problem.built_in.add("contiguous")
+    if family == "convex":
+        problem.built_in.add("convex")
+    if family in ("contiguous", "clusters", "plain", "convex", "training"):
+        problem.schedule = rng.choice(["pipedream", "pipedream", "overlapped", "duplex"])
+    if family == "parallelism":
+        problem.schedule = rng.choice(["pipedream", "overlapped", "duplex", "gpipe"])
+        problem.degrees = rng.choice([(1, 2), (1, 2, 3)])
+    if family == "gpipe":
+        problem.schedule = "gpipe"
+    if family == "calls":
+        problem.schedule = "calls"
+    if family in ("dataflow", "sequential"):
+        problem.schedule = "dataflow"
+        if family == "sequential":
+            problem.built_in.add("sequential")
+    if problem.schedule in ("calls", "dataflow"):
+        problem.goals = ["latency"]
+    else:
+        problem.goals = rng.choice(
+            [["time_per_sample"]] * 5 + [["time_per_sample", "devices_used"], ["peak_memory", "time_per_sample"]]
+        )
+        if problem.schedule != "gpipe" and problem.degrees == (1,) and rng.random() < 0.1:
+            problem.goals = ["communication", "time_per_sample"]
+        if rng.random() < 0.35 and problem.degrees == (1,):
+            problem.rules = [rule(rng, problem) for _ in range(rng.choice([1, 1, 2]))]
+    return problem
+
+
+def rule(rng: random.Random, problem: Problem) -> Rule:
+    """A constraint of a user's own."""
+    a, b = (rng.randrange(len(problem.devices)) for _ in range(2))
+    v, w = (rng.randrange(len(problem.nodes)) for _ in range(2))
+    da, db = problem.devices[a].name, problem.devices[b].name
+    nv, nw = problem.nodes[v].name, problem.nodes[w].name
+    k, t = rng.choice([1, 2, 3]), Fraction(rng.choice([1, 3, 6, 12]))
+    seconds, unit = t * problem.second, problem.unit
+    return rng.choice(
+        [
+            Rule(f"count(v in nodes: v on {da}) <= {k}", lambda q: len(q.on[a]) <= k),
+            Rule(f"load({da}) <= {number(t)} {unit}", lambda q: q.loads[a] <= seconds),
+            Rule(
+                f"load({da}) <= 2 * load({db}) + {number(t)} {unit}", lambda q: q.loads[a] <= 2 * q.loads[b] + seconds
+            ),
+            Rule(f"({nv} on {da}) => ({nw} on {db})", lambda q: q.device[v] != a or q.device[w] == b),
+            Rule(f"({nv} on {da}) or ({nw} on {db})", lambda q: q.device[v] == a or q.device[w] == b),
+            Rule(f"not ({nv} on {da} and {nw} on {db})", lambda q: not (q.device[v] == a and q.device[w] == b)),
+            Rule(f"memory({da}) <= {2**20 + 2} B", lambda q: q.memory[a] <= 2**20 + 2),
+            Rule(f"devices_used <= {k}", lambda q: sum(q.copies) <= k),
+            Rule(
+                f"({nv} on {da}) => load({da}) <= {number(t)} {unit}",
+                lambda q: q.device[v] != a or q.loads[a] <= seconds,
+            ),
+            Rule(
+                f"min(load({da}), load({db})) <= {number(t)} {unit}", lambda q: min(q.loads[a], q.loads[b]) <= seconds
+            ),
+            Rule(
+                f"load({da}) >= {number(t)} {unit} or load({db}) <= {number(t)} {unit}",
+                lambda q: q.loads[a] >= seconds or q.loads[b] <= seconds,
+            ),
+            Rule(f"({nv} on {da}) == ({nw} on {da})", lambda q: (q.device[v] == a) == (q.device[w] == a)),
+        ]
+    )
+
+
+def time_on(problem: Problem, node: int, k: int) -> Fraction | None:
+    """A node's time on a device in the problem's unit, of its family, else of its kind; None: not supported."""
+    times, kind = problem.nodes[node].times, problem.devices[k].kind
+    return times.get(kind, None if kind == "host" else times.get("accelerator"))
+
+
+def placements(problem: Problem) -> Iterator[Quantities]:
+    """All placements on devices that support the nodes, with all numbers of devices that share a stage."""
+    devices = range(len(problem.devices))
+    able = [[k for k in devices if time_on(problem, v, k) is not None] for v in range(len(problem.nodes))]
+    for device in itertools.product(*able):
+        used = sorted({*device})
+        if problem.degrees == (1,):
+            yield Quantities(problem, device, [int(k in used) for k in range(len(problem.devices))])
+            continue
+        for degrees in itertools.product(problem.degrees, repeat=len(used)):
+            if shares(problem, used, degrees):
+                copies = [0] * len(problem.devices)
+                for k, r in zip(used, degrees, strict=True):
+                    copies[k] = r
+                yield Quantities(problem, device, copies)
+
+
+def shares(problem: Problem, used: Sequence[int], degrees: Sequence[int]) -> bool:
+    """Whether there are enough like devices: of one family, alike, and in one cluster."""
+    taken: dict[tuple[str, int | None], int] = {}
+    for k, r in zip(used, degrees, strict=True):
+        place = problem.devices[k].kind, problem.devices[k].cluster
+        taken[place] = taken.get(place, 0) + r
+    for (kind, cluster), number_taken in taken.items():
+        if number_taken > sum(1 for d in problem.devices if (d.kind, d.cluster) == (kind, cluster)):
+            return False
+    return True
+
+
+def optimum(problem: Problem) -> list[Fraction] | None:
+    """The least objectives in order; None where nothing is allowed."""
+    best: list[Fraction] | None = None
+    for q in placements(problem):
+        if not q.allowed():
+            continue
+        values = [q.value(goal) for goal in problem.goals]
+        if values[0] < INFINITE and (best is None or values < best):
+            best = values
+    return best
+
+
+FAMILIES = (
+    "plain", "contiguous", "convex", "training", "gpipe", "clusters", "parallelism", "calls", "dataflow", "sequential",
+)  # fmt: skip
+
+
+def alike(goal: str, found: float, exact: float) -> bool:
+    """Whether a value is the optimum; sizes and numbers of devices to the last unit."""
+    whole = goal in ("peak_memory", "devices_used")
+    return found == exact if whole else abs(found - exact) <= NEAR * abs(exact) + 1e-15
+
+
+def compare(seed: int, families: Sequence[str], solver: str | None) -> str:
+    """What is wrong with the answer; empty where nothing is."""
+    import placedsl
+
+    problem = generated(seed, families)
+    text = problem.text()
+    least = optimum(problem)
+    try:
+        answer = placedsl.loads(text).solve(solver=solver, time_limit=LIMIT, workers=2)
+    except Exception as error:  # noqa: BLE001 - whatever is raised is a finding
+        if least is None and "is false whatever the placement" in str(error):
+            return ""
+        return f"{type(error).__name__}: {error}\n{text}"
+    said = f"{answer.termination} {answer.value!r} (bound {answer.bound!r}) {answer.message}, {answer.method}"
+    if least is None:
+        right = answer.termination == "infeasible" or (answer.termination == "time_limit" and answer.placement is None)
+        return "" if right else f"nothing is allowed: {said}\n{text}"
+    exact = [float(value) for value in least]
+    near = NEAR * abs(exact[0])
+    if answer.termination == "optimal":
+        found = list(answer.evaluation.objectives) if answer.evaluation is not None else []
+        right = len(found) == len(exact) and all(map(alike, problem.goals, found, exact))
+    else:
+        right = (
+            answer.termination == "time_limit" and answer.value >= exact[0] - near and answer.bound <= exact[0] + near
+        )
+    return "" if right else f"optimum {exact}: {said}\n{text}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Compare problem after problem, print what is wrong and the counts."""
+    parser = argparse.ArgumentParser(description="Random small problems against an independent enumeration.")
+    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--problems", type=int)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--family", nargs="*", choices=FAMILIES, default=list(FAMILIES))
+    asked = parser.parse_args(arguments)
+    seed = random.SystemRandom().randrange(10**9) if asked.seed is None else asked.seed
+    began, done, wrong = time.monotonic(), 0, 0
+    while (asked.problems is None or done < asked.problems) and time.monotonic() - began < asked.seconds:
+        solver = random.Random(f"solver {seed}").choice([None, None, None, *SOLVERS])
+        finding = compare(seed, asked.family, solver)
+        if finding:
+            wrong += 1
+            print(f"seed {seed}, {solver or 'auto'}: {finding}")
+        done += 1
+        seed += 1
+        if sys.stderr.isatty() or done % 50 == 0:
+            print(f"{done} problems, {wrong} wrong, {time.monotonic() - began:.0f} s", file=sys.stderr)
+    print(f"{done} problems, {wrong} wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
