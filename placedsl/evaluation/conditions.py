@@ -37,7 +37,7 @@ def comparison(node: core.Comparison, compiler: Compiler) -> Truth:
         if not walks.decided(node):
             exact = EXACT[node.operator]
             return lambda env: exact(left(env), right(env))
-        compare, terms = TOLERANT[node.operator], size_of_terms(node, compiler)
+        compare, terms = TOLERANT[node.operator], size_of_terms(node, compiler, left, right)
         return lambda env: compare(left(env), right(env), lambda: terms(env))
     read: Callable[[core.Expression], Callable[[Env], object]]
     read = {"text": compiler.text, "element": compiler.position, "truth": compiler.truth}[node.of]
@@ -56,10 +56,25 @@ def comparison(node: core.Comparison, compiler: Compiler) -> Truth:
     return lambda env: a(env) != b(env)
 
 
-def size_of_terms(node: core.Comparison, compiler: Compiler) -> Callable[[Env], float]:
-    """The size of the terms of both sides of a comparison, however many cancel."""
-    first, second = size(node.left, compiler), size(node.right, compiler)
-    return lambda env: max(first(env), second(env))
+def size_of_terms(
+    node: core.Comparison, compiler: Compiler, left: Callable[[Env], float], right: Callable[[Env], float]
+) -> Callable[[Env], float]:
+    """The size of the terms of both sides of a comparison, which are compiled already, however many cancel.
+
+    It is seldom asked for, and compiled then: within the binders of now.
+    """
+    registers = dict(compiler.registers)
+    made: list[Callable[[Env], float]] = []
+
+    def largest(env: Env) -> float:
+        if not made:
+            now, compiler.registers = compiler.registers, registers
+            made.extend((size(node.left, compiler, left), size(node.right, compiler, right)))
+            compiler.registers = now
+        env.extend([-1] * (compiler.count - len(env)))
+        return max(terms(env) for terms in made)
+
+    return largest
 
 
 def approximate(node: core.Expression, compiler: Compiler) -> bool:
@@ -74,7 +89,7 @@ def approximate(node: core.Expression, compiler: Compiler) -> bool:
 def _loose_comparison(node: core.Comparison, compiler: Compiler) -> Truth:
     """A comparison within what solvers leave open, measured by the terms of both sides."""
     left, right, operator = compiler.number(node.left), compiler.number(node.right), node.operator
-    terms = size_of_terms(node, compiler)
+    terms = size_of_terms(node, compiler, left, right)
     return lambda env: loosely(operator, left(env), right(env), terms(env))
 
 

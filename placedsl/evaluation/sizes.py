@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 _NOT_NEGATIVE = frozenset({"memory", "time", "size", "number", "supported", "synchronisation", "backward"})
 
 
-def size(node: core.Expression, compiler: Compiler) -> Callable[[Env], float]:
-    """The size of the terms of a number; where none cancel, that of the number itself."""
+def size(
+    node: core.Expression, compiler: Compiler, known: Callable[[Env], float] | None = None
+) -> Callable[[Env], float]:
+    """The size of the terms of a number; where none cancel, that of the number itself.
+
+    ``known``: the number, where it is compiled already.
+    """
     if cancels(node, compiler):
         match node:
             case core.Arithmetic(operator=operator):
@@ -41,7 +46,7 @@ def size(node: core.Expression, compiler: Compiler) -> Callable[[Env], float]:
             case core.Conditional(condition=condition, then=then, otherwise=otherwise):
                 holds, yes, no = compiler.truth(condition), size(then, compiler), size(otherwise, compiler)
                 return lambda env: yes(env) if holds(env) else no(env)
-    value = compiler.number(node)
+    value = compiler.number(node) if known is None else known
     return lambda env: abs(value(env))
 
 

@@ -1,7 +1,8 @@
 """Source: rows whose bounds are excluded.  Target: rows that keep a margin from their bounds.
 
 No solver tells ``a < b`` of real numbers from ``a <= b``.  The margin is a share of the largest value that the row can
-take, well above what solvers leave open.
+take, well above what solvers leave open.  A row that no values within the bounds of its columns keep needs none: by how
+much it is broken makes no difference.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ def with_margin(block: RowBlock, context: LoweringContext) -> RowBlock:
     least, most = activity(block.row, block.column, block.coefficient, block.rows, context.lower, context.upper)
     sides = np.abs(np.stack([np.where(np.isfinite(b), b, 0.0) for b in (block.lower, block.upper)])).max(axis=0)
     margin = MARGIN * np.maximum(np.maximum(abs(least), abs(most)), sides)
+    margin = np.where((least >= block.upper) | (most <= block.lower), np.maximum(1.0, sides), margin)
     if not np.isfinite(margin).all():
         message = f"'{block.origin.name}' compares with < or > what has no bounds"
         raise InputError([Diagnostic(message, block.origin.span, "bound the variables it uses, or compare with <=")])

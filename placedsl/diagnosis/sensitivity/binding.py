@@ -61,7 +61,7 @@ def binding(problem: Problem, placement: Sequence[int], values: Values | None = 
                 continue
             compared += 1
             left, right = compiler.number(body.left), compiler.number(body.right)
-            size = size_of_terms(body, compiler)
+            size = size_of_terms(body, compiler, left, right)
             environment = compiler.environment()
             one, other = left(environment), right(environment)
             if same(one, other, partial(size, environment)) or (
