@@ -42,6 +42,8 @@ class Run:
         self.read_seconds, self.build_seconds = read_seconds, 0.0
         self.relaxed: Integers | None = None
         self.reach = 0.0
+        #: Whether the solver itself failed the last time.
+        self.crashed = False
         self.asked = 0.0
         self.notes = list(problem.notes)
         self.method, self.solver, self.prover = "none", "", ""

@@ -95,7 +95,8 @@ def _with_solver(run: Run, name: str, grounded: Grounded) -> tuple[str, str]:
         for _ in range(_MAX_RESOLVES):
             ended = _one_objective(run, name, grounded, fixed, position, most)
             # Numbers made for values far larger than what was found let solvers err by as much as those are.
-            if not (ended[0] == "error" or _lost(run, position)) or not _coarse(run, position, most):
+            wrong = (ended[0] == "error" and not run.crashed) or _lost(run, position)
+            if not wrong or not _coarse(run, position, most):
                 break
             run.best.disclaim()
             most = _known(run, position)
@@ -151,6 +152,7 @@ def _one_objective(
     if timed and np.isposinf(finite_bounds(lowered.program)[1]).any():
         refuse_times_without_end(run.problem, grounded.program, solver.features)
     outcome = _solved(run, name, grounded, lowered.program, budget, position)
+    run.crashed = outcome.termination == "error"
     return _judged(run, outcome, grounded, fixed, position)
 
 
