@@ -49,7 +49,11 @@ def start(spec: Path, *options: str) -> subprocess.Popen[str]:
 
 
 def finished(running: subprocess.Popen[str], seconds: float = 60) -> tuple[int, dict[str, object]]:
-    out, err = running.communicate(timeout=seconds)
+    try:
+        out, err = running.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        running.kill()  # what it has started ends with it
+        raise
     assert "Traceback" not in err
     return running.returncode, json.loads(out)
 
