@@ -56,7 +56,8 @@ def test_an_example_ends_as_recorded(key: str, folder: Path) -> None:
     values = () if answer.evaluation is None else answer.evaluation.objectives
     assert list(values) == pytest.approx([value for value in before["values"] if value is not None], rel=1e-5)
     for bound, recorded in zip(answer.bounds, before["bounds"], strict=True):
-        if recorded is not None:
+        # Where nothing is allowed, the bound is what one of several processes had found by then.
+        if recorded is not None and answer.termination != "infeasible":
             assert bound == pytest.approx(recorded, rel=1e-5)
     if "program" in before:
         found = spec.explanation().program
