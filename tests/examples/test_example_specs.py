@@ -172,7 +172,7 @@ def test_stage_numbers_mean_contiguous() -> None:
     assert value(contiguous) == pytest.approx(value(Case("stage-numbers").load()), rel=2e-6)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("name", "rule"),
     [

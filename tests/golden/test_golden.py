@@ -36,7 +36,7 @@ def folder(key: str, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     return tmp_path / "examples"
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(
     "key", [pytest.param(key, marks=[pytest.mark.workloads] * _published(key)) for key in sorted(CASES)]
 )

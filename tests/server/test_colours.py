@@ -24,7 +24,7 @@ def kinds(text: str) -> dict[str, Any]:
     return {piece: kind for kind, piece in PlaceLexer().get_tokens(text)}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("text", specs())
 def test_no_example_has_an_unknown_token(text: str) -> None:
     found = list(PlaceLexer(stripnl=False, ensurenl=False).get_tokens(text))

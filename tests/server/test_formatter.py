@@ -49,7 +49,7 @@ def held(text: str) -> None:
     assert "\t" not in "".join(line[: len(line) - len(line.lstrip())] for line in new.split("\n"))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("text", SPECS)
 def test_every_spec_keeps_its_meaning(text: str) -> None:
     held(text)

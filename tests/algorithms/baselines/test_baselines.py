@@ -145,7 +145,7 @@ def without_rules_of_its_own(seed: int, *, contiguous: bool) -> str:
     return "\n".join([*kept[:at], *(["subject to"] if rules else []), *rules]) + "\n"
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", range(80))
 def test_no_single_reassignment_helps_what_the_local_search_found(seed: int) -> None:
     problem = placedsl.loads(without_rules_of_its_own(seed, contiguous=False)).problem
@@ -182,7 +182,7 @@ def test_the_local_search_says_what_it_does_not_know() -> None:
 # PipeDream
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", range(120))
 def test_pipedream_finds_the_best_cut_of_its_path(seed: int) -> None:
     spec = placedsl.loads(without_rules_of_its_own(seed, contiguous=True))

@@ -51,7 +51,7 @@ def times_of(case: Sample, sequence: OperatorSequence) -> tuple[float, list[floa
     return latency, [values["start"][v,] for v in range(len(times.begun))], values["sent"]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("seed", range(150))
 def test_a_schedule_breaks_no_rule_and_nothing_in_it_could_begin_earlier(seed: int) -> None:
     case = sample(seed, nodes=8, devices=3)
@@ -73,7 +73,7 @@ def test_a_schedule_breaks_no_rule_and_nothing_in_it_could_begin_earlier(seed: i
     assert times_of(case, sequence_of(case.instance, sequence.device, np.array(start), leaves))[0] == latency
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", BASELINES)
 @pytest.mark.parametrize("seed", range(40))
 def test_a_baseline_gives_a_schedule_that_breaks_no_rule(name: str, seed: int) -> None:
@@ -93,7 +93,7 @@ def test_a_baseline_gives_a_schedule_that_breaks_no_rule(name: str, seed: int) -
     assert wrong(case, sequence.device.tolist(), start, sent) == []
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", range(60))
 def test_no_list_schedule_is_better_than_the_optimum(seed: int) -> None:
     case = sample(seed)

@@ -41,7 +41,7 @@ def spec_of(seed: int) -> str:
     return "\n".join(lines + ["    memory"] * (rng.random() < 0.7)) + "\n"
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(25)
 @pytest.mark.parametrize("first", range(70_000, 71_000, 10))
 def test_least_peak_memory_with_the_fewest_devices(first: int) -> None:
     for seed in range(first, first + 10):

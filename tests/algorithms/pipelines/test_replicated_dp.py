@@ -22,7 +22,7 @@ def replication(case: Small) -> Replication:
     return Replication(case.allowed, case.sync, case.schedule == "pipedream")
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_problems(seed: int) -> None:
     """Twenty-five each: the value, whether there is one, the fewest devices, and the groups themselves."""

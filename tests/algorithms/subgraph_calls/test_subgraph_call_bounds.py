@@ -34,7 +34,7 @@ def exact(instance: CallInstance) -> bool:
     return alike and instance.slots == 1 and len(instance.unit_start) - 1 == len(instance.unit)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("told", [False, True])
 @pytest.mark.parametrize("seed", range(200))
 def test_no_bound_is_above_the_optimum(seed: int, told: bool) -> None:
@@ -61,7 +61,7 @@ def test_no_bound_is_above_the_optimum(seed: int, told: bool) -> None:
         assert values[-1] < best * 1.01
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("seed", range(200))
 def test_shorter_chains_take_no_longer(seed: int) -> None:
     instance = random_instance(
@@ -77,7 +77,7 @@ def test_shorter_chains_take_no_longer(seed: int) -> None:
     assert bound <= optimum(instance) * (1 + 1e-9)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", range(150))
 def test_what_shorter_chains_prove_holds_where_they_are_whole(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
