@@ -1,8 +1,9 @@
-"""Tables of a terminal: at most 80 columns wide, whatever is wider than that goes on in the next line."""
+"""Tables of a terminal: at most 80 columns wide where words allow it; what is wider goes on in the next line."""
 
 from __future__ import annotations
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 #: Columns of the narrowest usual terminal.
@@ -15,5 +16,9 @@ def table(*, indented: bool = True, headings: bool = True) -> Table:
 
 
 def print_table(table: Table, console: Console) -> None:
-    """Print it, within the width of the terminal and of :data:`WIDTH`."""
-    console.print(table, highlight=False, width=min(WIDTH, console.width))
+    """Print it, within the width of the terminal and of :data:`WIDTH`; wider where a word, say a path, needs it."""
+    for column in table.columns:
+        words = (Measurement.get(console, console.options, cell).minimum for cell in (column.header, *column.cells))
+        column.min_width = max(words, default=0)
+    least = Measurement.get(console, console.options, table).minimum
+    console.print(table, highlight=False, width=min(max(WIDTH, least), console.width))

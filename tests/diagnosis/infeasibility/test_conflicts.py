@@ -97,7 +97,8 @@ def test_contiguous_and_pins_along_a_path() -> None:
     assert told(rules) == [
         "these constraints cannot hold together",
         "<text>:14 contiguous",
-        "<text>:15 pins 3 of its 3 instances: a on gpu[1], b on gpu[2], c on gpu[1]",
+        "<text>:15 pins 3 of its 3 instances: a on gpu[1], b on gpu[2], c on",
+        "gpu[1]",
         "Without any one of them there is a placement.",
         "what would repair it, each by itself",
         "drop contiguous",
