@@ -18,16 +18,16 @@ def schedule_of(seed: int) -> str:
     return f"schedule gpipe {{ communication = {random.Random(seed).choice(COMMUNICATION)} }}"
 
 
-@pytest.mark.sampled(50)
-@pytest.mark.parametrize("first", range(0, 600, 10))
+@pytest.mark.sampled(20)
+@pytest.mark.parametrize("first", range(0, 200, 10))
 def test_clusters_within_clusters(first: int) -> None:
     """One to three levels, with and without stages that devices share."""
     for seed in range(first, first + 10):
         confirm(placedsl.loads(re.sub(r"(?m)^schedule .*$", schedule_of(seed), spec_of(seed))).problem)
 
 
-@pytest.mark.sampled(50)
-@pytest.mark.parametrize("first", range(60_000, 61_000, 20))
+@pytest.mark.sampled(20)
+@pytest.mark.parametrize("first", range(60_000, 60_300, 20))
 def test_shared_stages(first: int) -> None:
     """Weights are exchanged in the backward pass alone; times, sizes and weights of unlike magnitudes."""
     for seed in range(first, first + 20):
@@ -37,8 +37,8 @@ def test_shared_stages(first: int) -> None:
         confirm(placedsl.loads(training_spec(seed, shared)).problem)
 
 
-@pytest.mark.sampled(50)
-@pytest.mark.parametrize("first", range(70_000, 71_000, 20))
+@pytest.mark.sampled(20)
+@pytest.mark.parametrize("first", range(70_000, 70_300, 20))
 def test_fewest_devices(first: int) -> None:
     """Of pipelines with the least sum of passes; many have equal sums, as times are small whole numbers."""
     for seed in range(first, first + 20):
