@@ -78,6 +78,9 @@ class Problem:
     outer: int
     schedule: str = "pipedream"
     slots: int = 1
+    #: Where tensors go; directly, seconds and seconds per MiB from device to device.
+    transfers: str = "through_host"
+    ways: dict[tuple[int, int], tuple[Fraction, Fraction]] = field(default_factory=dict)
     degrees: tuple[int, ...] = (1,)
     rules: list[Rule] = field(default_factory=list)
     built_in: set[str] = field(default_factory=set)
@@ -102,7 +105,14 @@ class Problem:
             lines.append(f"    node {node.name} {{ time = {{{times}}}, {sizes}{group} }}")
         lines += [f"    {self.nodes[u].name} -> {self.nodes[v].name}" for u, v in self.edges] + ["}", *self.machine]
         slots = f" {{ pieces = {self.slots} }}" if self.schedule == "calls" and self.slots > 1 else ""
-        lines.append(f"schedule {self.schedule}{slots}")
+        if self.transfers == "through_host":
+            lines.append(f"schedule {self.schedule}{slots}")
+        elif self.transfers == "unsaid":
+            lines.append(f"schedule {self.schedule}")
+        else:
+            order = "gpipe" if self.schedule == "gpipe" else "1f1b"
+            how = {"overlapped": "overlapped", "duplex": "full_duplex"}.get(self.schedule, "sequential")
+            lines.append(f"schedule {order} {{ communication = {how}, transfers = {self.transfers} }}")
         if self.degrees != (1,):
             lines.append(f"parallelism {{ data = 1..{max(self.degrees)} }}")
         lines += [f"minimize {' then '.join(self.goals)}", "subject to"]
@@ -145,6 +155,12 @@ class Quantities:
         slow = far or self.problem.devices[k].cluster is None
         return Fraction(self.problem.nodes[node].output, self.problem.outer if slow else self.problem.inner)
 
+    def way(self, node: int, a: int, b: int) -> Fraction:
+        """How long a tensor takes from one device to another; nothing if it has no size."""
+        latency, each = self.problem.ways[a, b]
+        size = self.problem.nodes[node].output
+        return latency + each * size if size else Fraction(0)
+
     def far(self, one: int, other: int) -> bool:
         """Whether devices are in different clusters."""
         mine = self.problem.devices[one].cluster
@@ -155,16 +171,23 @@ class Quantities:
         total = Fraction(0)
         for u in range(len(self.problem.nodes)):
             there = [v for v in self.readers[u] if self.device[v] == k and self.counts(v, which)]
-            if there and self.device[u] != k:
+            if there and self.device[u] != k and self.problem.ways:
+                total += self.way(u, self.device[u], k) if self.problem.devices[k].kind != "host" else 0
+            elif there and self.device[u] != k:
                 total += self.moved(u, k, self.far(k, self.device[u]))
         return total
 
     def sent(self, k: int, which: bool | None) -> Fraction:
-        """Tensors that are made on a device and read elsewhere, each once, for the farthest reader."""
+        """Tensors that are made on a device and read elsewhere, each once, for the farthest reader; directly each once
+        per reading device."""
         total = Fraction(0)
         for u in self.on[k]:
             outside = [v for v in self.readers[u] if self.device[v] != k]
-            if outside and self.counts(u, which):
+            if self.problem.ways:
+                if outside and self.counts(u, which) and self.problem.devices[k].kind != "host":
+                    each = [self.way(u, k, d) for d in {self.device[v] for v in outside}]
+                    total += max(each) if self.problem.transfers == "broadcast" else sum(each)
+            elif outside and self.counts(u, which):
                 total += self.moved(u, k, any(self.far(k, self.device[v]) for v in outside))
         return total
 
@@ -186,9 +209,11 @@ class Quantities:
         weights = Fraction(0)
         if which in (None, True) and problem.devices[k].kind != "host":
             speed = problem.outer if problem.devices[k].cluster is None else problem.inner
-            weights = sum((Fraction(problem.nodes[v].weights, speed) for v in self.on[k]), Fraction(0)) * Fraction(
-                r - 1, r
-            )
+            each = Fraction(1, speed)
+            if problem.ways:
+                each = max((problem.ways[k, d][1] for d in range(len(problem.devices)) if problem.ways.get((k, d)) and
+                            problem.devices[d].kind == problem.devices[k].kind), default=Fraction(0))  # fmt: skip
+            weights = sum((problem.nodes[v].weights * each for v in self.on[k]), Fraction(0)) * Fraction(r - 1, r)
         together = problem.schedule in ("overlapped", "duplex")
         return max(alone / r, weights) if together else alone / r + weights
 
@@ -360,7 +385,9 @@ def generated(seed: int, families: Sequence[str]) -> Problem:
     """A random problem of a random family."""
     rng = random.Random(seed)
     family = rng.choice(list(families))
-    training = family in ("gpipe", "training", "plain") and rng.random() < (1.0 if family != "plain" else 0.3)
+    training = family in ("gpipe", "training", "plain", "direct") and rng.random() < {"plain": 0.3, "direct": 0.3}.get(
+        family, 1.0
+    )
     host = rng.random() < 0.5
     clusters = family == "clusters"
     gpus = rng.choice([2, 3, 4] if clusters else [1, 2, 2, 3])
@@ -427,6 +454,8 @@ def generated(seed: int, families: Sequence[str]) -> Problem:
         machine.append("device cpu: host")
         devices.append(Device("cpu", "host", None))
     problem = Problem(family, unit, nodes, sorted(edges), devices, machine, inner, outer)
+    if family == "direct":
+        connect(rng, problem, seconds)
     problem.built_in = {"memory"} if rng.random() < 0.7 else set()
     if any(node.group is not None for node in nodes) and (training or rng.random() < 0.5):
         problem.built_in.add("colocated")
@@ -436,6 +465,11 @@ def generated(seed: int, families: Sequence[str]) -> Problem:
         problem.built_in.add("convex")
     if family in ("contiguous", "clusters", "plain", "convex", "training"):
         problem.schedule = rng.choice(["pipedream", "pipedream", "overlapped", "duplex"])
+    if family == "direct":
+        problem.schedule = rng.choice(["pipedream", "pipedream", "overlapped", "duplex", *["gpipe"] * training])
+        problem.built_in |= {"contiguous"} if rng.random() < 0.5 else set()
+        even = len({problem.ways[pair] for pair in problem.ways}) == 1
+        problem.degrees = (1, 2) if even and not second and rng.random() < 0.3 else (1,)
     if family == "parallelism":
         problem.schedule = rng.choice(["pipedream", "overlapped", "duplex", "gpipe"])
         problem.degrees = rng.choice([(1, 2), (1, 2, 3)])
@@ -458,6 +492,29 @@ def generated(seed: int, families: Sequence[str]) -> Problem:
         if rng.random() < 0.35 and problem.degrees == (1,):
             problem.rules = [rule(rng, problem) for _ in range(rng.choice([1, 1, 2]))]
     return problem
+
+
+def connect(rng: random.Random, problem: Problem, seconds: int) -> None:
+    """Links from device to device in place of the interconnect: all alike, by family, or each of its own."""
+    pairs = [(a, b) for a in range(len(problem.devices)) for b in range(len(problem.devices)) if a != b]
+    speeds, latencies = [1, 2, 8, 100, 10**4], [0, 0, 0, 1, 3]
+    style = rng.choice(["even", "even", "host", "own", "own"])
+    even = rng.choice(speeds), rng.choice(latencies)
+    slow = rng.choice(speeds), rng.choice(latencies)
+    problem.machine = [line for line in problem.machine if not line.startswith("interconnect")]
+    for a, b in pairs:
+        kinds = {problem.devices[a].kind, problem.devices[b].kind}
+        speed, latency = even if style == "even" else (rng.choice(speeds), rng.choice(latencies))
+        if style == "host":
+            speed, latency = slow if "host" in kinds else even
+        each = Fraction(1, speed * seconds)
+        problem.ways[a, b] = (latency * problem.second, each)
+        problem.machine.append(
+            f"link {problem.devices[a].name} -> {problem.devices[b].name} "
+            f"{{ bandwidth = {speed * seconds} MiB/s, latency = {latency} {problem.unit} }}"
+        )
+    accelerators = sum(device.kind != "host" for device in problem.devices)
+    problem.transfers = rng.choice(["direct", "broadcast", *["unsaid"] * (accelerators > 1)])
 
 
 def rule(rng: random.Random, problem: Problem) -> Rule:
@@ -545,6 +602,7 @@ def optimum(problem: Problem) -> list[Fraction] | None:
 
 FAMILIES = (
     "plain", "contiguous", "convex", "training", "gpipe", "clusters", "parallelism", "calls", "dataflow", "sequential",
+    "direct",
 )  # fmt: skip
 
 

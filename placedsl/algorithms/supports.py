@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from placedsl.algorithms.units import read_once
 from placedsl.problem.execution import Communication, Execution
 from placedsl.problem.expressions import Provided
 from placedsl.problem.problem import BUILT_IN, Problem
@@ -31,6 +32,7 @@ class Supports:
     ``clusters``          machines with clusters
     ``data_parallelism``  several devices per stage
     ``variables``         variables of the spec
+    ``routes``            costs of transfers that depend on both devices
     ``formulations``      formulations of the spec, whose rows may rule out placements
     ``relaxes``           constraints, variables and further objectives that are not supported are left out: the value
                           is then a bound of the problem.  Otherwise each is a reason against
@@ -45,6 +47,7 @@ class Supports:
     clusters: bool = True
     data_parallelism: bool = False
     variables: bool = False
+    routes: bool = False
     formulations: bool = False
     relaxes: bool = False
     further: tuple[str, ...] | bool = True
@@ -87,7 +90,22 @@ def ignored(problem: Problem, supports: Supports) -> list[str]:
     out += [f"variable {name}" for name in _decided(problem, supports)]
     if problem.machine.clusters and not supports.clusters:
         out.append("clusters")
+    if not supports.routes and not costs_by_device(problem):
+        out.append("the way of each tensor")
     return out + [f"then {name}" for name in _further(problem, supports)]
+
+
+def costs_by_device(problem: Problem) -> bool:
+    """Whether ``transfer`` and ``cluster_surcharge`` say all that devices pay for transfers.
+
+    Where tensors go directly from device to device all routes must be alike, and a device that sends a tensor to each
+    of its readers must not have two.
+    """
+    if problem.execution.transfers == "through_host":
+        return True
+    if not problem.own_shares_exact:
+        return False
+    return problem.execution.transfers == "broadcast" or read_once(problem)
 
 
 def _decided(problem: Problem, supports: Supports) -> Sequence[str]:
@@ -112,6 +130,8 @@ def _unsupported(problem: Problem, supports: Supports) -> list[str]:
     against = []
     if problem.machine.clusters and not supports.clusters:
         against.append("it does not know clusters")
+    if not supports.routes and not costs_by_device(problem):
+        against.append("it knows what a transfer costs each device, not from which device to which")
     known = supports.constraints
     if known is not None:
         against += [f"it does not look at {one.name}" for one in problem.constraints if one.equivalent not in known]

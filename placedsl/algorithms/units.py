@@ -67,3 +67,9 @@ def hyperedges(quotient: Quotient, device: int | None = None) -> Hyperedges:
         total[pins] = total.get(pins, 0.0) + transfer[..., t]
     cost = np.array(list(total.values()), dtype=float).reshape(len(total), *transfer.shape[:-1])
     return Hyperedges(tuple(total), np.ascontiguousarray(cost.T))
+
+
+def read_once(problem: Problem) -> bool:
+    """Whether no tensor is read by two units beside the one that makes it."""
+    quotient = placement_units(problem, contiguous=problem.constraint("contiguous") is not None)
+    return bool((np.diff(quotient.pin_start) <= 2).all())

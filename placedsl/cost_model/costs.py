@@ -10,6 +10,7 @@ import numpy as np
 from placedsl.arrays import Booleans, Floats
 from placedsl.cost_model import cluster_surcharge, weight_exchange
 from placedsl.cost_model.estimators import ESTIMATORS, Estimator
+from placedsl.cost_model.own_shares import own_shares
 from placedsl.cost_model.places import Places
 from placedsl.cost_model.running_times import running_times
 from placedsl.cost_model.transfer_times import (
@@ -31,7 +32,8 @@ from placedsl.machine.routes import TransferTimes
 class Options:
     """What is asked beside running times and transfer times.
 
-    ``device_to_device``  an operator schedule asks what tensors take between two devices; only that must be known then
+    ``device_to_device``  tensors go from device to device: only what they take between two of them must be known then
+    ``own_shares``  what each device pays of that is asked for (pipelines)
     ``weights``     n bytes that devices exchange which share the samples of a stage (None: no such devices)
     ``places``      where diagnostics point
     ``estimators``  ways to estimate running times, in order of precedence
@@ -39,6 +41,7 @@ class Options:
     """
 
     device_to_device: bool = False
+    own_shares: bool = False
     weights: Floats | None = None
     places: Places = field(default_factory=Places)
     estimators: Sequence[Estimator] = ESTIMATORS
@@ -51,10 +54,11 @@ class Costs:
 
     ``time``              n x D running times; inf: not supported
     ``measured``          n x D: given by the graph or a profile, not estimated
-    ``transfer``          t x D between RAM and a device; 0 on hosts
+    ``transfer``          t x D between RAM and a device; 0 on hosts; where own shares are asked for, those
     ``size``              t bytes; where the graph gives no bytes, its transfer times
     ``cluster_surcharge`` C x t on top of ``transfer`` for a tensor exchanged with the outside of a cluster
     ``device_to_device``  times between devices, where the options ask for them
+    ``own_shares_exact``  whether own shares are all that a device pays for a transfer
     ``weight_exchange``   n x D for the weights of a node over the link of a device; of shape (0, 0) where the options
                           have no weights
     ``diagnostics``       what must be known and is not; times that depend on it are nan
@@ -70,6 +74,7 @@ class Costs:
     weight_exchange: Floats
     diagnostics: tuple[Diagnostic, ...]
     notes: tuple[str, ...]
+    own_shares_exact: bool = True
 
 
 def build(graph: Graph, machine: Machine, options: Options | None = None) -> Costs:
@@ -81,14 +86,18 @@ def build(graph: Graph, machine: Machine, options: Options | None = None) -> Cos
     surcharge, unknown = cluster_surcharge.seconds(graph, machine, places)
     between: TransferTimes | None = None
     if options.device_to_device:
-        # Operator schedules use no RAM: a device need not reach it.
+        # Nothing goes through RAM: a device need not reach it.
         by_links, transfer = np.nan_to_num(by_links, posinf=np.inf), np.nan_to_num(transfer, posinf=np.inf)
         between, unknown = between_devices(graph, machine, by_links, transfer), []
         missing = unlike_profile(graph, machine, places) or unreachable(graph, machine, between, places)
+    exact = True
+    if between is not None and options.own_shares and not missing:
+        shares = own_shares(graph, machine, between)
+        transfer, surcharge, exact = shares.transfer, shares.cluster_surcharge, shares.exact
     exchange, unsent = np.zeros((0, 0)), list[Diagnostic]()
     if options.weights is not None:
-        exchange, unsent = weight_exchange.seconds(graph, machine, options.weights, places)
+        exchange, unsent = weight_exchange.seconds(graph, machine, options.weights, places, between)
     found = (*(missing or unknown), *unsent, *times.diagnostics)
     return Costs(
-        times.time, times.measured, transfer, sizes(graph), surcharge, between, exchange, found, times.notes
+        times.time, times.measured, transfer, sizes(graph), surcharge, between, exchange, found, times.notes, exact
     )  # fmt: skip

@@ -78,7 +78,8 @@ def _all_pairs(times: TransferTimes) -> Floats:
     """t x D x D."""
     if len(times.explicit):
         return times.explicit
-    return np.asarray(times.latency + times.size[:, None, None] * times.inverse_bandwidth)
+    every, devices = np.arange(len(times.size))[:, None, None], np.arange(times.devices)
+    return times.time(every, devices[:, None], devices)
 
 
 def unlike_profile(graph: Graph, machine: Machine, places: Places) -> list[Diagnostic]:

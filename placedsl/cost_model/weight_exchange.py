@@ -10,6 +10,7 @@ from placedsl.cost_model.places import Places
 from placedsl.diagnostics import Diagnostic, Span, nearest
 from placedsl.graph.graph import Graph
 from placedsl.machine.machine import Machine
+from placedsl.machine.routes import TransferTimes, alike
 
 #: The attribute that holds weights where the spec names none.
 USUAL = "parameters"
@@ -30,8 +31,14 @@ def node_weights(graph: Graph, attribute: str | None, place: Span | None) -> tup
     return known[attribute], []
 
 
-def seconds(graph: Graph, machine: Machine, weights: Floats, places: Places) -> tuple[Floats, list[Diagnostic]]:
-    """n x D: bytes / bandwidth of the device's link (nan: no link says); hosts share memory and need none."""
+def seconds(
+    graph: Graph, machine: Machine, weights: Floats, places: Places, between: TransferTimes | None = None
+) -> tuple[Floats, list[Diagnostic]]:
+    """n x D: bytes / bandwidth of the device's link (nan: no link says); hosts share memory and need none.
+
+    ``between``: tensors go from device to device, and so do weights: to those devices of the family that the device may
+    change places with, which all lie equally far.
+    """
     out = np.zeros((graph.nodes, len(machine.devices)))
     if not weights.any():
         return out, []
@@ -42,6 +49,8 @@ def seconds(graph: Graph, machine: Machine, weights: Floats, places: Places) -> 
     if not graph.time_in_seconds:
         hint = 'say what its times are, as in graph from "…" { time_unit = 1 ms }; or weights = 0'
         return out, [Diagnostic("weights have bytes, and the graph's times no unit", places.weights, hint)]
+    if between is not None:
+        return weights[:, None] * _inverse_bandwidths(machine, between), []
     missing: list[Diagnostic] = []
     for i, device in enumerate(machine.devices):
         if device.kind != "accelerator":
@@ -53,3 +62,14 @@ def seconds(graph: Graph, machine: Machine, weights: Floats, places: Places) -> 
             missing.append(Diagnostic(message, places.weights, hint))
         out[:, i] = np.nan if link is None else weights / link.bandwidth
     return out, missing[:1]
+
+
+def _inverse_bandwidths(machine: Machine, between: TransferTimes) -> Floats:
+    """D seconds per byte to a device of the same family that is alike; 0 where there is none, and on hosts."""
+    label, devices = alike(between), machine.devices
+    out = np.zeros(len(devices))
+    for d, device in enumerate(devices):
+        fellows = [e for e in np.flatnonzero(label == label[d]) if e != d and devices[e].family == device.family]
+        if fellows and device.kind == "accelerator":
+            out[d] = between.inverse_bandwidth[d, fellows[0]]
+    return out

@@ -64,8 +64,9 @@ def of_pipeline(
 ) -> list[list[Components]]:
     """Per phase and device; ``phase`` of a node is from 0.
 
-    A tensor read into a device counts in every phase that reads it there; one written out of it counts once, in the
-    phase of its producer.  A device pays besides for what crosses the boundaries of its clusters.
+    A tensor read into a device counts in every phase that reads it there; one written out of it counts in the phase of
+    its producer: once, or once for every reading device where tensors go directly.  Through RAM a device pays besides
+    for what crosses the boundaries of its clusters.
     """
     out = [[Components() for _ in range(data.devices)] for _ in range(phases)]
     for node, device in enumerate(placement):
@@ -75,12 +76,25 @@ def of_pipeline(
         home = placement[producer]
         reading = {(phase(r), placement[r]) for r in data.readers[tensor] if placement[r] != home}
         touched = {home, *(device for _, device in reading)}
+        if data.problem.execution.transfers != "through_host":
+            for when, device in reading:
+                if device >= 0 and data.accelerator[device] and home >= 0:
+                    out[when][device].received.append(data.between(tensor, home, device))
+            if home >= 0 and data.accelerator[home]:
+                out[phase(producer)][home].sent.extend(_sent_directly(data, tensor, home, touched - {home, -1}))
+            continue
         for when, device in reading:
             if device >= 0 and data.accelerator[device]:
                 out[when][device].received.extend(transfer_durations(data, tensor, device, {home}))
         if reading and home >= 0 and data.accelerator[home]:
             out[phase(producer)][home].sent.extend(transfer_durations(data, tensor, home, touched))
     return out
+
+
+def _sent_directly(data: ProblemData, tensor: int, home: int, readers: set[int]) -> list[float]:
+    """What sending a tensor to other devices takes: one after another, or all at once as long as the longest."""
+    each = [data.between(tensor, home, device) for device in sorted(readers)]
+    return [max(each)] if each and data.problem.execution.transfers == "broadcast" else each
 
 
 def transfer_durations(data: ProblemData, tensor: int, device: int, others: set[int]) -> list[float]:

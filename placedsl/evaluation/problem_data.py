@@ -134,6 +134,12 @@ class ProblemData:
             attributes[f"group:{name}", "first"] = [m[0] if m else self.nodes for m in members]
         return attributes
 
+    def between(self, tensor: int, source: int, target: int) -> float:
+        """How long a tensor takes from one device to another, where it goes directly."""
+        moves = self.problem.device_to_device
+        assert moves is not None
+        return float(moves.time(tensor, source, target))
+
     def label(self, sort: str, position: int) -> str:
         """How a message calls an element."""
         if sort == "node":

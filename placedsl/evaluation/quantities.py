@@ -137,7 +137,7 @@ class Quantities:
         """How long each transfer takes, by what the execution model counts as one; a pipeline counts each tensor once
         per device, in whatever passes it is read."""
         data, moves = self.data, self.data.problem.device_to_device
-        if moves is not None:
+        if moves is not None and data.problem.execution.run == "operators":
             for tensor, device in self.times.sent:
                 yield float(moves.time(tensor, self.placement[data.producer[tensor]], device))
             return

@@ -123,9 +123,12 @@ def _machine(problem: Problem) -> tuple[dict[str, tuple[Integers, ...]], dict[tu
 
 
 def _between(
-    problem: Problem, tensor: Integers
+    problem: Problem, tensor_of: Integers, tensors: int
 ) -> tuple[dict[str, tuple[Integers, ...]], dict[tuple[Sort, str], Column], tuple[str, ...]]:
-    """Directed links, routes over them, and how long these tensors take between devices; the names of the links."""
+    """Directed links, routes over them, and how long tensors take between devices; the names of the links.
+
+    ``tensor_of``: per tensor of the graph that of the universe (-1: none); the times of those that are one add up.
+    """
     moves, devices = problem.device_to_device, problem.machine.devices
     none = np.zeros(0, dtype=np.int64)
     sets: dict[str, tuple[Integers, ...]] = {"pieces": (np.arange(1, problem.execution.slots + 1),)}
@@ -134,7 +137,9 @@ def _between(
     pair = np.repeat(np.arange(len(devices) ** 2), np.diff(moves.hop_start))
     sets |= {"links": (np.arange(len(moves.hop_ends)),), "hops": (moves.hop, pair // len(devices), pair % len(devices))}
     source, target = np.indices((len(devices), len(devices)))
-    move = moves.time(tensor[:, None, None], source[None], target[None])
+    kept = np.flatnonzero(tensor_of >= 0)
+    move = np.zeros((tensors, *source.shape))
+    np.add.at(move, tensor_of[kept], moves.time(kept[:, None, None], source[None], target[None]))
     names = tuple(f"{devices[a].name} -> {devices[b].name}" for a, b in moves.hop_ends)
     columns: dict[tuple[Sort, str], Column] = {
         ("tensor", "move"): move, ("tensor", "reaches"): np.isfinite(move),
@@ -174,7 +179,7 @@ def original(problem: Problem) -> Universe:
         "cluster": _members(problem),
     }
     devices = problem.machine.devices
-    more_sets, more, links = _between(problem, np.arange(t))
+    more_sets, more, links = _between(problem, np.arange(t), t)
     sets, attributes = sets | more_sets, attributes | more
     sizes: dict[Sort, int] = {"node": n, "tensor": t, "device": len(devices), "part": 2, "link": len(links),
                               "cluster": len(problem.machine.clusters)}  # fmt: skip
@@ -240,10 +245,7 @@ def of_quotient(problem: Problem, quotient: Quotient) -> Universe:
         for name, values in {**graph.attributes, **own}.items():
             attributes.setdefault(("node", name), values[first])
     devices = problem.machine.devices
-    # What a schedule of one sample says is said of a graph in which nothing is contracted: tensors are the same.
-    first_of = np.zeros(t, dtype=np.int64)
-    first_of[quotient.tensor_of[kept][::-1]] = np.flatnonzero(kept)[::-1]
-    more_sets, more, links = _between(problem, first_of)
+    more_sets, more, links = _between(problem, quotient.tensor_of, t)
     sets, attributes = sets | more_sets, attributes | more
     return Universe(
         {"node": units, "tensor": t, "device": len(devices), "part": 2, "cluster": len(problem.machine.clusters),

@@ -38,14 +38,14 @@ class TransferTimes:
         return len(self.latency)
 
     def time(self, tensor: Integers | int, source: Integers | int, target: Integers | int) -> Floats:
-        """Seconds that a tensor takes between two devices; the arguments are broadcast."""
+        """Seconds that a tensor takes between two devices, none without a size; the arguments are broadcast."""
         if len(self.explicit):
             out: Floats = self.explicit[tensor, source, target]
             return out
         size = self.size[tensor]
         with np.errstate(invalid="ignore"):
-            along = np.where(size > 0.0, size * self.inverse_bandwidth[source, target], 0.0)
-        return np.asarray(self.latency[source, target] + along)
+            taken = self.latency[source, target] + size * self.inverse_bandwidth[source, target]
+        return np.where(size > 0.0, taken, np.where(np.isinf(self.latency[source, target]), np.inf, 0.0))
 
     def hops(self, source: int, target: int) -> Integers:
         """The directed links of a route; empty within a device."""
@@ -107,6 +107,40 @@ def direct_links(machine: Machine) -> tuple[Floats, Floats]:
             for x, y in ((a, b), (b, a)) if link.both else ((a, b),):
                 bandwidth[x, y], latency[x, y] = link.bandwidth, link.latency
     return bandwidth, latency
+
+
+def between_accelerators(machine: Machine) -> bool:
+    """Whether a link is declared from one accelerator to another one."""
+    kind = [device.kind for device in machine.devices]
+    ends = [(_members(machine, link.source), _members(machine, link.target)) for link in machine.links]
+    return any(a != b and kind[a] == kind[b] == "accelerator" for some, others in ends for a in some for b in others)
+
+
+def alike(times: TransferTimes) -> Integers:
+    """D labels from 0: devices of one label may change places without changing a time between two devices.
+
+    Whether two devices may change places is an equivalence, so each is compared with the first of a label.
+    """
+    devices = times.devices
+    out, firsts = np.empty(devices, dtype=np.int64), list[int]()
+    for d in range(devices):
+        found = next((k for k, first in enumerate(firsts) if _may_change_places(times, first, d)), None)
+        if found is None:
+            found = len(firsts)
+            firsts.append(d)
+        out[d] = found
+    return out
+
+
+def _may_change_places(times: TransferTimes, a: int, b: int) -> bool:
+    swapped = np.arange(times.devices)
+    swapped[[a, b]] = b, a
+    tables = (times.explicit,) if len(times.explicit) else (times.latency, times.inverse_bandwidth)
+    return all(
+        np.array_equal(table[..., swapped[a], swapped], table[..., a, :])
+        and np.array_equal(table[..., swapped, swapped[a]], table[..., :, a])
+        for table in tables
+    )
 
 
 def _members(machine: Machine, end: str) -> list[int]:

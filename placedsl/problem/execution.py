@@ -19,10 +19,14 @@ Run = Literal["pipeline", "subgraph_calls", "operators"]
 Order = Literal["1f1b", "gpipe"]
 #: Transfers after computation, beside it in one direction at a time, or beside it in both directions at once.
 Communication = Literal["sequential", "overlapped", "full_duplex"]
+#: Where tensors of a pipeline go: through the memory of the hosts, where readers fetch them; from device to device, to
+#: one reading device after another; or to all of them at once.
+Transfers = Literal["through_host", "direct", "broadcast"]
 
 RUNS: tuple[Run, ...] = get_args(Run)
 ORDERS: tuple[Order, ...] = get_args(Order)
 COMMUNICATIONS: tuple[Communication, ...] = get_args(Communication)
+TRANSFERS: tuple[Transfers, ...] = get_args(Transfers)
 
 #: Times of a node, and of a tensor on its way to a device, within the run of one sample.
 NODE_TIMES = ("start", "finish")
@@ -54,6 +58,7 @@ class Execution:
     ``run``            a pipeline of samples (throughput), or one sample (latency) by calls or by operators
     ``order``          microbatch order of a pipeline
     ``communication``  how transfers of a pipeline relate to computation
+    ``transfers``      where tensors of a pipeline go
     ``slots``          calls per accelerator under ``subgraph_calls`` (Tarnawski et al. 2020, Figure 4)
     ``data_parallelism``  several devices per stage of a pipeline (Tarnawski et al. 2020, Appendix C.2); None: one each
     """
@@ -61,6 +66,7 @@ class Execution:
     run: Run = "pipeline"
     order: Order = "1f1b"
     communication: Communication = "sequential"
+    transfers: Transfers = "through_host"
     slots: int = 1
     data_parallelism: DataParallelism | None = None
 
@@ -71,19 +77,26 @@ class Execution:
     @property
     def name(self) -> str:
         """The keyword of ``schedule`` for this model; where there is none, its standard form with a block."""
-        for name, known in SHORTHANDS.items():
-            if self.like(known):
-                return name
-        return f"{self.order} {{ communication = {self.communication} }}"
+        short = next((name for name, known in SHORTHANDS.items() if self.like(known)), "")
+        directly = self.run == "pipeline" and self.transfers != "through_host"
+        if short and not directly:
+            return short
+        how = [f"communication = {self.communication}"] * (self.communication != "sequential" or not directly)
+        return f"{self.order} {{ {', '.join(how + [f'transfers = {self.transfers}'] * directly)} }}"
 
     def like(self, other: Execution) -> bool:
-        """Whether the two agree in everything but the numbers of slots and of devices per stage."""
+        """Whether the two agree in run, order and communication; transfers, slots and devices per stage aside."""
         return (self.run, self.order, self.communication) == (other.run, other.order, other.communication)
 
     @property
     def one_sample(self) -> bool:
         """Whether one run is one sample, so that latency and not time per sample is what it has."""
         return self.run != "pipeline"
+
+    @property
+    def device_to_device(self) -> bool:
+        """Whether tensors go from device to device, so that times between two devices must be known."""
+        return self.run == "operators" or (self.run == "pipeline" and self.transfers != "through_host")
 
     @property
     def schedule_decisions(self) -> tuple[str, ...]:

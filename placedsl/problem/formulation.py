@@ -74,6 +74,7 @@ def choices(execution: Execution) -> Mapping[str, str]:
     """What an execution model chooses, by the names that ``under`` uses."""
     return {
         "run": execution.run, "order": execution.order, "communication": execution.communication,
+        "transfers": execution.transfers,
         "parallelism": "none" if execution.data_parallelism is None else "data",
     }  # fmt: skip
 

@@ -11,7 +11,7 @@ from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.diagnostics import Span
 from placedsl.graph.graph import Graph
 from placedsl.machine.machine import Machine
-from placedsl.machine.routes import TransferTimes
+from placedsl.machine.routes import TransferTimes, alike
 from placedsl.problem.execution import Execution
 from placedsl.problem.expressions import Binder, Expression, SetExpression, Sort
 from placedsl.units import NUMBER, Dimension
@@ -162,7 +162,9 @@ class Problem:
                   outside of its cluster, for each of its clusters
     ``measured``  n x D: the time is given, by the graph or a profile, and not estimated; empty: all are
     ``groups``    per attribute that is partitioned by: n labels from 0
-    ``device_to_device``  where operators are scheduled one by one: how long tensors take between devices
+    ``device_to_device``  where tensors go from device to device: how long they take.  ``transfer`` and
+                  ``cluster_surcharge`` are then what a device pays at least
+    ``own_shares_exact``  what a device pays for a transfer is just that, whichever device is the other one
     """
 
     name: str
@@ -189,6 +191,7 @@ class Problem:
     cluster_surcharge: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     device_to_device: TransferTimes | None = None
     measured: Booleans = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
+    own_shares_exact: bool = True
 
     def __post_init__(self) -> None:
         if not self.measured.size:
@@ -228,12 +231,16 @@ class Problem:
         keys: dict[tuple[object, ...], int] = {}
         key: tuple[object, ...]
         sharing = self.execution.data_parallelism
+        between = None if self.execution.one_sample else self.device_to_device
+        routes = None if between is None else alike(between)
         out = np.empty(len(self.machine.devices), dtype=np.int64)
         for i, device in enumerate(self.machine.devices):
             key = (device.kind, device.memory, self.time[:, i].tobytes(), self.transfer[:, i].tobytes())
             if clustered and self.machine.clusters:
                 inside = self.machine.innermost(i)
                 key = (*key, inside if inside >= 0 else device.name)
+            if routes is not None:
+                key = (*key, int(routes[i]))
             if sharing is not None:
                 # What is said of a family, its price say, must hold for all that share a stage.
                 key = (*key, device.family, sharing.synchronisation[:, i].tobytes())

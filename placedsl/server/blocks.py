@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from placedsl import plugins
 from placedsl.graph.readers import READERS
 from placedsl.planner.request import methods, solver_names
-from placedsl.problem.execution import COMMUNICATIONS
+from placedsl.problem.execution import COMMUNICATIONS, TRANSFERS
 
 #: The statements of syntax nodes with entries, as :data:`placedsl.language.elaboration.statement_entries.STATEMENTS`
 #: calls them.
@@ -21,5 +21,6 @@ CHOICES: Mapping[str, Callable[[], tuple[str, ...]]] = {
     "solver": solver_names,
     "method": methods,
     "communication": lambda: COMMUNICATIONS,
+    "transfers": lambda: TRANSFERS,
     "format": lambda: tuple(dict.fromkeys((*READERS, *plugins.names("readers")))),
 }

@@ -1,8 +1,9 @@
 """What each stage takes for one sample, and what lies on its device between stages: an account of its own.
 
 An accelerator moves a tensor in when its first stage reads it and out when it was made and others read it; it keeps
-what later stages read.  A device in clusters also pays for each of them that the tensor leaves or enters.  Under
-GPipe's schedule nothing is kept from one pass for the other: each reads for itself.
+what later stages read.  A device in clusters also pays for each of them that the tensor leaves or enters; where tensors
+go from device to device, either end pays for the way between them.  Under GPipe's schedule nothing is kept from one
+pass for the other: each reads for itself.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ def times_of(
 
     ``passes_read``: each pass of a device reads for itself what comes from elsewhere (GPipe).
     """
-    graph, time, transfer = problem.graph, problem.time.tolist(), problem.transfer.tolist()
-    accelerator, beyond = problem.accelerators.tolist(), _beyond_clusters(problem)
+    graph, time = problem.graph, problem.time.tolist()
+    accelerator, moving = problem.accelerators.tolist(), _Moving(problem)
     sizes = graph.tensor_bytes.tolist()
     stage_of = {v: p for p, stage in enumerate(stages) for v in stage.nodes}
     readers: list[set[int]] = [set() for _ in range(graph.tensors)]
@@ -72,13 +73,12 @@ def times_of(
             first = min(group, key=rank.__getitem__)
             until.add(first)
             if accelerator[other]:
-                receive[first] += [transfer[tensor][other], *beyond(tensor, other, {device})]
+                receive[first] += moving.into(tensor, other, device)
             if len(group) > 1:
                 later = tuple(sorted(p for p in group if p != first))
                 held.setdefault((other, first, later), []).append(sizes[tensor])
         if elsewhere and accelerator[device]:
-            readers_at = {other for other, _ in elsewhere}
-            send[home] += [transfer[tensor][device], *beyond(tensor, device, readers_at)]
+            send[home] += moving.out_of(tensor, device, {other for other, _ in elsewhere})
         if until:
             held.setdefault((device, home, tuple(sorted(until))), []).append(sizes[tensor])
     stashes = tuple(
@@ -87,6 +87,28 @@ def times_of(
     )
     compute = (fsum(time[v][stage.device] for v in stage.nodes) for stage in stages)
     return StageTimes(tuple(map(fsum, receive)), tuple(compute), tuple(map(fsum, send)), stashes)
+
+
+class _Moving:
+    """How long tensors take into a device and out of it: over its own link, or over the ways between devices."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.transfer, self.beyond = problem.transfer.tolist(), _beyond_clusters(problem)
+        self.ways = problem.device_to_device
+        self.at_once = problem.execution.transfers == "broadcast"
+
+    def into(self, tensor: int, device: int, home: int) -> list[float]:
+        """To read a tensor that another device has made."""
+        if self.ways is not None:
+            return [float(self.ways.time(tensor, home, device))]
+        return [self.transfer[tensor][device], *self.beyond(tensor, device, {home})]
+
+    def out_of(self, tensor: int, device: int, readers: set[int]) -> list[float]:
+        """To let other devices have a tensor."""
+        if self.ways is not None:
+            each = [float(self.ways.time(tensor, device, reader)) for reader in sorted(readers)]
+            return [max(each)] if self.at_once else each
+        return [self.transfer[tensor][device], *self.beyond(tensor, device, readers)]
 
 
 def _beyond_clusters(problem: Problem) -> Callable[[int, int, set[int]], list[float]]:

@@ -45,7 +45,7 @@ _PATIENCE = 10.0
 _HELD = "held together by the search"
 
 
-SUPPORTS = replace(contiguous.SUPPORTS, data_parallelism=False, clusters=False, relaxes=False)
+SUPPORTS = replace(contiguous.SUPPORTS, data_parallelism=False, clusters=False, routes=True, relaxes=False)
 
 
 @dataclass(frozen=True, eq=False)

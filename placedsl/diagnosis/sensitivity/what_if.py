@@ -75,9 +75,10 @@ def with_device(problem: Problem, family: str) -> Problem | None:
     """
     machine, fellows = _larger_machine(problem.machine, family)
     execution, sharing = problem.execution, problem.execution.data_parallelism
-    operators, weights = problem.device_to_device is not None, None if sharing is None else sharing.weights
-    costs = cost_model.build(problem.graph, machine, cost_model.Options(operators, weights))
-    if operators and (problem.graph.tensor_matrix is not None or not _all_reached(costs)):
+    directly, weights = problem.device_to_device is not None, None if sharing is None else sharing.weights
+    options = cost_model.Options(directly, not execution.one_sample, weights)
+    costs = cost_model.build(problem.graph, machine, options)
+    if directly and (problem.graph.tensor_matrix is not None or not _all_reached(costs)):
         return None
     if sharing is not None:
         synchronisation = _like_fellows(costs.weight_exchange, fellows)
@@ -85,6 +86,7 @@ def with_device(problem: Problem, family: str) -> Problem | None:
     return replace(
         problem, machine=machine, time=costs.time, measured=costs.measured, cluster_surcharge=costs.cluster_surcharge,
         transfer=_like_fellows(costs.transfer, fellows), device_to_device=costs.device_to_device, execution=execution,
+        own_shares_exact=costs.own_shares_exact,
     )  # fmt: skip
 
 

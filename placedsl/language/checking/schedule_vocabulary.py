@@ -24,7 +24,7 @@ QUANTITIES = frozenset((*quantities(TIME, DATA), *_OF_ONE_SAMPLE, "piece")) - {"
 def with_execution(words: Vocabulary, execution: Execution) -> Vocabulary:
     """The vocabulary with the quantities of the run of one sample in place of those of many."""
     if not execution.one_sample:
-        return words
+        return with_moves(words) if execution.device_to_device else words
     without = (*_OF_MANY, *_OF_DEVICES_ALONE) if execution.run == "operators" else _OF_MANY
     known = {name: q for name, q in words.quantities.items() if name not in without}
     words = replace(words, quantities=known | _of_one_sample(words, execution))

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from placedsl.diagnostics import Diagnostic, nearest
 from placedsl.language.elaboration.extension import extended
 from placedsl.language.syntax import statements as syntax
-from placedsl.problem.execution import COMMUNICATIONS, ORDERS, RUNS, SCHEDULES, Execution
+from placedsl.problem.execution import COMMUNICATIONS, ORDERS, RUNS, SCHEDULES, TRANSFERS, Execution
 from placedsl.problem.formulation import Scope, choices
 
 #: A value for each choice of the execution model, by the name of the choice.
 Choices = Mapping[str, str]
 #: The choices of an execution model that ``under`` asks for, and the values of each.
 AXES: Mapping[str, tuple[str, ...]] = {
-    "run": RUNS, "order": ORDERS, "communication": COMMUNICATIONS,
+    "run": RUNS, "order": ORDERS, "communication": COMMUNICATIONS, "transfers": TRANSFERS,
     "parallelism": ("none", "data"),
 }  # fmt: skip
 
@@ -46,10 +46,11 @@ def _model(statement: syntax.Schedule) -> Execution | None:
     """The execution model of a clause ``schedule``; None for what is none."""
     model = SCHEDULES.get(statement.name.text)
     for entry in statement.block:
-        for known in COMMUNICATIONS:
-            said = getattr(entry.value, "name", getattr(entry.value, "value", ""))
-            if model is not None and entry.name.text == "communication" and said == known:
-                model = replace(model, communication=known)
+        said = getattr(entry.value, "name", getattr(entry.value, "value", ""))
+        for known in COMMUNICATIONS if entry.name.text == "communication" else ():
+            model = replace(model, communication=known) if model is not None and said == known else model
+        for where in TRANSFERS if entry.name.text == "transfers" else ():
+            model = replace(model, transfers=where) if model is not None and said == where else model
     return model
 
 

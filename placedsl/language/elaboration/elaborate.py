@@ -112,6 +112,7 @@ class _Elaboration:
         graph = graph or self.stand_in()
         sharing = parallelism.data_parallelism(self.constants, spec.all(syntax.Parallelism), execution, graph, machine)
         execution = replace(execution, data_parallelism=sharing)
+        execution = schedules.with_transfers(execution, spec.all(syntax.Schedule), machine, graph)
         words = self.vocabulary(graph, machine, devices, execution)
         report_clashes(spec, words)
         sets, tables, words = sets_and_tables(spec, words, self.checker, self.external, self.definitions)
@@ -137,6 +138,7 @@ class _Elaboration:
             soft_constraints=stated.soft_constraints, sets=sets, variables=decided,
             tables=tables, settings=solve, time=costs.time, measured=costs.measured, transfer=costs.transfer,
             size=costs.size, cluster_surcharge=costs.cluster_surcharge, device_to_device=costs.device_to_device,
+            own_shares_exact=costs.own_shares_exact,
             precedence_source=before, precedence_target=after, orientation=orientation, groups=groups,
             time_unit="s" if graph.time_in_seconds else "",
             notes=(
@@ -253,7 +255,8 @@ class _Elaboration:
         asked = exchange[0].at.span if exchange else None
         places = cost_model.Places(devices.names, devices.declarations, spec.graph_at.span, asked)
         weights = None if sharing is None else sharing.weights
-        costs = cost_model.build(graph, machine, cost_model.Options(execution.run == "operators", weights, places))
+        options = cost_model.Options(execution.device_to_device, not execution.one_sample, weights, places)
+        costs = cost_model.build(graph, machine, options)
         spec.found += costs.diagnostics
         spec.fail()
         self.refuse_large(graph, costs)

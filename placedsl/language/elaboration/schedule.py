@@ -8,20 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
 
 from placedsl.diagnostics import nearest
+from placedsl.graph.graph import Graph
 from placedsl.language.checking.checker import Checker
 from placedsl.language.elaboration.imports import first_at
 from placedsl.language.elaboration.parameters import bare_names
 from placedsl.language.elaboration.statement_entries import schedule_entries
 from placedsl.language.syntax import statements as syntax
-from placedsl.problem.execution import COMMUNICATIONS, SCHEDULES, SHORTHANDS, Execution
+from placedsl.machine.machine import Machine
+from placedsl.machine.routes import between_accelerators
+from placedsl.problem.execution import COMMUNICATIONS, SCHEDULES, SHORTHANDS, TRANSFERS, Execution
 
 #: What only a schedule of one sample speaks of, and nobody names by chance.
 _TELLING = frozenset(("latency", "sequential", "congestion"))
 _MOST_SLOTS = 1_000
+Word = TypeVar("Word", bound=str)
 #: Of a microbatch order, and of subgraph calls: two names of one choice.
-_COMMUNICATION, _SLOTS = "communication", ("slots", "pieces")
+_COMMUNICATION, _TRANSFERS, _SLOTS = "communication", "transfers", ("slots", "pieces")
 
 
 def schedule(
@@ -38,7 +45,23 @@ def schedule(
     if not statements:
         return instead or SHORTHANDS["dataflow" if spoken & _TELLING else "pipedream"]
     stated = execution(checker, statements[0])
-    return stated if instead is None or instead.like(stated) else instead
+    if instead is None or instead.like(stated):
+        return stated
+    return instead if instead.one_sample else replace(instead, transfers=stated.transfers)
+
+
+def with_transfers(
+    execution: Execution, statements: Sequence[syntax.Schedule], machine: Machine, graph: Graph
+) -> Execution:
+    """The model with tensors that go from device to device, where the spec declares links between accelerators.
+
+    What the spec says of ``transfers`` comes first.  Transfer times that a graph gives in place of sizes are those
+    between RAM and a device.
+    """
+    said = any(entry.name.text == _TRANSFERS for statement in statements for entry in statement.block)
+    if said or execution.one_sample or not np.isfinite(graph.tensor_bytes).all():
+        return execution
+    return replace(execution, transfers="direct") if between_accelerators(machine) else execution
 
 
 def execution(checker: Checker, statement: syntax.Schedule) -> Execution:
@@ -60,7 +83,11 @@ def execution(checker: Checker, statement: syntax.Schedule) -> Execution:
         elif key in seen:
             checker.error(entry.name, f"'{entry.name.text}' is given twice")
         elif key == _COMMUNICATION:
-            model = _communicating(checker, model, entry.value)
+            word = _one_of(checker, key, COMMUNICATIONS, entry.value)
+            model = model if word is None else replace(model, communication=word)
+        elif key == _TRANSFERS:
+            way = _one_of(checker, key, TRANSFERS, entry.value)
+            model = model if way is None else replace(model, transfers=way)
         else:
             slots = checker.integer(entry.value, 1, _MOST_SLOTS, f"the number of {entry.name.text}")
             model = replace(model, slots=slots or 1)
@@ -72,20 +99,22 @@ def _hint(key: str) -> str:
     """Which schedule has an entry of that name; empty where none has."""
     examples: Mapping[str, str] = {
         _SLOTS[0]: "calls { pieces = 2 } does", _COMMUNICATION: "1f1b { communication = overlapped } does",
+        _TRANSFERS: "1f1b { transfers = direct } does",
     }  # fmt: skip
     return examples.get(key, "")
 
 
-def _communicating(checker: Checker, model: Execution, value: syntax.Expression) -> Execution:
+def _one_of(checker: Checker, entry: str, known: Sequence[Word], value: syntax.Expression) -> Word | None:
+    """The word that is the value of an entry; None where it is none of those known, which is reported."""
     match value:
         case syntax.Name(name=word) | syntax.Text(value=word):
-            for known in COMMUNICATIONS:
-                if word == known:
-                    return replace(model, communication=known)
-            checker.error(value, f"unknown communication '{word}'", nearest(word, COMMUNICATIONS))
+            for one in known:
+                if word == one:
+                    return one
+            checker.error(value, f"unknown {entry} '{word}'", nearest(word, known))
         case _:
-            checker.error(value, "expected: " + " or ".join(COMMUNICATIONS))
-    return model
+            checker.error(value, "expected: " + " or ".join(known))
+    return None
 
 
 def spoken_of(goals: Iterable[syntax.Minimize], blocks: Iterable[syntax.Subject], own: Iterable[str]) -> frozenset[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from placedsl.problem.execution import COMMUNICATIONS, ORDERS, SCHEDULES
+from placedsl.problem.execution import COMMUNICATIONS, ORDERS, SCHEDULES, TRANSFERS
 from placedsl.units import BANDWIDTH, COMPUTE, DATA, NUMBER, OPERATIONS, PRICE, TIME, Dimension
 
 
@@ -76,6 +76,7 @@ _PARALLELISM = {
 }
 _PIPELINE = {
     "communication": EntryKind("how transfers relate to computation: " + ", ".join(COMMUNICATIONS), None, "overlapped"),
+    "transfers": EntryKind("where tensors go: " + ", ".join(TRANSFERS), None, "direct"),
 }
 _CALLS = {
     "slots": EntryKind("subgraph calls: how many an accelerator may have", NUMBER, "2"),

@@ -14,7 +14,9 @@ from placedsl.language.elaboration.constraints import meant
 from placedsl.language.elaboration.elaborate import Elaborated
 from placedsl.language.elaboration.model_library import constraint_definitions
 from placedsl.language.syntax import statements as syntax
+from placedsl.language.syntax.expressions import At, Name
 from placedsl.language.syntax.printer import block, expression, statement, word
+from placedsl.problem.execution import Execution
 from placedsl.report.explanation.parameter_values import scalar, values_written_out
 
 _ORDER = (
@@ -39,8 +41,7 @@ def elaborated(spec: Elaborated) -> str:
     lines: list[str] = []
     statements: list[syntax.Statement] = [s for s in spec.statements if isinstance(s, _ORDER)]
     if not any(isinstance(s, syntax.Schedule) for s in statements):
-        at = statements[0].at
-        statements.append(syntax.Schedule(at, syntax.Word(at, spec.problem.execution.name)))
+        statements.append(_schedule(statements[0].at, spec.problem.execution))
     statements.sort(key=lambda s: next(i for i, kind in enumerate(_ORDER) if isinstance(s, kind)))
     previous: type | None = None
     for item in statements:
@@ -54,6 +55,14 @@ def elaborated(spec: Elaborated) -> str:
         for line in _shown(spec, item):
             lines += wrapped(line) if not isinstance(item, syntax.Minimize) else [line]
     return "\n".join(lines).strip("\n") + "\n"
+
+
+def _schedule(at: At, execution: Execution) -> syntax.Schedule:
+    """The statement of a model that the spec leaves to the language."""
+    if not execution.device_to_device or execution.one_sample:
+        return syntax.Schedule(at, syntax.Word(at, execution.name))
+    entry = syntax.Entry(at, syntax.Word(at, "transfers"), Name(at, execution.transfers))
+    return syntax.Schedule(at, syntax.Word(at, execution.order), (entry,))
 
 
 def _shown(spec: Elaborated, item: syntax.Statement) -> Iterable[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from placedsl.lowering.lower import lower
 from placedsl.planner.decision import Candidate, Decision, candidates
 from placedsl.planner.request import Request, resolve, solvers_for
 from placedsl.planner.strategies.registry import decision
+from placedsl.problem.execution import Transfers
 from placedsl.problem.formulation import Formulation, choose, passed_over
 from placedsl.problem.problem import Problem
 from placedsl.report.explanation.coefficients import NumericalWarning, numerical_warnings
@@ -101,6 +102,13 @@ def explain(problem: Problem, formulations: Callable[[], Iterable[Formulation]],
     )
 
 
+_TRANSFERS: Mapping[Transfers, str] = {
+    "through_host": "through RAM: each accelerator over its own link, or the interconnect",
+    "direct": "from device to device: the sender once for each receiving device, the receiver once",
+    "broadcast": "from device to device: the sender once, as long as the farthest receiver takes; the receiver once",
+}
+
+
 def _facts(problem: Problem, units: int, classes: Sequence[np.ndarray]) -> tuple[tuple[str, str], ...]:
     graph, devices = problem.graph, problem.machine.devices
     size = f"{graph.nodes} nodes, {len(graph.edge_source)} edges, {graph.tensors} tensors"
@@ -111,6 +119,7 @@ def _facts(problem: Problem, units: int, classes: Sequence[np.ndarray]) -> tuple
         *([("fusion", _fusion(graph))] if graph.fusion is not None else []),
         ("devices", ", ".join(f"{len(members)} x {devices[members[0]].family}" for members in classes)),
         ("schedule", problem.execution.name),
+        *([("transfers", _TRANSFERS[problem.execution.transfers])] if problem.execution.run == "pipeline" else []),
     ]
     if problem.orientation:
         way = "the reverse order" if problem.orientation == "against" else "the same order"

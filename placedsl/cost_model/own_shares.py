@@ -1,0 +1,70 @@
+"""What each device pays at least for a tensor that goes from device to device, by the device alone.
+
+Searches and bounds of pipelines know costs by device: a transfer time, and a surcharge for each cluster that the tensor
+leaves.  What a device pays for a tensor that goes to, or comes from, another device is at least the sum of both; often
+it is exactly that: where all routes are alike, and on clusters whose interconnects are all the links there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from placedsl.arrays import Floats
+from placedsl.graph.graph import Graph
+from placedsl.machine.machine import Machine
+from placedsl.machine.routes import TransferTimes
+from placedsl.tolerances import EQUAL_COSTS
+
+
+@dataclass(frozen=True, eq=False)
+class OwnShares:
+    """``transfer`` t x D and ``cluster_surcharge`` C x t in seconds.
+
+    ``exact``  each transfer between two devices takes just that for either of them
+    """
+
+    transfer: Floats
+    cluster_surcharge: Floats
+    exact: bool
+
+
+def own_shares(graph: Graph, machine: Machine, times: TransferTimes) -> OwnShares:
+    """The largest shares that no transfer undercuts: of the devices first, then of clusters from the innermost on."""
+    devices, tensors = range(len(machine.devices)), np.arange(graph.tensors)
+    accelerators = [d for d in devices if machine.devices[d].kind == "accelerator"]
+    pairs = [(d, e) for d in accelerators for e in devices if e != d]
+    transfer = np.zeros((graph.tensors, len(devices)))
+    least = np.full_like(transfer, np.inf)
+    for d, e in pairs:
+        least[:, d] = np.minimum(least[:, d], _either_way(times, tensors, d, e)[0])
+    transfer[:, accelerators] = np.where(np.isfinite(least), least, 0.0)[:, accelerators]
+    surcharge = np.zeros((len(machine.clusters), graph.tensors))
+    innermost_first = sorted(range(len(machine.clusters)), key=lambda c: -machine.clusters[c].level)
+    left = {(d, e): _left(machine, d, e) for d, e in pairs}
+    for c in innermost_first:
+        leaving = [(d, e) for d, e in pairs if c in left[d, e]]
+        over = np.full(graph.tensors, np.inf)
+        for d, e in leaving:
+            known = transfer[:, d] + surcharge[left[d, e]].sum(axis=0)
+            over = np.minimum(over, _either_way(times, tensors, d, e)[0] - known)
+        surcharge[c] = np.maximum(np.where(np.isfinite(over), over, 0.0), 0.0)
+    exact = True
+    for d, e in pairs:
+        share = transfer[:, d] + surcharge[left[d, e]].sum(axis=0)
+        exact = exact and all(
+            bool((np.abs(one - share) <= EQUAL_COSTS * share).all()) for one in _either_way(times, tensors, d, e)
+        )
+    return OwnShares(transfer, surcharge, exact)
+
+
+def _either_way(times: TransferTimes, tensors: np.ndarray, d: int, e: int) -> tuple[Floats, Floats]:
+    """The shorter and the longer of the times out of a device and into it."""
+    out, back = times.time(tensors, d, e), times.time(tensors, e, d)
+    return np.minimum(out, back), np.maximum(out, back)
+
+
+def _left(machine: Machine, d: int, e: int) -> list[int]:
+    """The clusters of a device that another one is not in."""
+    return [c for c, one in enumerate(machine.clusters) if d in one.devices and e not in one.devices]
