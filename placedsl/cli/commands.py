@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from placedsl.system.installation import package_version
 from placedsl.system.interruption import Stopped
 
 #: Commands by module, each imported when it is asked for.  A function whose name Python or its module needs otherwise
@@ -45,7 +44,18 @@ class _Commands(click.Group):
             raise Stopped from None
 
 
+def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        from placedsl.system.installation import package_version
+
+        click.echo(f"placedsl, version {package_version()}")
+        context.exit()
+
+
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_version(), prog_name="placedsl")
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version,
+    help="Show the version and exit.",
+)  # fmt: skip
 def cli() -> None:
     """Place neural-network operators on devices, with a proven bound on the result."""
