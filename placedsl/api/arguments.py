@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from placedsl.diagnostics import UsageError
-from placedsl.problem.placement_files import positions
 from placedsl.problem.problem import Problem
 
 
@@ -51,6 +50,8 @@ def texts(name: str, value: object, example: str) -> Mapping[str, str]:
 def placement(problem: Problem, value: object) -> list[int]:
     """Device positions, of a mapping from node ids to device names or a sequence of positions."""
     if isinstance(value, Mapping):
+        from placedsl.problem.placement_files import positions
+
         return positions(problem, value)
     whole = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
     if not whole or not all(isinstance(d, Integral) and not isinstance(d, bool) for d in value):  # type: ignore[attr-defined]

@@ -1,4 +1,5 @@
-"""How results are shown: gives answers, evaluations and timelines the reports, which stand above them.
+"""How results are shown: gives answers and evaluations the reports, which stand above them.  For timelines
+:mod:`placedsl.api.timelines` does it.
 
 Reports are imported when something is shown.
 """
@@ -12,7 +13,6 @@ from placedsl.diagnostics import UsageError
 from placedsl.evaluation.evaluation import Evaluation
 from placedsl.planner.answer import Answer, AnswerRenderer
 from placedsl.rendering import Renderer
-from placedsl.simulation.timeline import Timeline, TimelineRenderer
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from placedsl.simulation.pipeline import PipelineTimeline
     from placedsl.simulation.sample import SampleTimeline
+    from placedsl.simulation.timeline import TimelineRenderer
 
 
 class _Evaluations:
@@ -118,5 +119,5 @@ class _Timelines:
 
 _evaluations: Renderer = _Evaluations()
 _answers: AnswerRenderer = _Answers()
-_timelines: TimelineRenderer = _Timelines()
-Evaluation.renderer, Answer.renderer, Timeline.renderer = _evaluations, _answers, _timelines
+timelines: TimelineRenderer = _Timelines()
+Evaluation.renderer, Answer.renderer = _evaluations, _answers

@@ -165,14 +165,16 @@ class Spec:
         from placedsl.grounding.build import build
         from placedsl.grounding.contradictions import refuse_contradictions
         from placedsl.planner.request import Request, resolve
-        from placedsl.planner.strategies.latency_starts import refuse_endless
         from placedsl.problem.formulation import choose
 
         resolve(self.problem, Request())
         formulation = choose(self.problem, self.elaborated.checked_formulations())
         grounded = build(self.problem, formulation)
         refuse_contradictions(self.problem, formulation, grounded)
-        refuse_endless(self.problem, grounded)
+        if self.problem.execution.one_sample:
+            from placedsl.planner.strategies.endless_times import refuse_endless
+
+            refuse_endless(self.problem, grounded)
 
     def explanation(self, *, solver: str | None = None, method: str | None = None) -> Explanation:
         """Which path will be taken and why, and the program part by part; nothing is solved."""

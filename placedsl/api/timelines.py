@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from placedsl.api import display  # noqa: F401 - gives timelines the reports that show them
+from placedsl.api.display import timelines
 from placedsl.diagnostics import Diagnostic, InputError, UsageError
 from placedsl.problem.plan import sharing
 from placedsl.problem.problem import Problem
 from placedsl.simulation.pipeline import SAMPLES, simulate
 from placedsl.simulation.pipeline import PipelineTimeline as Timeline
 from placedsl.simulation.sample import SampleTimeline, timeline_of
+from placedsl.simulation.timeline import Timeline as AnyTimeline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from placedsl.evaluation.evaluate import Evaluation
 
 __all__ = ["SampleTimeline", "Timeline", "refuse_for_samples", "shown_sample", "shown_timeline"]
+
+AnyTimeline.renderer = timelines
 
 
 def shown_sample(problem: Problem, placement: Sequence[int], evaluation: Evaluation) -> SampleTimeline:

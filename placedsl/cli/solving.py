@@ -61,14 +61,7 @@ def solve(
     first_run.prepare(
         loaded.problem.graph.nodes, wanted["time_limit"], lambda text: None if quiet else click.echo(text, err=True)
     )
-    # Not before: these import the kernels.
-    from placedsl.diagnosis.sensitivity.report import EACH
-    from placedsl.report.json.answer_document import document
-    from placedsl.report.pictures import placement_picture as pictures
-    from placedsl.report.text.conflict_text import print_conflict
     from placedsl.report.text.progress import ProgressLine
-    from placedsl.report.text.summary import print_answer
-    from placedsl.report.text.why_text import print_why
 
     target = None if json_file in (None, "-") else Path(str(json_file))
     if target is not None and not target.parent.is_dir():
@@ -76,25 +69,37 @@ def solve(
     if target is not None and target.is_dir():
         raise UsageError(f"--json {target}: this is a folder")
     if picture is not None:
+        from placedsl.report.pictures import placement_picture as pictures
+
         pictures.check(picture)
     with ProgressLine(loaded.problem.objectives[0], quiet) as line, interruption.stoppable():
         answer = loaded.solve(progress=line.update, **wanted)
     if json_file != "-":
+        from placedsl.report.text.summary import print_answer
+
         print_answer(answer, console())
         if loaded.problem.execution.one_sample and answer.placement is not None:
             click.echo(_how_to_see_the_schedule(spec, parameters, data, json_file))
     conflict = reasons = None
     if why and answer.placement is not None:
+        from placedsl.diagnosis.sensitivity.report import EACH
+
         with interruption.abandonable():
             chosen = {k: wanted[k] for k in ("solver", "method", "workers", "seed")}
             reasons = loaded.why(answer, time_limit=min(EACH, wanted["time_limit"] or math.inf), **chosen)
     if reasons is not None and json_file != "-":
+        from placedsl.report.text.why_text import print_why
+
         print_why(reasons, console())
     if answer.termination == "infeasible" and by_instance is not False:
         conflict = _conflict(loaded, bool(by_instance), wanted)
     if conflict is not None and json_file != "-":
+        from placedsl.report.text.conflict_text import print_conflict
+
         print_conflict(conflict, console())
     if json_file is not None:
+        from placedsl.report.json.answer_document import document
+
         text = json.dumps(document(answer, conflict, reasons), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         write(target, text)
     if picture is not None and answer.placement is not None:

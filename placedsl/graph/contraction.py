@@ -159,8 +159,9 @@ def contract(
     seen: dict[bytes, int] = {}
     tensor_of = np.full(tensors, -1, dtype=np.int64)
     kept: list[int] = []
+    pins, at = pin_unit.tobytes(), (start * pin_unit.itemsize).tolist()
     for i in np.flatnonzero(crossing).tolist():
-        name = pin_unit[start[i] : start[i + 1]].tobytes() if merge else i.to_bytes(8, "little")
+        name = pins[at[i] : at[i + 1]] if merge else i.to_bytes(8, "little")
         if name not in seen:
             seen[name] = len(kept)
             kept.append(i)
@@ -170,10 +171,10 @@ def contract(
     np.add.at(merged.T, tensor_of[some], transfer.T[some])
     lengths = counts[kept]
     pin_start = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(lengths)))
-    pins = [pin_unit[start[i] : start[i + 1]] for i in kept]
+    entry = np.repeat(start[kept] - pin_start[:-1], lengths) + np.arange(pin_start[-1])
     return Quotient(
         unit_of_node=unit, units=units, before=known[0], after=known[1], memory=unit_memory, work=unit_work,
-        tensor_producer=producer[kept], pin_start=pin_start, pin_unit=np.concatenate(pins) if pins else none,
+        tensor_producer=producer[kept], pin_start=pin_start, pin_unit=pin_unit[entry],
         transfer=merged, tensor_of=tensor_of,
     )  # fmt: skip
 

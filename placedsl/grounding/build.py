@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -117,14 +117,15 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
     not have: the part that it belongs to, its name, an attribute of the graph.
     """
     merge = not any("tensor" in d.sorts for d in formulation.provides.values())
-    quotient = quotient_of(problem, contracted and not _tells_nodes_apart(formulation), merge)
+    said = [part for body in _bodies(formulation) for part in walks.every(body)]
+    quotient = quotient_of(problem, contracted and not _tells_nodes_apart(formulation, said), merge)
     columns = Columns()
     recorder = Recorder(columns)
     provided = ProvidedQuantities(formulation, of_quotient(problem, quotient), columns)
     across = QuantitiesOfUnits(provided, to_quotient(quotient))
     inner = provided.expressions
     outer = ExpressionGrounder(original(problem), columns, problem.sets, problem.tables, across)
-    alike = all(r.built_in for r in problem.constraints) and not _tells_devices_apart(problem, formulation)
+    alike = all(r.built_in for r in problem.constraints) and not _tells_devices_apart(problem, said)
     rules_of_formulation = ConstraintGrounder(inner)
     rules_of_spec = ConstraintGrounder(
         outer,
@@ -216,12 +217,15 @@ def _bodies(formulation: Formulation) -> list[core.Expression]:
     return [*(d.body for d in formulation.provides.values()), *(rule.body for rule in rules)]
 
 
-def _tells_nodes_apart(formulation: Formulation) -> bool:
-    """Whether it asks of a node what a unit of several nodes does not have, or says of it what such a unit cannot."""
+def _tells_nodes_apart(formulation: Formulation, said: Sequence[walks.Part]) -> bool:
+    """Whether it asks of a node what a unit of several nodes does not have, or says of it what such a unit cannot.
+
+    ``said``: all parts of its expressions.
+    """
     if any("node" in d.sorts and name not in ("on", "inside") for name, d in formulation.provides.items()):
         return True
     binders = [b for variable in formulation.variables.values() for b in variable.binders]
-    for part in (part for body in [*_bodies(formulation), *binders] for part in walks.every(body)):
+    for part in (*said, *(part for binder in binders for part in walks.every(binder))):
         match part:
             case core.NamedSet(name="forward" | "backward") | core.Element(sort="node"):
                 return True
@@ -235,10 +239,12 @@ def _tells_nodes_apart(formulation: Formulation) -> bool:
     return False
 
 
-def _tells_devices_apart(problem: Problem, formulation: Formulation) -> bool:
-    """Whether an objective or the formulation says something of one device and not of another that is like it."""
-    bodies = [*(o.body for o in problem.objectives), *_bodies(formulation)]
-    for part in (part for body in bodies for part in walks.every(body)):
+def _tells_devices_apart(problem: Problem, said: Sequence[walks.Part]) -> bool:
+    """Whether an objective or the formulation says something of one device and not of another that is like it.
+
+    ``said``: all parts of the formulation's expressions.
+    """
+    for part in (*said, *(part for goal in problem.objectives for part in walks.every(goal.body))):
         match part:
             case core.Element(sort="device") | core.Table():
                 return True
@@ -280,12 +286,13 @@ def _needed(problem: Problem, formulation: Formulation) -> set[str]:
 
     # The decisions that the spec's bodies mention themselves are its own.
     rest({"on", *problem.execution.schedule_decisions}.union(shared, *map(walks.provided_names, asked)))
+    rows = [(_variables_of(rule.body), walks.provided_names(rule.body)) for rule in formulation.rules]
     before = -1
     while before < len(found):
         before = len(found)
-        for rule in formulation.rules:
-            if _variables_of(rule.body) <= found:
-                rest(walks.provided_names(rule.body))
+        for variables, quantities in rows:
+            if variables <= found:
+                rest(quantities)
         for rule in (rule for name in found & formulation.tight.keys() for rule in formulation.tight[name]):
             found.update(_variables_of(rule.body))
             rest(walks.provided_names(rule.body))

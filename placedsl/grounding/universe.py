@@ -239,7 +239,10 @@ def of_quotient(problem: Problem, quotient: Quotient) -> Universe:
     first = np.full(units, graph.nodes)
     np.minimum.at(first, quotient.unit_of_node, np.arange(graph.nodes))
     members = np.bincount(quotient.unit_of_node, minlength=units)
-    names = tuple(graph.names[i] + (f" and {m - 1} more" if m > 1 else "") for i, m in zip(first, members, strict=True))
+    names = tuple(
+        graph.names[i] + (f" and {m - 1} more" if m > 1 else "")
+        for i, m in zip(first.tolist(), members.tolist(), strict=True)
+    )
     if units == graph.nodes:  # nothing was contracted: each unit is one node
         own = {"name": np.array(graph.names, dtype=object), "id": np.array([str(i) for i in graph.ids], dtype=object)}
         for name, values in {**graph.attributes, **own}.items():
@@ -250,7 +253,7 @@ def of_quotient(problem: Problem, quotient: Quotient) -> Universe:
     return Universe(
         {"node": units, "tensor": t, "device": len(devices), "part": 2, "cluster": len(problem.machine.clusters),
          "link": len(links)},
-        {"node": names, "tensor": tuple(names[p] for p in quotient.tensor_producer),
+        {"node": names, "tensor": tuple(names[p] for p in quotient.tensor_producer.tolist()),
          "device": tuple(d.name for d in devices), "part": ("forward", "backward"),
          "cluster": tuple(c.name for c in problem.machine.clusters), "link": links},
         sets,

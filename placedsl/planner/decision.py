@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from placedsl import plugins
@@ -52,12 +53,18 @@ class Strategy:
     run: Callable[[Run], End | None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Step:
-    """A path that is taken."""
+    """A path that is taken for a problem as it is asked for."""
 
     strategy: Strategy
-    outlook: Outlook
+    problem: Problem
+    request: Request
+
+    @cached_property
+    def outlook(self) -> Outlook:
+        """What it will do."""
+        return self.strategy.outlook(self.problem, self.request)
 
 
 @dataclass(frozen=True)
@@ -116,7 +123,7 @@ def decide(problem: Problem, request: Request, strategies: Sequence[Strategy], b
     method = str(request.method)
     considered = [one for one in strategies if method in one.methods]
     against = {one.name: tuple(one.against(problem, request)) for one in considered}
-    steps = tuple(Step(one, one.outlook(problem, request)) for one in considered if not against[one.name])
+    steps = tuple(Step(one, problem, request) for one in considered if not against[one.name])
     not_taken = tuple(NotTaken(name, reasons) for name, reasons in against.items() if reasons)
     if not steps:
         reasons = "; ".join(reason for one in not_taken for reason in one.reasons)

@@ -10,7 +10,7 @@ from placedsl.algorithms import registry
 from placedsl.budget import MOST
 from placedsl.diagnostics import Diagnostic, InputError, UsageError, nearest
 from placedsl.problem.problem import Problem
-from placedsl.solvers.registry import ALSO, get, names
+from placedsl.solvers.registry import ALSO, BUILT_IN, get, names
 from placedsl.tolerances import SAME_VALUE
 
 METHODS = ("auto", "dp", "program")
@@ -85,10 +85,12 @@ def resolve(problem: Problem, request: Request) -> Request:
     method = request.method or said.method or "auto"
     solver = request.solver or said.solver or "auto"
     wrong = []
-    for what, word, own, known in (
-        ("method", method, request.method, methods()), ("solver", solver, request.solver, solver_names())
-    ):  # fmt: skip
-        if word not in known:
+    for what, word, own, built_in, every in (
+        ("method", method, request.method, (*METHODS, *registry.own()), methods),
+        ("solver", solver, request.solver, ("auto", *BUILT_IN), solver_names),
+    ):
+        # Looking for plug-ins takes longer than to check many a spec.
+        if word not in built_in and word not in (known := every()):
             message, hint = f"there is no {what} '{word}'", nearest(word, known)
             if own:
                 raise UsageError(f"{message}; {hint}")

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placedsl.arrays import Integers
 from placedsl.planner.incumbent import Incumbent, Progress
-from placedsl.planner.portfolio.portfolio import Portfolio
 from placedsl.planner.request import Request
 from placedsl.problem.expressions import Expression, Provided
 from placedsl.problem.formulation import Formulation
 from placedsl.problem.problem import Problem
 from placedsl.system.installation import versions
 from placedsl.tolerances import SAME_VALUE
+
+if TYPE_CHECKING:
+    from placedsl.planner.portfolio.portfolio import Portfolio
 
 #: Seconds that a solver has before others begin to search beside it.
 PORTFOLIO_DELAY_S = 1.0

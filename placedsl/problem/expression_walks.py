@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
 
 from placedsl.problem.expressions import (
     Aggregate,
@@ -34,51 +35,40 @@ from placedsl.problem.expressions import (
     Within,
 )
 
+Part: TypeAlias = Expression | SetExpression | Binder
+Parts: TypeAlias = tuple[Part, ...]
+#: The direct parts of a node, by its class; those of other classes have none.
+_PARTS: dict[type, Callable[[Any], Parts]] = {
+    Members: lambda node: (node.owner,),
+    Binder: lambda node: (node.set,) if node.condition is None else (node.set, node.condition),
+    Listed: lambda node: tuple(e for item in node.items for e in item),
+    Range: lambda node: (node.low, node.high),
+    Combined: lambda node: (node.left, node.right),
+    Comprehension: lambda node: node.binders,
+    Pick: lambda node: (node.set, node.index),
+    Attribute: lambda node: tuple(part for part in (node.owner, node.device, node.target) if part is not None),
+    Decision: lambda node: node.arguments,
+    Table: lambda node: node.arguments,
+    Provided: lambda node: node.arguments,
+    Largest: lambda node: node.items,
+    Logic: lambda node: node.parts,
+    Aggregate: lambda node: (*node.binders, node.body),
+    Forall: lambda node: (*node.binders, node.body),
+    Arithmetic: lambda node: (node.left, node.right),
+    Comparison: lambda node: (node.left, node.right),
+    Not: lambda node: (node.part,),
+    Within: lambda node: (*node.elements, node.set),
+    Glob: lambda node: (node.subject,),
+    Conditional: lambda node: (node.condition, node.then, node.otherwise),
+    SetProperty: lambda node: (*node.outer, node.inner, node.membership),
+    NoOverlap: lambda node: (*node.binders, *interval(node)),
+}
 
-def children(node: Expression | SetExpression | Binder) -> tuple[Expression | SetExpression | Binder, ...]:
+
+def children(node: Part) -> Parts:
     """The direct parts of a node, for walks over the tree."""
-    match node:
-        case Members(owner=owner):
-            return (owner,)
-        case Binder(set=of, condition=condition):
-            return (of,) if condition is None else (of, condition)
-        case Listed(items=items):
-            return tuple(e for item in items for e in item)
-        case Range(low=low, high=high):
-            return (low, high)
-        case Combined(left=left, right=right):
-            return (left, right)
-        case Comprehension(binders=binders):
-            return binders
-        case Pick(set=of, index=index):
-            return (of, index)
-        case Attribute(owner=owner, device=device, target=target):
-            return tuple(part for part in (owner, device, target) if part is not None)
-        case (
-            Decision(arguments=parts)
-            | Table(arguments=parts)
-            | Provided(arguments=parts)
-            | Largest(items=parts)
-            | Logic(parts=parts)
-        ):
-            return parts
-        case Aggregate(binders=binders, body=body) | Forall(binders=binders, body=body):
-            return (*binders, body)
-        case Arithmetic(left=left, right=right) | Comparison(left=left, right=right):
-            return (left, right)
-        case Not(part=part):
-            return (part,)
-        case Within(elements=elements, set=of):
-            return (*elements, of)
-        case Glob(subject=subject):
-            return (subject,)
-        case Conditional(condition=condition, then=then, otherwise=otherwise):
-            return (condition, then, otherwise)
-        case SetProperty(outer=outer, inner=inner, membership=membership):
-            return (*outer, inner, membership)
-        case NoOverlap(binders=binders):
-            return (*binders, *interval(node))
-    return ()
+    parts = _PARTS.get(type(node))
+    return () if parts is None else parts(node)
 
 
 def interval(node: NoOverlap) -> tuple[Expression, ...]:
@@ -87,7 +77,7 @@ def interval(node: NoOverlap) -> tuple[Expression, ...]:
     return ends if node.presence is None else (node.presence, *ends)
 
 
-def every(node: Expression | SetExpression | Binder) -> Iterator[Expression | SetExpression | Binder]:
+def every(node: Part) -> Iterator[Part]:
     """An expression and all its parts."""
     stack = [node]
     while stack:
@@ -121,7 +111,7 @@ def decided(node: Expression) -> bool:
     return any(isinstance(part, Provided | Decision | SetProperty | NoOverlap) for part in every(node))
 
 
-def free_slots(node: Expression | SetExpression | Binder) -> frozenset[str]:
+def free_slots(node: Part) -> frozenset[str]:
     """The bound variables that an expression uses and does not bind itself."""
     match node:
         case Slot(name=name):

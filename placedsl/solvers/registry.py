@@ -1,29 +1,29 @@
-"""Solvers by name, built in or brought by a plug-in; no solver package is imported here."""
+"""Solvers by name, built in or brought by a plug-in; each is imported when it is asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from placedsl import plugins
 from placedsl.diagnostics import UsageError
-from placedsl.solvers.cp_sat import CpSat
-from placedsl.solvers.cvxpy_solver import Cvxpy
-from placedsl.solvers.highs import Highs
-from placedsl.solvers.interface import Features, Solver
-from placedsl.solvers.mip_solver import Mip
-from placedsl.solvers.pyomo_solver import Pyomo
 
-_MADE: dict[str, Callable[[], Solver]] = {
-    "highs": Highs,
-    "cp-sat": CpSat,
-    "cvxpy": Cvxpy,
-    "mip": Mip,
-    "mip:highs": lambda: Mip(backend="highs"),
-    "pyomo": Pyomo,
-    "pyomo:cbc": lambda: Pyomo(backend="cbc"),
-    "pyomo:glpk": lambda: Pyomo(backend="glpk"),
-    "pyomo:gurobi": lambda: Pyomo(backend="gurobi"),
-    "pyomo:scip": lambda: Pyomo(backend="scip"),
+if TYPE_CHECKING:
+    from placedsl.solvers.interface import Features, Solver
+
+#: Names of our own solvers, each with its module below ``placedsl.solvers`` and its class.  What follows a colon is
+#: the ``backend`` that the class is given.
+_MADE = {
+    "highs": ("highs", "Highs"),
+    "cp-sat": ("cp_sat", "CpSat"),
+    "cvxpy": ("cvxpy_solver", "Cvxpy"),
+    "mip": ("mip_solver", "Mip"),
+    "mip:highs": ("mip_solver", "Mip"),
+    "pyomo": ("pyomo_solver", "Pyomo"),
+    "pyomo:cbc": ("pyomo_solver", "Pyomo"),
+    "pyomo:glpk": ("pyomo_solver", "Pyomo"),
+    "pyomo:gurobi": ("pyomo_solver", "Pyomo"),
+    "pyomo:scip": ("pyomo_solver", "Pyomo"),
 }
 
 #: Further names of the same solvers.
@@ -41,12 +41,20 @@ def names() -> tuple[str, ...]:
 
 def get(name: str) -> Solver:
     """The solver of that name, installed or not; UsageError for one that does not exist, or a broken plug-in."""
-    made = _MADE.get(ALSO.get(name, name))
-    return made() if made is not None else _plugged(name)
+    own = ALSO.get(name, name)
+    if own not in _MADE:
+        return _plugged(name)
+    module, made = _MADE[own]
+    _, _, backend = own.partition(":")
+    arguments = {"backend": backend} if backend else {}
+    solver: Solver = getattr(import_module(f"placedsl.solvers.{module}"), made)(**arguments)
+    return solver
 
 
 def installed() -> list[tuple[Features, str | None]]:
     """Every solver with its installed version (None: not installed); of a broken plug-in the remarks tell."""
+    from placedsl.solvers.interface import Features
+
     out: list[tuple[Features, str | None]] = []
     for name in names():
         try:

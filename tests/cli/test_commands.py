@@ -15,6 +15,7 @@ from support.paths import ROOT, child_environment
 from support.small_spec import SMALL
 
 import placedsl
+from placedsl.cli import commands
 from placedsl.cli import main as cli
 
 SCHEMA = json.loads((ROOT / "docs" / "answer.schema.json").read_text(encoding="utf-8"))
@@ -213,16 +214,57 @@ def test_solvers() -> None:
         assert re.search(rf"^{name} +\d", done.stdout, re.MULTILINE), done.stdout
 
 
-def test_check_imports_no_solver(spec: Path) -> None:
+def imported(*arguments: object) -> set[str]:
+    """The modules that a command imports in a process of its own, its exit code being 0."""
     code = (
-        "import sys; from placedsl.cli.main import main; code = main(['check', sys.argv[1]])\n"
-        "heavy = ('highspy', 'ortools', 'pyomo', 'mip', 'cvxpy', 'numba', 'matplotlib')\n"
-        "print(code, [m for m in heavy if m in sys.modules])"
+        "import json, sys; from placedsl.cli.main import main; code = main(sys.argv[1:])\n"
+        "print(); print(json.dumps([code, *sys.modules]))"
     )
-    environment = child_environment()
-    command = [sys.executable, "-c", code, str(spec)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    assert done.stdout.splitlines()[-1] == "0 []"
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=child_environment())
+    code, *modules = json.loads(done.stdout.splitlines()[-1])
+    assert code == 0
+    return set(modules)
+
+
+def parts_of(modules: set[str]) -> set[str]:
+    """The folders and files directly below ``placedsl`` that modules are in."""
+    return {name.split(".")[1] for name in modules if name.startswith("placedsl.")}
+
+
+#: Packages of solvers, compilers and drawing.
+HEAVY = {"highspy", "ortools", "pyomo", "mip", "cvxpy", "numba", "scipy", "matplotlib"}
+
+
+def test_check_imports_no_solver_and_no_algorithm(spec: Path) -> None:
+    modules = imported("check", spec)
+    assert not HEAVY & modules
+    assert not {"diagnosis", "evaluation", "lowering", "export", "simulation", "report"} & parts_of(modules)
+    assert not {name for name in modules if name.startswith("placedsl.algorithms.pipelines")}
+    assert {name for name in modules if name.startswith("placedsl.solvers.")} == {"placedsl.solvers.registry"}
+
+
+def test_dynamic_programming_imports_nothing_of_programs(spec: Path) -> None:
+    modules = imported("solve", spec, "--quiet")
+    assert not {"highspy", "ortools", "pyomo", "mip", "cvxpy", "matplotlib"} & modules
+    assert not {"diagnosis", "grounding", "ir", "lowering", "export", "simulation", "processes"} & parts_of(modules)
+    assert {name for name in modules if name.startswith("placedsl.solvers.")} == {"placedsl.solvers.registry"}
+    families = {name.split(".")[2] for name in modules if name.startswith("placedsl.algorithms.")}
+    assert not {"partitions", "subgraph_calls", "operator_scheduling", "baselines"} & families
+    assert not {name for name in modules if name.endswith((".gpipe", ".replicated", ".hierarchical"))}
+
+
+@pytest.mark.parametrize(("command", "module"), [("solve", "solving"), ("fmt", "editing"), ("methods", "listing")])
+def test_a_command_imports_no_other_commands(command: str, module: str) -> None:
+    own = {name for name in imported(command, "--help") if name.startswith("placedsl.cli.")}
+    assert own <= {f"placedsl.cli.{name}" for name in ("main", "commands", "options", module)}
+
+
+def test_help_lists_all_commands() -> None:
+    shown = re.findall(r"^  (\w+)  +\w", run("--help").stdout.partition("Commands:")[2], re.MULTILINE)
+    known = {name.rstrip("_") for names in commands.COMMANDS.values() for name in names}
+    assert shown == sorted(known)
+    assert "No such command 'slove'" in run("slove").stderr
 
 
 @pytest.mark.workloads

@@ -11,6 +11,7 @@ from support.three_in_a_row import SPEC
 from placedsl import InputError, loads
 from placedsl.diagnostics import Source
 from placedsl.grounding.build import build
+from placedsl.language.elaboration import model_library
 from placedsl.language.elaboration.composition import Composition, model_for, renamed
 from placedsl.language.elaboration.model_library import aliases, models, parts
 from placedsl.language.syntax import statements as syntax
@@ -162,3 +163,11 @@ def test_what_is_printed_is_read_the_same() -> None:
         module = parse(Source(path.name, path.read_text(encoding="utf-8")))
         printed = "\n".join(map(statement, module.statements))
         assert "\n".join(map(statement, parse(Source("again", printed)).statements)) == printed
+
+
+def test_formulations_are_parsed_when_a_program_is_asked_for() -> None:
+    model_library._module.cache_clear()
+    spec = loads(SPEC + "minimize time_per_sample")
+    parsed = model_library._module.cache_info().currsize
+    spec.check()
+    assert parsed < model_library._module.cache_info().currsize == len(model_files())

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placedsl.algorithms.pipelines.bottleneck_search import BottleneckResult, GroupedPipeline
-from placedsl.algorithms.pipelines.clusters import in_clusters, merged
-from placedsl.algorithms.pipelines.hierarchical import best_hierarchical
-from placedsl.algorithms.pipelines.replicated import Replication, best_replicated, no_replication
 from placedsl.algorithms.pipelines.state_dp import SearchLimits
 from placedsl.algorithms.stages.stage_costs import DeviceClasses, StageCostModel, StageCosts
 from placedsl.arrays import Floats, Integers
 from placedsl.graph.contraction import Quotient
 from placedsl.problem.problem import Problem
+
+if TYPE_CHECKING:
+    from placedsl.algorithms.pipelines.bottleneck_search import BottleneckResult, GroupedPipeline
+    from placedsl.algorithms.pipelines.replicated import Replication
 
 
 def uses_device_groups(problem: Problem) -> bool:
@@ -44,9 +45,14 @@ def best_with_device_groups(
 ) -> BottleneckResult:
     """The best pipeline; its groups say which devices share a stage.  ``shared``: whether that can lower a load."""
     if not problem.machine.clusters:
+        from placedsl.algorithms.pipelines.replicated import best_replicated
+
         costs = stage_costs(quotient, classes)
         replication = replication_of(problem, quotient, classes, costs, shared=shared)
         return best_replicated(costs, replication, limits, at_least=at_least, fewest=fewest, progress=progress)
+    from placedsl.algorithms.pipelines.clusters import in_clusters, merged
+    from placedsl.algorithms.pipelines.hierarchical import best_hierarchical
+
     further = surcharges(problem, classes)
     surcharge = np.array([merged(quotient, level) for level in further])
     costs, clusters = in_clusters(stage_costs, quotient, classes, cluster_numbers(problem), surcharge)
@@ -58,6 +64,8 @@ def replication_of(
     problem: Problem, quotient: Quotient, classes: DeviceClasses, costs: StageCostModel, *, shared: bool
 ) -> Replication:
     """How devices share stages; ``shared``: whether that can lower a load."""
+    from placedsl.algorithms.pipelines.replicated import Replication, no_replication
+
     given = problem.execution.data_parallelism
     if given is None or not shared:
         return no_replication(costs)

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
 from placedsl.algorithms.ideals.chain_cover import chain_cover
 from placedsl.algorithms.ideals.enumeration import count_ideals
 from placedsl.algorithms.pipelines import state_dp
-from placedsl.algorithms.pipelines.bottleneck_search import BottleneckResult, GroupedPipeline
 from placedsl.algorithms.pipelines.device_groups import best_with_device_groups, classes_of, uses_device_groups
-from placedsl.algorithms.pipelines.gpipe import best_sum
 from placedsl.algorithms.pipelines.state_dp import SearchLimits
 from placedsl.algorithms.simple_bounds import simple_bound
 from placedsl.algorithms.stages.stage_costs import (
@@ -36,6 +34,9 @@ from placedsl.problem.execution import Execution, Order
 from placedsl.problem.expressions import Provided
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
+
+if TYPE_CHECKING:
+    from placedsl.algorithms.pipelines.bottleneck_search import BottleneckResult, GroupedPipeline
 
 #: More ideals than this are not counted.
 MOST_COUNTED = 1_000_000_000
@@ -196,6 +197,8 @@ def _with_device_groups(
 
     memory = _minimises_memory(problem)
     if problem.execution.order == "gpipe" and not memory:
+        from placedsl.algorithms.pipelines.gpipe import best_sum
+
         fewest = len(problem.objectives) > 1
         found = best_sum(problem, quotient, classes, limits, begun, fewest=fewest)
     else:

@@ -28,11 +28,12 @@ def formulations_of_spec(statements: Sequence[syntax.Statement], setting: Settin
         if name.text in own_parts:
             found.append(Diagnostic(f"part '{name.text}' is there twice", name.at.span))
         own_parts[name.text] = statement
-    named = models() | {s.name.text: s for s in written if not s.extends}
-    others = aliases() | {s.name.text: s for s in statements if isinstance(s, syntax.Alias)}
-    known = parts() | own_parts
     before = len(setting.found)
-    composed = _composed(written, named, others, known, setting)
+    composed: dict[str, syntax.Formulation] = {}
+    if written:  # otherwise models/ is parsed when a program is asked for
+        named = models() | {s.name.text: s for s in written if not s.extends}
+        others = aliases() | {s.name.text: s for s in statements if isinstance(s, syntax.Alias)}
+        composed = _composed(written, named, others, parts() | own_parts, setting)
     vocabulary = setting.words
     plain = set(vocabulary.sets) & {
         "nodes", "forward", "backward", "devices", "accelerators", "hosts", "tensors", "edges", "reads",

@@ -27,7 +27,7 @@ class At(NamedTuple):
         return self.source.text[self.start : self.end]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Number:
     """A number in SI units with its dimension; ``unit`` as written, ``problem`` what is wrong with that."""
 
@@ -38,7 +38,7 @@ class Number:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Text:
     """A quoted text."""
 
@@ -46,7 +46,7 @@ class Text:
     value: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Name:
     """A bare word."""
 
@@ -54,7 +54,7 @@ class Name:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Attribute:
     """``base.name``."""
 
@@ -63,7 +63,7 @@ class Attribute:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Index:
     """``base[a, b]``."""
 
@@ -72,7 +72,7 @@ class Index:
     arguments: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Call:
     """``name(a, b)``, or ``name(a in s: body)``."""
 
@@ -82,7 +82,7 @@ class Call:
     body: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TupleOf:
     """``(a, b)``."""
 
@@ -90,7 +90,7 @@ class TupleOf:
     items: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Braces:
     """``{a, b}``, ``{k: v}`` or ``{v in set: condition}``: pairs of an item and what follows its colon."""
 
@@ -98,7 +98,7 @@ class Braces:
     pairs: tuple[tuple[Expression, Expression | None], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Unary:
     """``-a`` or ``not a``."""
 
@@ -107,7 +107,7 @@ class Unary:
     operand: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Binary:
     """``+ - * /``, ``and or => <=>``, ``on``, ``in``, ``union intersect except``."""
 
@@ -117,7 +117,7 @@ class Binary:
     right: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Compare:
     """``a <= b <= c``: one operand more than operators."""
 
@@ -126,7 +126,7 @@ class Compare:
     operands: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Range:
     """``low..high``, both ends included."""
 
@@ -135,7 +135,7 @@ class Range:
     high: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Match:
     """``name ~ "glob"``."""
 
@@ -144,7 +144,7 @@ class Match:
     pattern: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Where:
     """``item where condition``."""
 
@@ -153,7 +153,7 @@ class Where:
     condition: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Aggregate:
     """``sum(v in nodes: body)``; without a body the items are plain arguments (``max(a, b)``)."""
 
@@ -163,7 +163,7 @@ class Aggregate:
     body: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Forall:
     """``forall v in nodes, d in devices: body``, or ``exists …``."""
 
@@ -173,7 +173,7 @@ class Forall:
     quantifier: str = "forall"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Conditional:
     """``if condition then a else b``."""
 

@@ -39,7 +39,7 @@ __all__ = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Word:
     """A name with its place; quoted names come without their quotes."""
 
@@ -47,7 +47,7 @@ class Word:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Entry:
     """``name = value`` in a block."""
 
@@ -59,7 +59,7 @@ class Entry:
 Block = tuple[Entry, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class GraphFile:
     """``graph from "file" { … }``."""
 
@@ -68,7 +68,7 @@ class GraphFile:
     block: Block
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Node:
     """``node name { … }`` in an inline graph."""
 
@@ -77,7 +77,7 @@ class Node:
     block: Block
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Chain:
     """``a -> b -> c { … }`` in an inline graph."""
 
@@ -86,7 +86,7 @@ class Chain:
     block: Block
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class GraphInline:
     """``graph { … }``."""
 
@@ -94,7 +94,7 @@ class GraphInline:
     items: tuple[Node | Chain, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Fuse:
     """``fuse conv + bn``: operators of these types run as one; ``fuse by layer``: those of one value."""
 
@@ -103,7 +103,7 @@ class Fuse:
     by: Word | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DeviceFamily:
     """``device name[count]: kind { … }``."""
 
@@ -114,7 +114,7 @@ class DeviceFamily:
     block: Block
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Cluster:
     """``cluster name[count] { … }``: devices, clusters and an interconnect of their own."""
 
@@ -124,7 +124,7 @@ class Cluster:
     items: tuple[DeviceFamily | Cluster | Interconnect, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Endpoint:
     """One end of a link: a family, or one device of it."""
 
@@ -133,7 +133,7 @@ class Endpoint:
     index: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LinkBetween:
     """``link a <-> b { … }`` (both ways) or ``link a -> b { … }``."""
 
@@ -144,7 +144,7 @@ class LinkBetween:
     block: Block
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Interconnect:
     """``interconnect name { … }``: the link of every pair that has none of its own."""
 
@@ -153,7 +153,7 @@ class Interconnect:
     block: Block
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Param:
     """``param name: type = value``, or ``param name[v in nodes]: type = value``."""
 
@@ -164,7 +164,7 @@ class Param:
     value: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Import:
     """``import "file"``: the statements of that file, as if they stood here."""
 
@@ -172,7 +172,7 @@ class Import:
     path: Word
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SetOf:
     """``set name = items``."""
 
@@ -181,7 +181,7 @@ class SetOf:
     value: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Schedule:
     """``schedule name { communication = overlapped }``."""
 
@@ -190,7 +190,7 @@ class Schedule:
     block: Block = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Parallelism:
     """``parallelism { data = 1..4 }``."""
 
@@ -198,7 +198,7 @@ class Parallelism:
     block: Block
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Parallel:
     """``parallelism data`` in a formulation: the kind of parallelism that it is for."""
 
@@ -206,7 +206,7 @@ class Parallel:
     name: Word
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Minimize:
     """``minimize a then b``."""
 
@@ -214,7 +214,7 @@ class Minimize:
     objectives: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rule:
     """``name by attribute (label): body``, or ``name(arguments)`` where a constraint is defined by that name.
 
@@ -232,7 +232,7 @@ class Rule:
     replaces: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Subject:
     """``subject to`` and the rules under it."""
 
@@ -240,7 +240,7 @@ class Subject:
     rules: tuple[Rule, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Tight:
     """``tight variable, …`` and its rules (formulations only); without rules, those of its parts always hold."""
 
@@ -249,7 +249,7 @@ class Tight:
     rules: tuple[Rule, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Solve:
     """``solve { … }``."""
 
@@ -257,7 +257,7 @@ class Solve:
     block: Block
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Parameter:
     """What a definition is given: ``v in nodes``, ``limit: time``, ``group: nodes`` (a set of nodes)."""
 
@@ -267,7 +267,7 @@ class Parameter:
     type: Word | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ConstraintDefinition:
     """``constraint name by key (parameters) (label) = body``."""
 
@@ -279,7 +279,7 @@ class ConstraintDefinition:
     body: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Define:
     """``define name(parameters) = body``: a name for an expression."""
 
@@ -289,7 +289,7 @@ class Define:
     body: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Variable:
     """``var name[v in nodes, …]: binary`` or ``in low..high``."""
 
@@ -301,7 +301,7 @@ class Variable:
     high: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Provides:
     """``provides pattern = value`` (formulations only); ``replaces`` what the extended formulation says."""
 
@@ -311,7 +311,7 @@ class Provides:
     replaces: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Use:
     """``use a, b { row = "4c" }``: the clauses of these parts; ``block``: equation numbers of some of their rows."""
 
@@ -320,7 +320,7 @@ class Use:
     block: Block = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Condition:
     """``communication overlapped or full_duplex``: a choice of the execution model, and what it may be."""
 
@@ -329,7 +329,7 @@ class Condition:
     values: tuple[Word, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Under:
     """``under condition, …: clause``; without a clause, which execution models the whole formulation is for."""
 
@@ -341,7 +341,7 @@ class Under:
 Clause = Variable | Provides | Minimize | Schedule | Parallel | Subject | Tight | Use | Under | Define
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Formulation:
     """``formulation name { … }``; ``extends``: ``extend name { … }``, more clauses for the one of that name."""
 
@@ -351,7 +351,7 @@ class Formulation:
     extends: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Part:
     """``part name { … }``: clauses that formulations share by ``use name``."""
 
@@ -360,7 +360,7 @@ class Part:
     clauses: tuple[Clause, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Alias:
     """``formulation name = other under …``: another name for a formulation, under these conditions alone."""
 
@@ -377,7 +377,7 @@ Statement = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Module:
     """One parsed text."""
 

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placedsl.algorithms.compilation import compilation_seconds
-from placedsl.algorithms.partitions import short_annealing as local_search
 from placedsl.algorithms.pipelines import solve as contiguous
 from placedsl.algorithms.supports import ignored, reasons_against
 from placedsl.budget import Budget
 from placedsl.diagnostics import PlacedslError
 from placedsl.planner.decision import Outlook
-from placedsl.planner.portfolio.portfolio import Member
-from placedsl.planner.portfolio.program_member import solve_program
 from placedsl.planner.request import Request, solvers_for
 from placedsl.planner.run import PORTFOLIO_DELAY_S, Run
-from placedsl.planner.strategies.program import members_beside
 from placedsl.problem.formulation import choose
 from placedsl.problem.problem import Problem
 from placedsl.tolerances import SAME_VALUE
 from placedsl.units import show
+
+if TYPE_CHECKING:
+    from placedsl.planner.portfolio.portfolio import Member
 
 
 def against(problem: Problem, _request: Request) -> list[str]:
@@ -113,6 +113,8 @@ def _closed(run: Run, compiling: float) -> bool:
 def _poll_portfolio(run: Run) -> None:
     """Hear what searches beside, and start it the first time."""
     if run.portfolio is None:
+        from placedsl.planner.strategies.program import members_beside
+
         run.portfolio = members_beside(run, 0, 0.0)
         if run.best.evaluation is None and run.isolated and not run.problem.variables:
             run.portfolio.add(_program_member(run))
@@ -122,6 +124,9 @@ def _poll_portfolio(run: Run) -> None:
 
 def _program_member(run: Run) -> Member:
     """The program beside dynamic programming, where that has no placement to begin with."""
+    from placedsl.planner.portfolio.portfolio import Member
+    from placedsl.planner.portfolio.program_member import solve_program
+
     name = solvers_for(run.problem, run.request.solver)[0]
     budget = Budget(run.left, 0.5 * SAME_VALUE, 1, run.request.seed or 0)
     formulation = choose(run.problem, run.formulations())
@@ -143,6 +148,8 @@ def against_slicing(problem: Problem, request: Request) -> list[str]:
 
 def start_by_slicing(run: Run) -> None:
     """A first placement from the best contiguous split (contiguity is only more than is asked for)."""
+    from placedsl.algorithms.partitions import short_annealing as local_search
+
     limit = run.left
     seconds = 10.0 if limit is None else min(10.0, limit / 4)
     found = contiguous.solve(run.problem, deadline=time.monotonic() + seconds, most=100_000)

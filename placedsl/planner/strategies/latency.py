@@ -29,11 +29,6 @@ _FIRST, _MORE = 2.0, 0.3
 _PATIENCE = 20.0
 
 
-def against(problem: Problem, _request: Request) -> list[str]:
-    """Why there is nothing to search for."""
-    return [] if problem.execution.one_sample else ["it searches for the run of one sample"]
-
-
 def outlook(problem: Problem, request: Request) -> Outlook:
     """Searches where they know all that is asked for; else first schedules, for a program."""
     if reasons_against_search(problem):

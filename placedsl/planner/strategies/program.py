@@ -17,16 +17,15 @@ from placedsl.ir.program import LinearProgram, Program
 from placedsl.lowering.continuous_refinement import refined
 from placedsl.lowering.lower import lower
 from placedsl.lowering.unboundedness import rewards
-from placedsl.planner.decision import Outlook
 from placedsl.planner.portfolio.portfolio import Portfolio
 from placedsl.planner.portfolio.throughput_members import members_for, search_splits, searchers
-from placedsl.planner.request import Request, solvers_for
+from placedsl.planner.request import solvers_for
 from placedsl.planner.run import PORTFOLIO_DELAY_S, Run
 from placedsl.planner.strategies.endless_objectives import falls_for_ever
-from placedsl.planner.strategies.latency_starts import refuse_endless, refuse_times_without_end, start_by_waiting
+from placedsl.planner.strategies.endless_times import refuse_endless, refuse_times_without_end
+from placedsl.planner.strategies.latency_starts import start_by_waiting
 from placedsl.problem.expressions import Provided
 from placedsl.problem.formulation import choose, passed_over
-from placedsl.problem.problem import Problem
 from placedsl.solvers.bound_propagation import finite_bounds
 from placedsl.solvers.interface import Outcome
 from placedsl.solvers.isolated import run_here, run_isolated
@@ -41,12 +40,6 @@ _OVERLOOKED = 1e-6
 #: Earlier objectives that are no whole numbers may be this much worse, relatively, while later ones are minimised;
 #: these may gain as much by it.
 _LEXICOGRAPHIC_SLACK = 1e-7
-
-
-def outlook(problem: Problem, request: Request) -> Outlook:
-    """The solvers in turn."""
-    first, *others = solvers_for(problem, request.solver)
-    return Outlook(f"program with {first}" + "".join(f", or {name} if that fails" for name in others), settles=True)
 
 
 def by_program(run: Run) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from placedsl.lowering.context import Note
 from placedsl.lowering.lower import lower
 from placedsl.planner.decision import Candidate, Decision, candidates
 from placedsl.planner.request import Request, resolve, solvers_for
-from placedsl.planner.strategies.registry import decision
+from placedsl.planner.strategies.registry import beside, decision
 from placedsl.problem.execution import Transfers
 from placedsl.problem.formulation import Formulation, choose, passed_over
 from placedsl.problem.problem import Problem
@@ -75,7 +75,7 @@ def explain(problem: Problem, formulations: Callable[[], Iterable[Formulation]],
     lowered = lower(grounded.program, native=features.native, integral=features.integers_only)
     contributed = contributions(grounded, lowered)
     looked_at = candidates(problem, str(chosen.method))
-    planned = decision(problem, chosen, looked_at)
+    planned = decision(problem, chosen, looked_at, beside(problem))
     own = (in_turn[0], tuple(sorted(features.native)))
     others = (f for f, _ in installed() if f.name != in_turn[0] and ":" not in f.name)
     return Explanation(
