@@ -44,6 +44,11 @@ _CLUSTERS = """cluster server[2] {
 }
 interconnect { bandwidth = 4 GiB/s }
 """
+_LINKED = """device gpu[2]: accelerator { memory = 16 GiB }
+device cpu: host
+link gpu <-> gpu { bandwidth = 8 GiB/s }
+link gpu <-> cpu { bandwidth = 4 GiB/s }
+"""
 _SHARED = "parallelism { data = 1..2, weights = memory }\n"
 _PIPELINES = ("pipedream", "overlapped", "duplex", "gpipe")
 #: The specs of each kind: machine, execution, and constraints beside memory.
@@ -53,7 +58,7 @@ KINDS = {
         for schedule in _PIPELINES
         for devices, shared in ((_DEVICES, ""), (_DEVICES, _SHARED), (_CLUSTERS, _SHARED))
         for rules in ("    contiguous\n", "")
-    ],
+    ] + [(_LINKED, "minimize time_per_sample", "")],
     "one sample": [
         (_DEVICES, "schedule calls { pieces = 2 }\nminimize latency", ""),
         *((_DEVICES, "schedule dataflow\nminimize latency", rules)

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from placedsl.algorithms.partitions import routed_search
 from placedsl.algorithms.partitions import short_annealing as local_search
 from placedsl.algorithms.partitions.bounds import relaxation
 from placedsl.algorithms.partitions.instance import PartitionUnits, partition_units
 from placedsl.algorithms.pipelines import large_neighbourhood_search as pipeline_search
-from placedsl.algorithms.supports import Supports, reasons_against
+from placedsl.algorithms.supports import Supports, costs_by_device, reasons_against
 from placedsl.arrays import Integers
 from placedsl.planner.portfolio.portfolio import Member, PlannerChannel
 from placedsl.problem.problem import Problem
@@ -31,6 +32,18 @@ def search_splits(channel: PlannerChannel, units: PartitionUnits, start: Integer
     for better in run(search):
         if better:
             channel.report(units.placement(search.best), -np.inf)
+
+
+def search_routed_splits(channel: PlannerChannel, problem: Problem, start: Integers | None, seed: int) -> None:
+    """Search for splits whose tensors go from device to device, for ever, and say each better one."""
+    from placedsl.algorithms.partitions.routed_search import begin, run
+
+    search = begin(problem, start, seed)
+    if start is None and np.isfinite(search.value):
+        channel.report(search.placement, -np.inf)
+    for better in run(search):
+        if better:
+            channel.report(search.placement, -np.inf)
 
 
 def search_pipelines(channel: PlannerChannel, problem: Problem, start: Integers | None, seed: int) -> None:
@@ -81,6 +94,13 @@ def _splits(problem: Problem, start: Integers | None, workers: int, seed: int) -
     return [Member(f"search {i + 1}", search_splits, (units, device, own)) for i, own in enumerate(seeds)]
 
 
+def _routed_splits(problem: Problem, start: Integers | None, workers: int, seed: int) -> list[Member]:
+    if costs_by_device(problem) or not routed_search.fits(problem):
+        return []  # the searches above know all costs; or there are too many ways
+    seeds = [seed + _SEEDS_APART * i for i in range(searchers(workers))]
+    return [Member(f"search {i + 1}", search_routed_splits, (problem, start, own)) for i, own in enumerate(seeds)]
+
+
 def _bound(problem: Problem, _start: Integers | None, _workers: int, _seed: int) -> list[Member]:
     return [Member("the partition bound", prove_bounds, (problem,))]
 
@@ -89,13 +109,16 @@ def _bound(problem: Problem, _start: Integers | None, _workers: int, _seed: int)
 MEMBERS: tuple[MemberRow, ...] = (
     MemberRow("the search for pipelines", pipeline_search.SUPPORTS, _pipelines),
     MemberRow("searches for splits", local_search.SUPPORTS, _splits),
+    MemberRow("searches for splits over routes", routed_search.SUPPORTS, _routed_splits),
     MemberRow("the partition bound", relaxation.SUPPORTS, _bound),
 )
 
 
 def beside(problem: Problem) -> tuple[str, ...]:
     """The names of what may run beside a solver for this problem."""
-    return tuple(row.name for row in MEMBERS if not reasons_against(problem, row.supports))
+    routed = not costs_by_device(problem)
+    rows = (row for row in MEMBERS if routed or row.supports is not routed_search.SUPPORTS)
+    return tuple(row.name for row in rows if not reasons_against(problem, row.supports))
 
 
 def members_for(problem: Problem, start: Integers | None, workers: int, seed: int) -> list[Member]:
