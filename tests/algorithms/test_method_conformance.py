@@ -26,7 +26,7 @@ from placedsl.planner.strategies.registry import STRATEGIES
 from placedsl.problem.problem import Problem
 
 #: Random problems of each kind.
-SEEDS = 80
+SEEDS = 40
 #: How a random problem of each kind is written, and its least objective by enumeration.
 KINDS = {
     "throughput": (random_spec, lambda problem: (best_by_evaluation(problem) or (math.inf,))[0]),

@@ -1,6 +1,6 @@
 """Random small problems: the dynamic program and every solver agree with brute force.
 
-500 of all kinds, 125 whose custom constraints are nested at random, and 125 over the whole algebra.
+250 of all kinds, 125 whose custom constraints are nested at random, and 125 over the whole algebra.
 Each path has processes of its own, because two solver libraries do not go into one process.
 """
 
@@ -17,7 +17,7 @@ from support.suites import PATHS
 
 import placedsl
 
-PROBLEMS = 500
+PROBLEMS = 250
 CHUNK, FEW = 125, 15
 #: Seeds from here on are for formulas.
 FORMULAS = 1_000_000
@@ -54,7 +54,7 @@ def test_problems_are_of_every_kind() -> None:
     """What the generator is for does occur, and often."""
     from support.random_specs import random_spec
 
-    texts = [random_spec(seed) for seed in range(PROBLEMS)]
+    texts = [random_spec(seed) for seed in range(500)]
     for word, least in (
         ("backward = true", 100), ("custom0", 100), ("schedule gpipe", 10), ("overlapped", 50), ("duplex", 50),
         ("contiguous", 100), ("convex", 50),
