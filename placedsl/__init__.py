@@ -1,7 +1,5 @@
 """placedsl: say where the operators of a neural network may run; get a placement with a proven bound."""
 
-from __future__ import annotations
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from placedsl.api.model import Model

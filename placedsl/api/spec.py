@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from placedsl import limits
 from placedsl.api import arguments
 from placedsl.diagnostics import Source
 from placedsl.language.elaboration import external_values
@@ -271,5 +272,6 @@ def spec_of(
     def graph(path: Path, form: str | None, sizes: Sizes) -> Graph:
         return read(at_hand.get(path, path), form, sizes)
 
+    limits.settings()
     elaborated = elaborate(parse(source), folder, values, graph, at_hand)
     return Spec(elaborated, time.monotonic() - began)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from placedsl import limits
 from placedsl.system.interruption import Stopped
 
 #: Commands by module, each imported when it is asked for.  A function whose name Python or its module needs otherwise
@@ -38,6 +39,7 @@ class _Commands(click.Group):
         return self.commands.get(cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
+        limits.settings()
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:

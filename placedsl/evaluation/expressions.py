@@ -201,6 +201,9 @@ class Compiler:
             case core.Largest(operator=operator, items=items, span=span):
                 listed = [self.number(item) for item in items]
                 return lambda env: checked_extreme(operator, [item(env) for item in listed], span)
+            case core.Absolute(part=part):
+                signed = self.number(part)
+                return lambda env: abs(signed(env))
             case core.Conditional(condition=condition, then=then, otherwise=otherwise):
                 holds, yes, no = self.truth(condition), self.number(then), self.number(otherwise)
                 return lambda env: yes(env) if holds(env) else no(env)

@@ -43,6 +43,8 @@ def size(
             case core.Largest(items=items):
                 listed = [size(item, compiler) for item in items]
                 return lambda env: max(item(env) for item in listed)
+            case core.Absolute(part=part):
+                return size(part, compiler)
             case core.Conditional(condition=condition, then=then, otherwise=otherwise):
                 holds, yes, no = compiler.truth(condition), size(then, compiler), size(otherwise, compiler)
                 return lambda env: yes(env) if holds(env) else no(env)

@@ -12,6 +12,7 @@ from placedsl.graph.contraction import Quotient
 from placedsl.grounding.constraints import ConstraintGrounder
 from placedsl.grounding.expressions import ExpressionGrounder
 from placedsl.grounding.frames import ROOT, Columns, Frame
+from placedsl.grounding.longest_run import longest_run, times_of_run
 from placedsl.grounding.propagation import completed
 from placedsl.grounding.provenance import Part, Recorder
 from placedsl.grounding.provided_quantities import ProvidedQuantities, QuantitiesOfUnits
@@ -134,10 +135,12 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
         interchangeable=problem.interchangeable() if alike else None,
     )
     needed = _needed(problem, formulation)
-    for name in formulation.variables:
+    timed, longest = times_of_run(formulation), longest_run(problem)
+    for name, variable in formulation.variables.items():
         if name in needed:
-            with recorder.part("variable", name, formulation.variables[name].span):
-                declare(inner, formulation.variables[name])
+            with recorder.part("variable", name, variable.span):
+                high = min(variable.high, longest) if name in timed else variable.high
+                declare(inner, replace(variable, high=high))
     own: dict[str, tuple[VariableBlock, tuple[Integers, ...]]] = {}
     for name, variable in problem.variables.items():
         with recorder.part("variable", name, variable.span):

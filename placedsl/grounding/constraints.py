@@ -47,6 +47,8 @@ class ConstraintGrounder:
         self.precedence = precedence
         self.edges = edges
         self.interchangeable = interchangeable
+        #: Of one clause: what may be 1 only where a condition holds, by the condition and its frame, which is kept.
+        self.literals: dict[tuple[core.Expression, int], tuple[Frame, Affine]] = {}
 
     def require(self, node: core.Expression, frame: Frame, name: str, span: Span) -> None:
         """Add rows and global constraints that make the condition hold in every row of the frame."""
@@ -129,13 +131,25 @@ class ConstraintGrounder:
         return (body, -none, zero, True) if node.operator == "<" else (body, zero, none, True)
 
     def _clause(self, parts: list[core.Expression], frame: Frame) -> None:
+        """At least one part holds in each row of the frame."""
+        self.literals.clear()
         total = affine.data(np.zeros(frame.size))
         for part in parts:
             total = total + self._sufficient(part, frame)
         self.columns.add_rows(self.origins.at(frame), total, np.ones(frame.size), np.full(frame.size, np.inf))
 
     def _sufficient(self, part: core.Expression, frame: Frame) -> Affine:
-        """0/1 that may be 1 only where the part holds (it need not be)."""
+        """0/1 that may be 1 only where the part holds (it need not be).
+
+        Equivalences ask for both sides and their opposites: within a clause each is grounded once.
+        """
+        known = self.literals.get((part, id(frame)))
+        if known is None:
+            known = frame, self._grounded_sufficient(part, frame)
+            self.literals[part, id(frame)] = known
+        return known[1]
+
+    def _grounded_sufficient(self, part: core.Expression, frame: Frame) -> Affine:
         if self.sets.truth_of_data(part, frame) is not None:
             return self.indicators.of(part, frame)
         match part:

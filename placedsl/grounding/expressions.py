@@ -82,6 +82,9 @@ class ExpressionGrounder:
             case core.Largest(operator=op, items=items):
                 values = [self.value(i, frame) for i in items]
                 return self.maxima.of_values(op, values, frame, node.span)
+            case core.Absolute(part=part):
+                signed = self.value(part, frame)
+                return self.maxima.of_values("max", [signed, -signed], frame, node.span)
             case core.Conditional(condition=condition, then=then, otherwise=otherwise):
                 chosen = self.sets.condition(condition, frame)
                 parts = []

@@ -48,9 +48,7 @@ class IndicatorGrounder:
                 if op == "!=":
                     same = core.Comparison("==", left, right, node.span, "truth")
                     return affine.data(np.ones(frame.size)) - self.of(same, frame)
-                both = core.Logic("and", (left, right), node.span)
-                none = core.Logic("and", (core.Not(left, left.span), core.Not(right, right.span)), node.span)
-                return self._any([both, none], frame)
+                return self._same(self.of(left, frame), self.of(right, frame), frame)
             case core.Comparison():
                 return self._reified(node, frame)
             case core.Forall(binders=binders, body=body):
@@ -82,6 +80,16 @@ class IndicatorGrounder:
             total = total + value
             self.columns.add_rows(origin, y - value, np.zeros(frame.size), high)
         self.columns.add_rows(origin, total - y, np.zeros(frame.size), high)
+        return y
+
+    def _same(self, one: Affine, other: Affine, frame: Frame) -> Affine:
+        """1 where two truths are the same; each stands in the rows once, so that nested ones do not double."""
+        y = affine.of_columns(self.columns.add(frame.size, 0, 1, True, self.origins.auxiliary("same", frame)))
+        origin, ones, high = self.origins.at(frame), np.ones(frame.size), np.full(frame.size, np.inf)
+        self.columns.add_rows(origin, y - one - other, -ones, high)
+        self.columns.add_rows(origin, y + one + other, ones, high)
+        self.columns.add_rows(origin, y + one - other, -high, ones)
+        self.columns.add_rows(origin, y - one + other, -high, ones)
         return y
 
     def _reified(self, node: core.Comparison, frame: Frame) -> Affine:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from placedsl import limits
 from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.diagnostics import Diagnostic, InputError, Span
 from placedsl.grounding.frames import ROOT, Frame
@@ -18,11 +19,6 @@ from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.problem.problem import Table
 
-#: The most combinations that are kept, and that are looked at to find them.
-_MOST_ROWS = 50_000_000
-#: Rows times bound variables: a row takes 8 bytes for each.
-_MOST_CELLS = 150_000_000
-_MOST_VISITED = 20_000_000_000
 #: So many combinations are looked at in one go.
 _CHUNK = 4_000_000
 
@@ -128,9 +124,11 @@ class SetGrounder:
         counts = np.searchsorted(right[order], left, side="right") - start
         counts[left < 0] = 0
         total = int(counts.sum())
-        most = min(_MOST_ROWS, _MOST_CELLS // max(1, len(sorts)))
-        if total > (_MOST_VISITED if rest else most):
-            raise _too_many(total, binder.span, most)
+        width = max(1, len(sorts))
+        if rest and total > limits.count("visited"):
+            raise _too_many(total, binder.span, "visited")
+        if not rest:
+            _refuse_many(total, binder.span, width)
         if not rest:
             return np.repeat(np.arange(frame.size), counts), order[spread(start, counts)]
         found_rows: list[Integers] = []
@@ -146,8 +144,7 @@ class SetGrounder:
             found_rows.append(rows[passed])
             found_elements.append(elements[passed])
             kept += len(passed)
-            if kept > most:
-                raise _too_many(kept, binder.span, most)
+            _refuse_many(kept, binder.span, width)
         none = np.zeros(0, dtype=np.int64)
         return np.concatenate([none, *found_rows]), np.concatenate([none, *found_elements])
 
@@ -176,20 +173,17 @@ class SetGrounder:
             case core.NamedSet(name=name):
                 values = self.members(name)
                 size = len(values[0])
-                if size * frame.size > _MOST_ROWS:
-                    raise _too_many(size * frame.size, of.span)
+                _refuse_many(size * frame.size, of.span)
                 return np.repeat(np.arange(frame.size), size), tuple(np.tile(v, frame.size) for v in values)
             case core.Members(owner=node, owner_sort=sort):
                 relation = self.universe.relations[sort]
                 owner = self.positions(node, frame)
                 counts = relation.start[owner + 1] - relation.start[owner]
-                if counts.sum() > _MOST_ROWS:
-                    raise _too_many(int(counts.sum()), of.span)
+                _refuse_many(int(counts.sum()), of.span)
                 rows = np.repeat(np.arange(frame.size), counts)
                 return rows, (relation.member[spread(relation.start[owner], counts)],)
             case core.Listed(items=items):
-                if len(items) * frame.size > _MOST_ROWS:
-                    raise _too_many(len(items) * frame.size, of.span)
+                _refuse_many(len(items) * frame.size, of.span)
                 columns = [[self.positions(e, frame) for e in item] for item in items]
                 rows = np.tile(np.arange(frame.size), len(items))
                 values = tuple(np.concatenate([c[k] for c in columns]) for k in range(len(of.sorts)))
@@ -197,8 +191,9 @@ class SetGrounder:
             case core.Range(low=low, high=high):
                 first, last = self.positions(low, frame), self.positions(high, frame)
                 counts = np.maximum(last - first + 1, 0)
-                if counts.sum() > _MOST_ROWS:
-                    raise InputError([Diagnostic(f"this range has {int(counts.sum()):,} numbers", of.span)])
+                if counts.sum() > limits.count("combinations"):
+                    hint = limits.raising("combinations", int(counts.sum()))
+                    raise InputError([Diagnostic(f"this range has {int(counts.sum()):,} numbers", of.span, hint)])
                 return np.repeat(np.arange(frame.size), counts), (spread(first, counts),)
             case core.Comprehension(binders=binders):
                 inner, parent = self.expand(frame, binders)
@@ -357,9 +352,18 @@ def _given(texts: np.ndarray) -> Booleans:
     return np.array([text is not None for text in texts.tolist()], dtype=bool)
 
 
-def _too_many(count: int, span: Span, most: int = _MOST_ROWS) -> InputError:
-    message = f"this ranges over {count:,} combinations, more than {most:,}"
-    return InputError([Diagnostic(message, span, "narrow it with 'where' or smaller sets")])
+def _refuse_many(count: int, span: Span, width: int = 1) -> None:
+    """InputError for more combinations than are kept, each of ``width`` numbers."""
+    if count > limits.count("combinations"):
+        raise _too_many(count, span, "combinations")
+    if count * width > limits.count("cells"):
+        raise _too_many(count, span, "cells", width)
+
+
+def _too_many(count: int, span: Span, limit: str, width: int = 1) -> InputError:
+    message = f"this ranges over {count:,} combinations, more than {limits.count(limit) // width:,}"
+    hint = limits.hint("narrow it with 'where' or smaller sets", limit, count * width)
+    return InputError([Diagnostic(message, span, hint)])
 
 
 def _slices(counts: Integers) -> list[tuple[int, int]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placedsl import limits
 from placedsl.arrays import Integers
 from placedsl.diagnostics import Diagnostic, InputError
 from placedsl.grounding.frames import ROOT
@@ -17,9 +18,6 @@ from placedsl.problem.problem import Variable
 
 if TYPE_CHECKING:
     from placedsl.grounding.expressions import ExpressionGrounder
-
-#: The largest table from indices to columns.
-_MOST_LOOKED_UP = 200_000_000
 
 
 @dataclass
@@ -49,9 +47,11 @@ def declare(expressions: ExpressionGrounder, variable: Variable) -> tuple[Intege
         low = int(position.min(initial=0)) if sort == "integer" else 0
         offset.append(low)
         shape.append(int(position.max(initial=0)) - low + 1 if sort == "integer" else expressions.universe.sizes[sort])
-    if math.prod(shape) > _MOST_LOOKED_UP:
-        message = f"the indices of '{variable.name}' span {math.prod(shape):,} combinations"
-        raise InputError([Diagnostic(message, variable.span, f"at most {_MOST_LOOKED_UP:,}; use fewer indices")])
+    spanned, most = math.prod(shape), limits.count("indices")  # the table from indices to columns
+    if spanned > most:
+        message = f"the indices of '{variable.name}' span {spanned:,} combinations"
+        hint = limits.hint(f"at most {most:,}; use fewer indices", "indices", spanned)
+        raise InputError([Diagnostic(message, variable.span, hint)])
     lookup = np.full(shape, -1, dtype=np.int64)
     where = tuple(p - o for p, o in zip(positions, offset, strict=True))
     lookup[where] = columns if where else columns[0]

@@ -164,8 +164,10 @@ def bounded(
     _carried(arcs, lower, upper)
     open_ended = np.flatnonzero(known.timed & np.isposinf(upper))
     if len(open_ended):
-        reach = _reach(known, constraints, lower, upper)
-        held = _connected(arcs, constraints, len(lower), known.spoilt)
+        # A column with bounds of its own is one more place where paths begin, in whatever rows it is.
+        ended = np.isfinite(lower[known.spoilt]) & np.isfinite(upper[known.spoilt])
+        reach = _reach(known, known.spoilt[ended], constraints, lower, upper)
+        held = _connected(arcs, constraints, len(lower), known.spoilt[~ended])
         free = open_ended[~held[open_ended]]
         upper[free] = np.minimum(upper[free], reach[free])
         _carried(arcs, lower, upper)
@@ -191,11 +193,13 @@ def _carried(arcs: Arcs, lower: Floats, upper: Floats) -> None:
             break  # a circle, or a bound that cannot be kept: for the solver to refute
 
 
-def _reach(known: Differences, constraints: Sequence[GlobalConstraint], lower: Floats, upper: Floats) -> Floats:
+def _reach(
+    known: Differences, ended: Integers, constraints: Sequence[GlobalConstraint], lower: Floats, upper: Floats
+) -> Floats:
     """What each column does not exceed at a vertex: each column on the way to it adds the most that an arc from it can.
 
     A way goes along arcs and intervals, so that only the columns count that these join it with: times do not depend on
-    how much memory there is.
+    how much memory there is.  It begins at zero, or at a column of ``ended``, at most at its upper bound.
     """
     arcs, columns = known.arcs, len(lower)
     part = _parts(arcs, constraints, columns)
@@ -207,6 +211,7 @@ def _reach(known: Differences, constraints: Sequence[GlobalConstraint], lower: F
         begins = (before < 0) & (after >= 0)
         np.maximum.at(from_zero, part[after[begins]], longest[begins])
     np.maximum.at(from_zero, part[known.summed], np.where(np.isfinite(known.total), known.total, 0.0))
+    np.maximum.at(from_zero, part[ended], upper[ended])
     for constraint in constraints:
         column, most = meaning(constraint).steps(constraint, lower, upper)
         np.maximum.at(step, column, np.where(np.isfinite(most), most, 0.0))

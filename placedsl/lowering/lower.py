@@ -98,12 +98,14 @@ def lower(
         declared=np.isfinite(program.lower) & np.isfinite(program.upper),
     )  # fmt: skip
     _settle_bounds(program, context)
+    _settle_by_turns(program, context)
     goal = program.objectives[objective]
     if np.isfinite(most):
         _keep_within(goal, most, context)
         sure = [block for c in program.constraints for block, always in possible_rows(c) if always]
         exclude(context.upper, context.lower, context.integer, [*context.blocks, *sure])
     known, apart = _settle_differences(program, context)
+    _settle_by_turns(program, context)
     context.blocks[:] = [with_margin(block, context) for block in context.blocks]
     constraints = [
         replace(c, rows=with_margin(c.rows, context)) if isinstance(c, Implication) else c for c in program.constraints
@@ -193,6 +195,21 @@ def _settle_bounds(program: Program, context: LoweringContext) -> None:
             context.lower[column] = np.maximum(context.lower[column], low)
             context.upper[column] = np.minimum(context.upper[column], high)
         if np.array_equal(before[0], context.lower) and np.array_equal(before[1], context.upper):
+            return
+
+
+def _settle_by_turns(program: Program, context: LoweringContext) -> None:
+    """Bounds of columns that rows define by what constraints define, and the other way round, however deep they nest.
+
+    Each turn takes one step of such a chain; the end is where no further column has a bound.
+    """
+    while True:
+        known = np.isfinite(context.lower).sum() + np.isfinite(context.upper).sum()
+        if known == 2 * len(context.lower):
+            return
+        context.lower, context.upper = tighten(context.lower, context.upper, context.integer, context.blocks)
+        _settle_bounds(program, context)
+        if np.isfinite(context.lower).sum() + np.isfinite(context.upper).sum() == known:
             return
 
 

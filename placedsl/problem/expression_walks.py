@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from placedsl.problem.expressions import (
+    Absolute,
     Aggregate,
     Arithmetic,
     Attribute,
@@ -57,6 +58,7 @@ _PARTS: dict[type, Callable[[Any], Parts]] = {
     Arithmetic: lambda node: (node.left, node.right),
     Comparison: lambda node: (node.left, node.right),
     Not: lambda node: (node.part,),
+    Absolute: lambda node: (node.part,),
     Within: lambda node: (*node.elements, node.set),
     Glob: lambda node: (node.subject,),
     Conditional: lambda node: (node.condition, node.then, node.otherwise),

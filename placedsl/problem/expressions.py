@@ -202,6 +202,14 @@ class Largest:
 
 
 @dataclass(frozen=True, slots=True)
+class Absolute:
+    """The absolute value of a number; its part stands in it once, so that nested ones do not double."""
+
+    part: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Forall:
     """The body holds for all elements; an empty range holds."""
 
@@ -310,6 +318,6 @@ class NoOverlap:
 
 
 Expression = (
-    Constant | Slot | Element | Pick | Attribute | Decision | Table | Provided | Aggregate | Largest | Forall
+    Constant | Slot | Element | Pick | Attribute | Decision | Table | Provided | Aggregate | Largest | Absolute | Forall
     | Arithmetic | Comparison | Logic | Not | Within | Glob | Conditional | SetProperty | NoOverlap
 )  # fmt: skip

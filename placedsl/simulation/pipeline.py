@@ -14,6 +14,7 @@ from typing import overload
 
 import numpy as np
 
+from placedsl import limits
 from placedsl.arrays import Floats, Integers
 from placedsl.diagnostics import Diagnostic, InputError, UsageError, nearest
 from placedsl.problem.problem import Problem
@@ -30,8 +31,6 @@ from placedsl.simulation.timeline import Row, Task, Timeline
 SCHEDULES = ("pipelined", "1f1b", "1f1b-eager", "gpipe")
 #: So many samples, and so many microbatches for each device that is used, when nothing is said.
 SAMPLES, MICROBATCHES = 100, 4
-#: Stages times samples are at most so many: a gigabyte.
-_MOST = 5_000_000
 
 
 #: What the rows of the other engines are called.
@@ -214,9 +213,11 @@ def simulate(
     schedule = asked(problem, samples, schedule, microbatches)
     _check(problem, placement)
     stages = virtual_stages(problem, placement, passes=schedule != "pipelined")
-    if len(stages) * samples > _MOST:
+    most = limits.count("samples")  # by default these take a gigabyte
+    if len(stages) * samples > most:
         raise UsageError(
-            f"{samples} samples through {len(stages)} pieces are too many: at most {_MOST // len(stages)} samples"
+            f"{samples} samples through {len(stages)} pieces are too many: at most {most // len(stages)} samples; "
+            + limits.raising("samples", len(stages) * samples)
         )
     groups = _groups(stages, followers or {})
     arcs = arcs_of(problem, stages)

@@ -9,32 +9,37 @@ import tempfile
 from pathlib import Path
 from typing import TextIO
 
+from placedsl import limits
 from placedsl.diagnostics import UsageError
 from placedsl.system.interruption import finishing
 
-#: Bytes that are read of what is no regular file (a pipe, a device), whose size is not known beforehand.
-LARGEST_STREAM = 2**28
-
 
 class TooLargeError(OSError):
-    """A file with more bytes than are read of such files."""
+    """A file with more bytes than a limit allows; ``limit`` is its name, ``size`` in bytes (None: not known)."""
 
-    def __init__(self, path: Path, size: int | None, largest: int) -> None:
+    def __init__(self, path: Path, size: int | None, limit: str) -> None:
+        largest = limits.count(limit)
         told = f"more than {largest:,} bytes" if size is None else f"{size:,} bytes, more than {largest:,}"
         super().__init__(None, f"it has {told}, which are not read")
-        self.path, self.size, self.largest = path, size, largest
+        self.path, self.size, self.limit = path, size, limit
+
+    def hint(self, text: str) -> str:
+        """What to do about it, and how the limit is raised."""
+        return limits.hint(text, self.limit, self.size)
 
 
-def read_bytes(path: Path, largest: int) -> bytes:
-    """The content of a file; :class:`TooLargeError` before more than ``largest`` bytes are in memory."""
+def read_bytes(path: Path, limit: str) -> bytes:
+    """The content of a file; :class:`TooLargeError` before more bytes than the limit allows are in memory."""
     with path.open("rb") as file:
         status = os.fstat(file.fileno())
-        if stat.S_ISREG(status.st_mode) and status.st_size > largest:
-            raise TooLargeError(path, status.st_size, largest)
-        most = largest if stat.S_ISREG(status.st_mode) else min(largest, LARGEST_STREAM)
+        if not stat.S_ISREG(status.st_mode) and limits.count("stream-bytes") < limits.count(limit):
+            limit = "stream-bytes"
+        most = limits.count(limit)
+        if stat.S_ISREG(status.st_mode) and status.st_size > most:
+            raise TooLargeError(path, status.st_size, limit)
         data = file.read(most + 1) if status.st_size <= most else b""
         if len(data) > most:
-            raise TooLargeError(path, None, most)
+            raise TooLargeError(path, None, limit)
         return data
 
 

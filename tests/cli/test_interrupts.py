@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.paths import child_environment
+from support.paths import ROOT, child_environment
 
 import placedsl
 from placedsl.planner import solve as planner
@@ -93,6 +93,33 @@ def interrupted(where: str, count: int, number: int, *arguments: object) -> subp
 def test_before_there_is_anything(where: str, count: int, number: int, spec: Path) -> None:
     done = interrupted(where, count, number, "solve", spec, "--json", "-")
     assert (done.returncode, done.stdout, done.stderr) == (5, "", "stopped\n")
+
+
+def test_a_signal_is_answered_before_anything_is_imported() -> None:
+    """What the console script imports first brings the handlers, and no other module."""
+    script = (
+        "import sys; before = set(sys.modules); import placedsl.__main__; print(sorted(set(sys.modules) - before)); "
+        "import os, signal; sys.stdout.flush(); os.kill(os.getpid(), int(sys.argv[1])); print('goes on')"
+    )
+    for number in (signal.SIGINT, signal.SIGTERM):
+        done = subprocess.run(
+            [sys.executable, "-c", script, str(int(number))], env=child_environment(), capture_output=True, text=True,
+            check=False, timeout=100, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )  # fmt: skip
+        assert done.stdout == "['placedsl', 'placedsl.__main__']\n"
+        assert (done.returncode, done.stderr) == (5, "stopped\n")
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("seed", range(4))
+def test_at_random_moments(seed: int) -> None:
+    """Ctrl-C, SIGTERM and kill, by both forms of the command: no traceback of placedsl, nothing left behind."""
+    script = ROOT / "benchmarks" / "interrupts.py"
+    command = [sys.executable, str(script), "--times", "6", "--seed", str(seed)]
+    done = subprocess.run(
+        command, env=child_environment(), capture_output=True, text=True, check=False, timeout=300
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -190,6 +190,6 @@ def test_what_cannot_be_read(kind: str, tmp_path: Path, monkeypatch: pytest.Monk
     elif kind != "missing":
         path.write_bytes({"binary": b"\xff\xfe\x00", "other json": b'{"a": 1}'}.get(kind, b"hello"))
     if kind == "too large":
-        monkeypatch.setattr("placedsl.graph.readers.LARGEST", 3)
+        monkeypatch.setenv("PLACEDSL_LIMITS", "graph-bytes=3")
     with pytest.raises(InputError, match=expected):
         read(path)

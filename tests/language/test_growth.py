@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from placedsl import InputError, load, loads
+from placedsl.grounding.build import build
+from placedsl.problem.formulation import choose
 
 GRAPH = """
 graph {
@@ -57,6 +59,33 @@ def test_one_definition_applied_to_itself() -> None:
 def test_long_chains_of_definitions() -> None:
     loads(chain(" = load(gpu[1])", " = PREVIOUS + load(gpu[2])", 60)).check()
     refused(chain(" = load(gpu[1])", " = PREVIOUS + load(gpu[2])", 400), "nested more than 150 deep")
+
+
+def columns(rule: str) -> int:
+    """Of the program of a small spec with this constraint."""
+    read = loads(f"{BASE}minimize time_per_sample\nsubject to\n    r: {rule}\n")
+    return build(read.problem, choose(read.problem, read.elaborated.checked_formulations())).program.columns
+
+
+def test_absolute_values_of_one_another() -> None:
+    """Each adds one maximum: nothing doubles."""
+    first, second, third = (columns("abs(" * k + "load(gpu[1])" + ")" * k + " <= 5 s") for k in (2, 42, 82))
+    assert third - second == second - first
+
+
+@pytest.mark.parametrize("inner", ["(b on gpu[1])", "load(gpu[1]) <= 5 ms"])
+@pytest.mark.parametrize("outer", ["%s", "not (%s)", "count(v in nodes: %s) <= 1"])
+def test_equivalences_of_equivalences(inner: str, outer: str) -> None:
+    """Each adds as many columns as the one before it: nothing doubles."""
+
+    def nested(depth: int) -> str:
+        text = "(a on gpu[1])"
+        for _ in range(depth):
+            text = f"({text} <=> {inner})"
+        return outer % text
+
+    first, second, third = (columns(nested(depth)) for depth in (3, 6, 9))
+    assert third - second == second - first
 
 
 def test_long_chains_of_sets() -> None:

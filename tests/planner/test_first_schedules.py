@@ -7,9 +7,12 @@ import pytest
 
 from placedsl import loads
 from placedsl.algorithms.fill_devices import first_placements
+from placedsl.algorithms.repair import repaired
 from placedsl.evaluation.evaluate import evaluate
 from placedsl.planner.incumbent import Incumbent
 from placedsl.planner.portfolio.latency_members import members_for_a_start, search_a_start
+from placedsl.planner.request import Request
+from placedsl.planner.solve import solve
 
 GRAPH = """graph {
     node a { time = {accelerator: 2 s, host: 9 s}, memory = 2 GiB, output = 1 GiB, layer = 1 }
@@ -81,3 +84,47 @@ def test_a_search_for_a_start_says_what_the_evaluator_may_take(schedule: str) ->
 def test_variables_of_the_spec_have_no_such_start() -> None:
     text = GRAPH + "var z: binary\n" + ASKED["dataflow"] + "    own: z <= 0\n"
     assert members_for_a_start(loads(text).problem, 0) == []
+
+
+CALLS = GRAPH + "schedule calls { pieces = 3 }\n%s\nsubject to\n    memory\n"
+REPAIRED = {
+    "a later call": (CALLS % "minimize latency", "    last: piece(d) == 3\n"),
+    "calls apart": (
+        CALLS % "minimize latency",
+        "    apart: piece(b) != piece(c)\n    there: b on gpu[1] and c on gpu[1]\n",
+    ),
+    "an integer": (
+        CALLS % "var y: integer in 0..3\nminimize latency",
+        "    most: y >= count(v in nodes: v on gpu) + 1\n",
+    ),
+    "a binary a device": (
+        CALLS % "var w[d in devices]: binary\nminimize latency",
+        "    bought: forall d in devices: used(d) => w[d] == 1\n    few: sum(d in devices: w[d]) <= 2\n",
+    ),
+    "a time": (CALLS % "var z: time\nminimize z", "    last: forall v in nodes: z >= finish(v)\n"),
+    "dataflow": (GRAPH + ASKED["dataflow"], "    some: count(v in nodes: v on cpu) >= 2\n"),
+}
+
+
+@pytest.mark.parametrize("name", REPAIRED)
+def test_a_placement_is_repaired_until_it_keeps_what_is_asked_for(name: str) -> None:
+    asked, rule = REPAIRED[name]
+    problem = loads(asked + rule).problem
+    found = repaired(problem, 0, 20.0)
+    assert found is not None
+    assert evaluate(problem, found.placement.tolist(), found.values).violations == ()
+
+
+@pytest.mark.parametrize("name", REPAIRED)
+def test_a_solver_starts_from_a_placement_that_is_known(name: str) -> None:
+    """The first that is told is there before any program is made."""
+    asked, rule = REPAIRED[name]
+    read = loads(asked + rule)
+
+    def formulations() -> object:
+        raise AssertionError("a program is made")
+
+    told: list[float] = []
+    with pytest.raises(AssertionError, match="a program is made"):
+        solve(read.problem, formulations, Request(), lambda value, _bound, _seconds: told.append(value))
+    assert np.isfinite(told).any()

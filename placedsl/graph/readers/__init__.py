@@ -45,9 +45,6 @@ _ONNX, _ARCHIVE = b"\x08", b"PK\x03\x04"
 #: The names of all that is built in.
 READERS = tuple(sorted((*TEXTS, *MODELS)))
 
-#: The largest file that is read, in bytes.
-LARGEST = 2**31
-
 
 def load(path: Path) -> Source:
     """The text of a file; InputError (without a span) when it cannot be had."""
@@ -69,13 +66,13 @@ def load_graph(path: Path) -> Source:
                 from placedsl.graph.readers import torch_export
 
                 return torch_export.program(path)
-        data = read_bytes(path, LARGEST)
+        data = read_bytes(path, "graph-bytes")
         if data.startswith(_ONNX):
             return Source(str(path), "", data=data)
         text = data.decode("utf-8-sig")
         return Source(str(path), text.replace("\r\n", "\n").replace("\r", "\n"))
     except TooLargeError as problem:
-        hint = "contract it beforehand, or split it"
+        hint = problem.hint("contract it beforehand, or split it")
         raise InputError([Diagnostic(f"'{path}' cannot be read: {problem.strerror}", None, hint)]) from None
     except UnicodeDecodeError:
         hint = "nor is it a model that is known: " + ", ".join(MODELS)

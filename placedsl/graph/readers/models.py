@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from placedsl import limits
 from placedsl.diagnostics import Diagnostic, InputError, Source
 from placedsl.graph.build import build
 from placedsl.graph.graph import Folded, Graph
@@ -17,8 +18,6 @@ from placedsl.graph.readers.operations import Operator, Tensor
 
 #: So many defects are told; a model with more is wrong as a whole.
 MOST = 20
-#: A tensor of more elements is a mistake.
-_MOST_ELEMENTS = 10**18
 
 
 @dataclass(frozen=True)
@@ -106,8 +105,10 @@ def _report_broken(
         if count > 1:
             hint = "every tensor has one operator that makes it"
             found.append(Diagnostic(f"tensor '{name}' is made {count} times", None, hint))
-    for name in sorted(name for name, tensor in shapes.items() if math.prod(tensor.shape) > _MOST_ELEMENTS):
-        found.append(Diagnostic(f"tensor '{name}' has more than 10^18 elements", None, "are its sizes right?"))
+    most = limits.limit("elements")
+    for name in sorted(name for name, tensor in shapes.items() if math.prod(tensor.shape) > most):
+        hint = limits.hint("are its sizes right?", "elements", math.prod(shapes[name].shape))
+        found.append(Diagnostic(f"tensor '{name}' has more than {most:.3g} elements", None, hint))
     if found:
         return
     wanting: set[str] = set()

@@ -12,11 +12,12 @@ from collections.abc import Collection
 from importlib.util import find_spec
 from typing import Any
 
+from placedsl import limits
 from placedsl.diagnostics import Diagnostic, InputError, Source
 from placedsl.graph.graph import Folded, Graph
 from placedsl.graph.readers import sizes as given_sizes
 from placedsl.graph.readers.models import MOST, Step, graph_of
-from placedsl.graph.readers.onnx_constants import MOST_ELEMENTS, completed
+from placedsl.graph.readers.onnx_constants import completed
 from placedsl.graph.readers.onnx_functions import inlined
 from placedsl.graph.readers.onnx_operators import moved, operations
 from placedsl.graph.readers.operations import Operator, Tensor
@@ -104,7 +105,7 @@ def _inferred(model: Any, sizes: Sizes) -> Any:
         if not _settled(value, sizes):
             value.type.tensor_type.ClearField("shape")
     for tensor in graph.initializer:
-        if math.prod(tensor.dims) > MOST_ELEMENTS:
+        if math.prod(tensor.dims) > limits.limit("constants"):
             for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
                 tensor.ClearField(field)
     try:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-#: Larger tensors are no shapes.
-MOST_ELEMENTS = 4096
+from placedsl import limits
+
 #: These make no more elements than there are combinations of those that they read.
 _NO_LARGER = frozenset((
     "Abs", "Add", "And", "Cast", "Ceil", "Compress", "Concat", "Constant", "Div", "Equal", "Flatten", "Floor", "Gather",
@@ -23,7 +23,6 @@ _NO_LARGER = frozenset((
 ))  # fmt: skip
 #: What makes few elements of many products, which are no shapes.
 _COSTLY = frozenset(("Einsum",))
-_MOST_COMBINATIONS = MOST_ELEMENTS**2
 _FAILURES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
@@ -93,7 +92,7 @@ def _data(tensor: Any) -> np.ndarray | None:
     """The value of a stored tensor; None where it is large or not there."""
     from onnx import TensorProto, numpy_helper
 
-    if math.prod(tensor.dims) > MOST_ELEMENTS or tensor.data_location == TensorProto.EXTERNAL:
+    if math.prod(tensor.dims) > limits.limit("constants") or tensor.data_location == TensorProto.EXTERNAL:
         return None
     try:
         return np.asarray(numpy_helper.to_array(tensor))
@@ -110,11 +109,13 @@ def _run(
     reads = [name for name in node.input if name]
     if node.op_type == "Shape" and reads[0] in shapes and not node.attribute:
         return {node.output[0]: np.array(shapes[reads[0]], dtype=np.int64)}
-    if any(math.prod(shapes[name]) > MOST_ELEMENTS for name in node.output if name in shapes):
+    if any(math.prod(shapes[name]) > limits.limit("constants") for name in node.output if name in shapes):
         return None
     if node.op_type.startswith(("Random", "Bernoulli", "Multinomial")) or not all(name in known for name in reads):
         return None
-    bounded = node.op_type in _NO_LARGER and math.prod(known[name].size for name in reads) <= _MOST_COMBINATIONS
+    bounded = (
+        node.op_type in _NO_LARGER and math.prod(known[name].size for name in reads) <= limits.limit("constants") ** 2
+    )
     if node.op_type in _COSTLY or not (bounded or _few(node, known, imports)):
         return None
     try:
@@ -126,7 +127,7 @@ def _run(
             _type_of(value)  # of a type that ONNX has
     except _FAILURES:
         return None
-    return made if sum(value.size for value in made.values()) <= MOST_ELEMENTS else None
+    return made if sum(value.size for value in made.values()) <= limits.limit("constants") else None
 
 
 def _few(node: Any, known: Mapping[str, np.ndarray], imports: Sequence[Any]) -> bool:
@@ -134,7 +135,7 @@ def _few(node: Any, known: Mapping[str, np.ndarray], imports: Sequence[Any]) -> 
     made = [_lengths(value.type) for value in _inferred(node, known, {}, imports)]
     if len(made) < len([name for name in node.output if name]):
         return False
-    return sum(math.inf if lengths is None else math.prod(lengths) for lengths in made) <= MOST_ELEMENTS
+    return sum(math.inf if lengths is None else math.prod(lengths) for lengths in made) <= limits.limit("constants")
 
 
 def _inferred(

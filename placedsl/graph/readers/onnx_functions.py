@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from placedsl import limits
 from placedsl.diagnostics import Diagnostic, InputError
 
-#: A model may have so many operators once its functions are written out.
-_MOST_OPERATORS = 200_000
 #: So many functions of a circle are named.
 _MOST_NAMED = 8
 #: Domain, name and overload.
@@ -46,12 +45,12 @@ def _check(model: Any) -> None:
                 path.append(open_)
                 on_path.add(open_)
     total = sum(size.get(_key(node), 1) for node in _every(model.graph.node))
-    if total > _MOST_OPERATORS:
+    most = limits.count("operators")
+    if total > most:
         largest = max((key for key in map(_key, _every(model.graph.node)) if key in size), key=lambda key: size[key])
-        message = (
-            f"with its functions written out this model has {_count(total)} operators, more than {_MOST_OPERATORS:,}"
-        )
-        hint = f"a call of '{largest[1]}' alone is {_count(size[largest])}: export the model without functions"
+        message = f"with its functions written out this model has {_count(total)} operators, more than {most:,}"
+        alone = f"a call of '{largest[1]}' alone is {_count(size[largest])}: export the model without functions"
+        hint = limits.hint(alone, "operators", float(min(total, 10**300)))
         raise InputError([Diagnostic(message, None, hint)])
 
 

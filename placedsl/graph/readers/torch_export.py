@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from placedsl import limits
 from placedsl.diagnostics import Diagnostic, InputError, Source
 from placedsl.graph.graph import Folded, Graph
 from placedsl.graph.readers import sizes as given_sizes
@@ -29,7 +30,6 @@ from placedsl.graph.readers.torch_regions import flattened, tensors
 
 #: Where the program stands in an archive, of now and of PyTorch before 2.8.
 _MEMBERS = ("*/models/*.json", "models/*.json", "*serialized_exported_program.json")
-_LARGEST = 2**30
 #: Bytes an element by the numbers that the format gives to types; others have 1.
 _WIDTHS = {3: 2, 4: 4, 5: 8, 6: 2, 7: 4, 8: 8, 9: 4, 10: 8, 11: 16, 13: 2, 27: 2, 28: 2}
 _RANDOM = ("rand", "bernoulli", "normal", "multinomial", "dropout", "uniform")
@@ -44,8 +44,10 @@ def program(path: Path) -> Source:
             if len(names) != 1:
                 what = "several programs" if names else "no exported program"
                 raise _wrong(f"this archive holds {what}", _EXPECTED)
-            if archive.getinfo(names[0]).file_size > _LARGEST:
-                raise _wrong("the program in this archive is larger than 1 GiB")
+            size, largest = archive.getinfo(names[0]).file_size, limits.count("program-bytes")
+            if size > largest:
+                hint = limits.raising("program-bytes", size)
+                raise _wrong(f"the program in this archive has {size:,} bytes, more than {largest:,}", hint)
             return Source(str(path), "", data=archive.read(names[0]))
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as problem:
         reason = " ".join(str(problem).split()).lower()

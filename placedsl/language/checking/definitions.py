@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from placedsl import limits
 from placedsl.diagnostics import nearest
 from placedsl.language.checking.constant_folding import known_number
-from placedsl.language.checking.scope import MOST_PARTS, MOST_UNFOLDED, Checked
+from placedsl.language.checking.scope import Checked
 from placedsl.language.checking.sets import SetChecker, type_of_element
 from placedsl.language.checking.vocabulary import ERROR, TRUTH, Type
 from placedsl.language.syntax import statements as syntax
@@ -25,9 +26,11 @@ def unfold(
     if name in checker.unfolded and not arguments:
         return checker.unfolded[name]
     checker.expansion.unfolded += 1
-    if checker.expansion.unfolded >= MOST_UNFOLDED:
-        if checker.expansion.unfolded == MOST_UNFOLDED:
-            checker.error(node, f"definitions are used here more than {MOST_UNFOLDED:,} times", _GROWTH)
+    most = limits.count("definitions")
+    if checker.expansion.unfolded >= most:
+        if checker.expansion.unfolded == most:
+            hint = limits.hint(_GROWTH, "definitions")
+            checker.error(node, f"definitions are used here more than {most:,} times", hint)
         return core.Constant(0.0, span), ERROR
     if len(arguments) != len(definition.parameters):
         by = definition.by if isinstance(definition, syntax.ConstraintDefinition) else None
@@ -46,10 +49,10 @@ def unfold(
         out, kind = checker.check(definition.body)
     if isinstance(definition, syntax.ConstraintDefinition) and kind.kind != "error" and kind != TRUTH:
         return checker.error(definition.body, f"a constraint is a condition, this is {kind}")
-    if checker.expansion.parts(out) > MOST_PARTS:
-        out, kind = checker.error(
-            node, f"with its definitions in place, this has more than {MOST_PARTS:,} parts", _GROWTH
-        )
+    parts, most = checker.expansion.parts(out), limits.count("parts")
+    if parts > most:
+        hint = limits.hint(_GROWTH, "parts", parts)
+        out, kind = checker.error(node, f"with its definitions in place, this has more than {most:,} parts", hint)
     if not definition.parameters:
         checker.unfolded[name] = out, kind
     return out, kind

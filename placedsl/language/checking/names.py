@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from placedsl import limits
 from placedsl.diagnostics import nearest
-from placedsl.language.checking.constant_folding import fold, known_number
+from placedsl.language.checking.constant_folding import known_number
 from placedsl.language.checking.definitions import unfold
 from placedsl.language.checking.schedule_vocabulary import hint_for
 from placedsl.language.checking.scope import Checked, named
@@ -257,6 +258,19 @@ class NameChecker(SetChecker):
 
     def integer(self, node: syntax.Expression, low: int, high: int | None, what: str) -> int | None:
         """A constant integer within bounds, or None after reporting."""
+        return self._whole(node, low, high, f"{low}..{high}" if high is not None else f"{low} or more", what)
+
+    def limited(self, node: syntax.Expression, low: int, limit: str, what: str) -> int | None:
+        """A constant integer from ``low`` up to a limit, by its name, or None after reporting."""
+        most = limits.count(limit)
+        value = self._whole(node, low, None, f"{low}..{most}", what)
+        if value is not None and value > most:
+            hint = limits.hint(f"{what} takes {low}..{most}", limit, value)
+            self.error(node, f"{value:g} is out of range", hint)
+            return None
+        return value
+
+    def _whole(self, node: syntax.Expression, low: int, high: int | None, bounds: str, what: str) -> int | None:
         out, kind = self.number(node)
         if kind.kind == "error":
             return None
@@ -265,7 +279,6 @@ class NameChecker(SetChecker):
             self.error(node, "a whole number known beforehand is expected here")
             return None
         if not value.is_integer() or value < low or (high is not None and value > high):
-            bounds = f"{low}..{high}" if high is not None else f"{low} or more"
             self.error(node, f"{value:g} is out of range", f"{what} takes {bounds}")
             return None
         return int(value)
@@ -334,7 +347,7 @@ class NameChecker(SetChecker):
         known = known_number(out)
         if known is not None:
             return core.Constant(abs(known), span), kind
-        return core.Largest("max", (out, fold("-", core.Constant(0.0, span), out, span)), span), kind
+        return core.Absolute(out, span), kind
 
 
 __all__ = ["ERROR", "PLAIN", "NameChecker"]

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from placedsl import limits
 from placedsl.diagnostics import Diagnostic, Span
 from placedsl.language.checking.vocabulary import ERROR, Type, Value, Vocabulary
 from placedsl.language.syntax import statements as syntax
@@ -19,12 +20,6 @@ Checked = tuple[core.Expression, Type]
 Definition = syntax.Define | syntax.ConstraintDefinition
 
 
-#: What walks over an expression recurses; so deep it stays far within Python's own limit.
-_DEEPEST = 150
-#: Definitions that are put in their places in one spec, and parts of one expression with its definitions in place.
-MOST_UNFOLDED, MOST_PARTS = 100_000, 30_000
-
-
 class Expansion:
     """How much definitions have grown in a spec, for all of its checkers.
 
@@ -34,6 +29,8 @@ class Expansion:
     def __init__(self) -> None:
         self.unfolded = 0
         self.deep = False
+        #: What walks over an expression recurses; so deep it stays far within Python's own limit.
+        self.deepest = limits.count("nesting")
         #: Sizes of expressions by identity; the expressions are kept, so that no other has the same.
         self._parts: dict[int, tuple[object, int]] = {}
 
@@ -122,13 +119,12 @@ class Scope(ABC):
         self._level += 1
         if self._level == 1:
             self._outermost = node
-        if self._level == _DEEPEST and not self.expansion.deep:
+        if self._level == self.expansion.deepest and not self.expansion.deep:
             self.expansion.deep = True  # told once; what uses such a definition is as deep
-            hint = "write it with fewer steps: sums as sum(v in …: …), unions as one list"
-            self.error(
-                self._outermost, f"with its definitions in place, this is nested more than {_DEEPEST} deep", hint
-            )
-        yield self._level < _DEEPEST
+            hint = limits.hint("write it with fewer steps: sums as sum(v in …: …), unions as one list", "nesting")
+            message = f"with its definitions in place, this is nested more than {self.expansion.deepest} deep"
+            self.error(self._outermost, message, hint)
+        yield self._level < self.expansion.deepest
         self._level -= 1
 
     # bound variables

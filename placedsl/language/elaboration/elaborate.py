@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from placedsl import cost_model
+from placedsl import cost_model, limits
 from placedsl.diagnostics import Diagnostic, InputError, Source
 from placedsl.graph.contraction import attribute_groups, precedence
 from placedsl.graph.graph import Graph
@@ -46,8 +46,6 @@ from placedsl.problem.problem import Constraint, Problem
 
 #: So many nodes that run nowhere are reported.
 _MOST_NAMED = 20
-#: Costs are added and multiplied: up to here no sum or product of two is beyond the numbers of a computer.
-_LARGEST_COST = 1e100
 
 
 @dataclass(frozen=True)
@@ -279,12 +277,13 @@ class _Elaboration:
             ("has its output moved", costs.cluster_surcharge.T, producer),
         ):  # fmt: skip
             row, value = _largest(values)
-            if value > _LARGEST_COST:
+            if value > limits.limit("cost"):
                 declared = spec.nodes.get(str(owner[row]))
                 at = declared.at if declared is not None else spec.graph_at
                 unit = "bytes" if what in ("needs memory", "has an output") else "units of time"
-                message = f"node '{owner[row]}' {what}: {value:.3g} {unit}, more than {_LARGEST_COST:g}"
-                spec.error(at, message, "check its entries, and bandwidths and rates of the devices")
+                message = f"node '{owner[row]}' {what}: {value:.3g} {unit}, more than {limits.limit('cost'):g}"
+                hint = "check its entries, and bandwidths and rates of the devices"
+                spec.error(at, message, limits.hint(hint, "cost", value))
         spec.fail()
 
 

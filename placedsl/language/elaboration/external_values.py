@@ -9,10 +9,7 @@ from pathlib import Path
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
 from placedsl.graph.readers.json_text import parsed
-from placedsl.system.files import read_bytes
-
-#: Bytes of a data file.
-_LARGEST = 2**28
+from placedsl.system.files import TooLargeError, read_bytes
 
 
 @dataclass(frozen=True)
@@ -44,10 +41,12 @@ class ExternalValues:
 def load(path: Path) -> Source:
     """The text of a data file; InputError names the nearest files when there is none by that name."""
     try:
-        text = read_bytes(path, _LARGEST).decode("utf-8-sig")
+        text = read_bytes(path, "data-bytes").decode("utf-8-sig")
         return Source(str(path), text.replace("\r\n", "\n").replace("\r", "\n"))
     except UnicodeDecodeError:
         raise InputError([Diagnostic(f"'{path}' is not a text in UTF-8")]) from None
+    except TooLargeError as problem:
+        raise InputError([Diagnostic(f"'{path}': {problem.strerror}", None, problem.hint(""))]) from None
     except OSError as problem:
         siblings = [p.name for p in path.parent.iterdir() if p.is_file()] if path.parent.is_dir() else []
         reason = (problem.strerror or "cannot be read").lower()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from placedsl import limits
 from placedsl.diagnostics import Span, nearest
 from placedsl.language.checking.checker import Checker
 from placedsl.language.checking.vocabulary import OF_EVERY_DEVICE, SETS, Type
@@ -13,8 +14,6 @@ from placedsl.language.elaboration.statement_entries import DEVICE_KINDS, STATEM
 from placedsl.language.syntax import statements as syntax
 from placedsl.machine.machine import Cluster, Device, Kind, Link, Machine
 from placedsl.problem import expressions as core
-
-_MOST_DEVICES = 10_000
 
 
 def entry_values(
@@ -101,12 +100,8 @@ class DeviceDeclarations:
             return
         count = 1
         if statement.count is not None:
-            given = self.checker.integer(
-                statement.count,
-                0,
-                _MOST_DEVICES,
-                "the number of clusters" if isinstance(statement, syntax.Cluster) else "the number of devices",
-            )
+            what = "clusters" if isinstance(statement, syntax.Cluster) else "devices"
+            given = self.checker.limited(statement.count, 0, what, f"the number of {what}")
             if given is None:
                 return
             count = given
@@ -114,8 +109,9 @@ class DeviceDeclarations:
         if name in SETS:
             self.checker.error(statement.name, f"'{name}' is the name of a set already", "choose another name")
         if isinstance(statement, syntax.Cluster):
-            if len(self.clusters) + len(labels) > _MOST_DEVICES:
-                self.checker.error(statement.name, f"these are more than {_MOST_DEVICES:,} clusters")
+            if len(self.clusters) + len(labels) > limits.count("clusters"):
+                message = f"these are more than {limits.count('clusters'):,} clusters"
+                self.checker.error(statement.name, message, limits.raising("clusters"))
                 self.too_many = True
                 return
             for label in labels:
@@ -169,9 +165,10 @@ class DeviceDeclarations:
             hint = nearest(kind, DEVICE_KINDS)
             self.checker.error(statement.kind, f"'{kind}' is no kind of device", hint)
             return
-        if len(self.devices) + len(labels) > _MOST_DEVICES:
+        if len(self.devices) + len(labels) > limits.count("devices"):
             if not self.too_many:
-                self.checker.error(statement.name, f"these are more than {_MOST_DEVICES:,} devices")
+                message = f"these are more than {limits.count('devices'):,} devices"
+                self.checker.error(statement.name, message, limits.raising("devices"))
             self.too_many = True
             return
         memory = values.pop("memory", float("inf"))

@@ -24,8 +24,6 @@ from placedsl.problem.problem import Variable
 from placedsl.units import NUMBER
 
 _KNOWN = STATEMENTS["parallelism"].entries
-#: What a group of devices can be sized.
-_MOST = 10_000
 
 
 def data_parallelism(
@@ -90,17 +88,17 @@ def _copies(checker: Checker, entry: syntax.Entry, devices: int) -> tuple[int, .
     """``1..4`` or ``{1, 2, 4}``: ascending, with 1, and no more than there are devices."""
     match entry.value:
         case syntax.Range(low=low, high=high):
-            ends = [checker.integer(end, 1, _MOST, "the number of devices") for end in (low, high)]
+            ends = [checker.limited(end, 1, "copies", "the number of devices") for end in (low, high)]
             if ends[0] is None or ends[1] is None:
                 return None
             numbers = list(range(ends[0], ends[1] + 1))
         case syntax.Braces(pairs=pairs) if all(value is None for _, value in pairs):
-            given = [checker.integer(item, 1, _MOST, "the number of devices") for item, _ in pairs]
+            given = [checker.limited(item, 1, "copies", "the number of devices") for item, _ in pairs]
             numbers = sorted({number for number in given if number is not None})
             if None in given:
                 return None
         case _:
-            only = checker.integer(entry.value, 1, _MOST, "the number of devices")
+            only = checker.limited(entry.value, 1, "copies", "the number of devices")
             if only is None:
                 return None
             numbers = [only]

@@ -25,7 +25,6 @@ from placedsl.problem.execution import COMMUNICATIONS, SCHEDULES, SHORTHANDS, TR
 
 #: What only a schedule of one sample speaks of, and nobody names by chance.
 _TELLING = frozenset(("latency", "sequential", "congestion"))
-_MOST_SLOTS = 1_000
 Word = TypeVar("Word", bound=str)
 #: Of a microbatch order, and of subgraph calls: two names of one choice.
 _COMMUNICATION, _TRANSFERS, _SLOTS = "communication", "transfers", ("slots", "pieces")
@@ -89,7 +88,7 @@ def execution(checker: Checker, statement: syntax.Schedule) -> Execution:
             way = _one_of(checker, key, TRANSFERS, entry.value)
             model = model if way is None else replace(model, transfers=way)
         else:
-            slots = checker.integer(entry.value, 1, _MOST_SLOTS, f"the number of {entry.name.text}")
+            slots = checker.limited(entry.value, 1, "pieces", f"the number of {entry.name.text}")
             model = replace(model, slots=slots or 1)
         seen.add(key)
     return model

@@ -15,6 +15,7 @@ from typing import Any
 from lark import Lark, Token
 from lark.exceptions import UnexpectedInput
 
+from placedsl import limits
 from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
 from placedsl.language.syntax import statements as syntax
 from placedsl.language.syntax.keywords import KEYWORDS, SOFT_KEYWORDS, STATEMENTS
@@ -23,11 +24,7 @@ from placedsl.language.syntax.tree_builder import TreeBuilder
 from placedsl.system.files import TooLargeError, read_bytes
 from placedsl.system.installation import cache_folder, grammar_text
 
-#: What walks over an expression recurses; so deep it stays far within Python's own limit.
-_DEEPEST = 150
 _MOST_ERRORS = 20
-#: Bytes of a spec.
-_LARGEST = 2**26
 #: Half of a surrogate pair, written as such or escaped.
 _HALF = re.compile(r"[\ud800-\udfff]|\\u[dD][89a-fA-F]")
 _TRIES = 60
@@ -150,9 +147,10 @@ def parse_readable(source: Source) -> tuple[syntax.Module, list[Diagnostic]]:
     except InputError as problem:
         whole = problem
     else:
-        deep = [(s, p) for s in statements_of_text for p in _nested_parts(s) if _nesting_depth(p) > _DEEPEST]
-        message = f"an expression here is nested more than {_DEEPEST} deep"
-        hint = "take it apart with param and set, and write long sums as sum(v in …: …)"
+        deepest = limits.count("nesting")
+        deep = [(s, p) for s in statements_of_text for p in _nested_parts(s) if _nesting_depth(p) > deepest]
+        message = f"an expression here is nested more than {deepest} deep"
+        hint = limits.hint("take it apart with param and set, and write long sums as sum(v in …: …)", "nesting")
         kept = tuple(s for s in statements_of_text if all(s is not d for d, _ in deep))
         return syntax.Module(source, kept), [Diagnostic(message, p.at.span, hint) for _, p in deep]
     found: list[Diagnostic] = []
@@ -220,9 +218,9 @@ def parse_file(path: Path) -> syntax.Module:
 def read_source(path: Path) -> Source:
     """The text of a spec; InputError names nearby files when there is none by that name."""
     try:
-        text = read_bytes(path, _LARGEST).decode("utf-8-sig")
+        text = read_bytes(path, "spec-bytes").decode("utf-8-sig")
     except TooLargeError as problem:
-        hint = 'large graphs stand in a file of their own: graph from "model.json"'
+        hint = problem.hint('large graphs stand in a file of their own: graph from "model.json"')
         raise InputError([Diagnostic(f"'{path}' cannot be read: {problem.strerror}", None, hint)]) from None
     except FileNotFoundError:
         folder = path.parent

@@ -7,6 +7,7 @@ import time
 import numpy as np
 
 from placedsl.algorithms.fill_devices import first_placements
+from placedsl.algorithms.repair import repaired
 from placedsl.planner.decision import Outlook
 from placedsl.planner.portfolio.latency_members import against as reasons_against_search
 from placedsl.planner.portfolio.latency_members import (
@@ -25,6 +26,8 @@ from placedsl.problem.problem import Problem
 _HEAD_START, _SHORT, _FEW, _NAP = 3.0, 0.5, 300, 0.02
 #: Seconds for first schedules: until there is one, and for the others after that.
 _FIRST, _MORE = 2.0, 0.3
+#: Seconds for the repair of a first schedule that violates what is asked for.
+_REPAIR = 0.5
 #: Seconds without news after which searches without a time limit end.
 _PATIENCE = 20.0
 
@@ -65,16 +68,19 @@ def head_start(problem: Problem) -> float:
 def _begin(run: Run) -> None:
     """First schedules, which need no process and no compiled code: list schedules of simple placements.
 
-    The evaluator says which of them keep all that is asked for, whatever it is.
+    The evaluator says which of them keep all that is asked for, whatever it is.  Where none does, one is repaired.
     """
-    if run.problem.variables:
-        return  # no placement says anything of these
     began, left = time.monotonic(), run.left
     seconds = _FIRST if left is None else min(_FIRST, left / 4.0)
-    for placement in first_placements(run.problem):
+    # Of the spec's own variables no placement says anything.
+    for placement in first_placements(run.problem) if not run.problem.variables else ():
         run.best.offer(placement)
         if time.monotonic() - began > (seconds if run.best.evaluation is None else min(seconds, _MORE)):
             break
+    if run.best.evaluation is None:
+        found = repaired(run.problem, run.request.seed or 0, min(_REPAIR, seconds))
+        if found is not None:
+            run.best.offer(found.placement, found.values)
 
 
 def _poll(run: Run, seconds: float | None) -> tuple[str, str] | None:
