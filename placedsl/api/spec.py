@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from placedsl.api import arguments
@@ -76,19 +76,22 @@ class Spec:
         time_limit: float | None = None,
         workers: int | None = None,
         seed: int | None = None,
+        progress: Callable[[str], None] | None = None,
     ) -> Conflict | None:
         """Which constraints cannot hold together, and what would repair it; None when there is a placement.
 
         ``by_instance``: down to the instances of each; ``infeasible``: solving has proven already that there is no
-        placement.  LimitError when the time limit was reached before that was known.
+        placement; ``progress`` hears what is being done, in words.  LimitError when the time limit was reached before
+        that was known.
         """
         from placedsl.diagnosis.infeasibility.conflict import find
         from placedsl.planner.request import Request
 
         request = Request(solver=solver, time_limit=time_limit, workers=workers, seed=seed)
         return find(
-            self.problem, self.elaborated.checked_formulations, request, infeasible=infeasible, by_instance=by_instance
-        )
+            self.problem, self.elaborated.checked_formulations, request, infeasible=infeasible,
+            by_instance=by_instance, progress=progress or (lambda _: None),
+        )  # fmt: skip
 
     def why(
         self,
@@ -99,16 +102,19 @@ class Spec:
         time_limit: float | None = None,
         workers: int | None = None,
         seed: int | None = None,
+        progress: Callable[[str], None] | None = None,
     ) -> Why:
         """What binds on an answer's placement, its bottleneck, and what further devices or memory would bring.
 
-        The changed problems are solved one by one; ``time_limit`` is in seconds for each (None: 10).
+        The changed problems are solved one by one; ``time_limit`` is in seconds for each (None: 10);
+        ``progress`` hears which change is looked at.
         """
         from placedsl.diagnosis.sensitivity.report import why
         from placedsl.planner.request import Request
 
         request = Request(solver, method, time_limit, None, workers, seed)
-        return why(answer, self.elaborated.checked_formulations, request)
+        hears = progress or (lambda _: None)
+        return why(answer, self.elaborated.checked_formulations, request, progress=hears)
 
     def evaluate(
         self,

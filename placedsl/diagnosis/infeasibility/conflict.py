@@ -72,27 +72,32 @@ def find(
     infeasible: bool = False,
     by_instance: bool = False,
     isolated: bool = True,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> Conflict | None:
     """The conflict of a problem, or None when it has a placement.
 
     ``request``: the solver, the time limit in seconds, threads and seed.  ``infeasible``: a solver has said so already.
-    ``by_instance``: tell which instances of the rules.  LimitError when the time was over before anything is known.
+    ``by_instance``: tell which instances of the rules.  ``progress`` hears what is being done, in words.  LimitError
+    when the time was over before anything is known.
     """
     request = resolve(problem, request or Request())
     deadline = None if request.time_limit is None else time.monotonic() + request.time_limit
-    asked = Feasibility(problem, choose(problem, formulations()), request, deadline, isolated)
+    asked = Feasibility(problem, choose(problem, formulations()), request, deadline, isolated, progress=progress)
+    asked.begins("stating the constraints")
     nowhere = tuple(f"v={problem.graph.names[v]}" for v in np.flatnonzero(np.isinf(problem.time).all(axis=1)))
     if nowhere:
         return Conflict((Member("supported", None, nowhere, problem.graph.nodes),), True, True)
     alone = _never(asked)
     if alone is not None:
         return alone
+    asked.begins("is there a placement?")
     if not infeasible:
         held = asked.together(problem.constraints)
         if held is None:
             raise LimitError("the limit was reached before it was known whether there is a placement")
         if held:
             return None
+    asked.begins("which constraints conflict?")
     rules, smallest = minimal(problem.constraints, asked.together)
     if infeasible and len(rules) == len(problem.constraints) and asked.together(rules):
         return None
@@ -100,6 +105,7 @@ def find(
     cures = {rule.name: asked.together([r for r in problem.constraints if r is not rule]) for rule in rules}
     repair = repairs(asked, rules, {name for name, cured in cures.items() if cured})
     if by_instance and smallest:
+        asked.begins("which of their instances conflict?")
         members, smallest = _by_instance(asked, rules)
     elif smallest and asked.together(rules, supported=False):
         members.append(_SUPPORTED)

@@ -37,6 +37,7 @@ def repairs(asked: Feasibility, rules: Sequence[Constraint], cured: Collection[s
     """For each rule in turn what is enough, in words; ``cured`` names the rules without which there is a placement."""
     out = []
     for rule in rules:
+        asked.progress(f"what would repair it? {rule.name}")
         text = _elastic(asked, rule) if asked.left != 0.0 else ""
         if text or rule.name in cured:
             out.append(text or f"drop {rule.name}")
