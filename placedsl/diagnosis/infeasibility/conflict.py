@@ -10,6 +10,7 @@ import numpy as np
 
 from placedsl.diagnosis.infeasibility.feasibility import Feasibility, restricted
 from placedsl.diagnosis.infeasibility.minimal_subset import minimal
+from placedsl.diagnosis.infeasibility.parameter_repairs import NONE, Parameters
 from placedsl.diagnosis.infeasibility.repair import repairs
 from placedsl.diagnosis.infeasibility.solver_core import core
 from placedsl.diagnostics import Diagnostic, LimitError, Span
@@ -73,12 +74,14 @@ def find(
     by_instance: bool = False,
     isolated: bool = True,
     progress: Callable[[str], None] = lambda _: None,
+    parameters: Parameters = NONE,
 ) -> Conflict | None:
     """The conflict of a problem, or None when it has a placement.
 
     ``request``: the solver, the time limit in seconds, threads and seed.  ``infeasible``: a solver has said so already.
-    ``by_instance``: tell which instances of the rules.  ``progress`` hears what is being done, in words.  LimitError
-    when the time was over before anything is known.
+    ``by_instance``: tell which instances of the rules.  ``progress`` hears what is being done, in words.
+    ``parameters``: those of the spec, another value of which may repair it.  LimitError when the time was over before
+    anything is known.
     """
     request = resolve(problem, request or Request())
     deadline = None if request.time_limit is None else time.monotonic() + request.time_limit
@@ -103,7 +106,7 @@ def find(
         return None
     members = [Member(rule.name, rule.span) for rule in rules]
     cures = {rule.name: asked.together([r for r in problem.constraints if r is not rule]) for rule in rules}
-    repair = repairs(asked, rules, {name for name, cured in cures.items() if cured})
+    repair = repairs(asked, rules, {name for name, cured in cures.items() if cured}, parameters)
     if by_instance and smallest:
         asked.begins("which of their instances conflict?")
         members, smallest = _by_instance(asked, rules)
