@@ -22,7 +22,7 @@ from placedsl.problem.formulation import Formulation, choose
 from placedsl.problem.problem import Constraint, Problem
 
 #: Seconds that ``solve`` spends on a conflict after it has found that there is no placement, and on its instances.
-SHORT, LONG = 10.0, 60.0
+SHORT, LONG = 20.0, 60.0
 
 
 @dataclass(frozen=True)

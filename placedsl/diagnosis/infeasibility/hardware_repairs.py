@@ -25,21 +25,20 @@ _NEAR, _MOST_STEPS = 1e-3, 16
 def hardware_repairs(
     asked: Feasibility, rules: Sequence[Constraint], changed: Collection[tuple[str, str]]
 ) -> Iterator[str]:
-    """For each family how many more devices are enough, and where memory is in the conflict, how much each needs.
+    """For each family how much memory each device needs, where memory is in the conflict, and how many more are enough.
 
     ``changed``: ("devices" or "memory", family) that a parameter repairs already; these are left out.
     """
     families = list(dict.fromkeys(d.family for d in asked.problem.machine.devices))
+    if any(asks_for_memory(rule.body) for rule in rules):
+        for family in families:
+            if ("memory", family) not in changed and asked.left != 0.0:
+                asked.progress(f"what would repair it? memory of {family}")
+                yield from _more_memory(asked, family)
     for family in families:
         if ("devices", family) not in changed and asked.left != 0.0:
             asked.progress(f"what would repair it? more of {family}")
             yield from _more_devices(asked, family)
-    if not any(asks_for_memory(rule.body) for rule in rules):
-        return
-    for family in families:
-        if ("memory", family) not in changed and asked.left != 0.0:
-            asked.progress(f"what would repair it? memory of {family}")
-            yield from _more_memory(asked, family)
 
 
 def question(asked: Feasibility, problem: Problem) -> Feasibility:
@@ -89,22 +88,23 @@ def _more_memory(asked: Feasibility, family: str) -> Iterator[str]:
     if found is None or not found[0]:
         return
     high, low, smallest = found[1], now, False
-    for _ in range(_MOST_STEPS):
+    for step in range(_MOST_STEPS):
+        # Just below what is enough, which is often refuted at once, in turns with halves.
         near = high * (1.0 - _NEAR)
-        middle = near if low >= near * (1.0 - _NEAR) else (low + high) / 2
-        if middle <= low:
+        wanted = near if step % 2 == 0 or low >= near * (1.0 - _NEAR) else (low + high) / 2
+        if wanted <= low:
             smallest = steady
             break
-        found = _holds(asked, family, middle)
+        found = _holds(asked, family, wanted)
         if found is None:
             break
         if found[0]:
             high = found[1]
-        elif middle == near:
+        elif wanted == near:
             smallest = steady
             break
         else:
-            low = middle
+            low = wanted
     text = _readable(high)
     told = _holds(asked, family, parse_quantity(text).value)
     if told is None or not told[0]:
@@ -119,16 +119,23 @@ def _holds(asked: Feasibility, family: str, memory: float) -> tuple[bool, float]
     devices = tuple(
         replace(d, memory=max(d.memory, memory)) if d.family == family else d for d in problem.machine.devices
     )  # fmt: skip
-    one = question(asked, replace(problem, machine=replace(problem.machine, devices=devices)))
-    held = one.together(problem.constraints)
-    if held is None:
-        return None
-    if not held or not one.known:
-        return held, memory
-    used = evaluate(one.problem, one.known[-1]).memory
+    changed = replace(problem, machine=replace(problem.machine, devices=devices))
     least = min(d.memory for d in problem.machine.devices if d.family == family)
-    peak = max((used[i] for i, d in enumerate(devices) if d.family == family), default=memory)
-    return True, min(memory, max(peak, least))
+
+    def peak(placement: tuple[int, ...]) -> float:
+        used = evaluate(changed, placement).memory
+        return max([least, *(used[i] for i, d in enumerate(devices) if d.family == family)])
+
+    if not problem.variables:
+        good = [placement for placement in asked.known if not evaluate(changed, placement).violations]
+        if good:
+            return True, min(memory, *map(peak, good))
+    one = question(asked, changed)
+    held = one.together(problem.constraints)
+    if held and one.known:
+        asked.known.append(one.known[-1])
+        return True, min(memory, peak(one.known[-1]))
+    return None if held is None else (held, memory)
 
 
 def _readable(value: float) -> str:

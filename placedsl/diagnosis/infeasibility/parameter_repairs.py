@@ -56,7 +56,8 @@ class ParameterRepair:
 def parameter_repairs(asked: Feasibility, parameters: Parameters) -> Iterator[ParameterRepair]:
     """For each parameter the value closest to its own, of those tried, with which there is a placement."""
     for name, (value, dimension) in parameters.values.items():
-        if asked.left == 0.0 or value <= 0.0:
+        whole = dimension == NUMBER and value == int(value)
+        if asked.left == 0.0 or value < 0.0 or (value == 0.0 and not whole):
             continue
         asked.progress(f"what would repair it? {name}")
         search = _Search(asked, parameters, name, value, dimension)
@@ -105,10 +106,13 @@ class _Search:
 
     def _tried(self) -> list[tuple[float, float]]:
         """Pairs of a larger and a smaller value, further and further away."""
+        steps = [(self.value + step, self.value - step) for step in range(1, _STEPS + 1)]
+        if self.value == 0.0:
+            return steps
         factors = [(self.value * factor, self.value / factor) for factor in _FACTORS]
         if not self.whole or self._is_power():
             return factors
-        return [(self.value + step, self.value - step) for step in range(1, _STEPS + 1)] + factors
+        return steps + factors
 
     def _closer(self, text: str) -> str:
         """A value between the parameter's own and one that is enough, as close to its own as is found."""
@@ -127,7 +131,7 @@ class _Search:
     def _text(self, value: float) -> str | None:
         """A value as ``--set`` takes it, in few digits; None where a whole number would be none."""
         if self.whole:
-            return f"{int(value)}" if value >= 1.0 else None
+            return f"{int(value)}" if value >= 0.0 else None
         text = show(value, self.dimension)
         number, _, unit = text.partition(" ")
         digits = 2 if self.dimension != DATA or float(number) < 100.0 else 3
