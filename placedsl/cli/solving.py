@@ -6,6 +6,7 @@ import json
 import math
 import os
 import shlex
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,9 @@ from placedsl.system import first_run, interruption
 if TYPE_CHECKING:
     from placedsl.api.spec import Spec
     from placedsl.diagnosis.infeasibility.conflict import Conflict
+
+#: Columns that pages of text need at least.
+_NARROWEST = 60
 
 
 @click.command()
@@ -208,19 +212,22 @@ def explain(
     from placedsl.api import spec as api
     from placedsl.report.explanation.elaborated_spec import elaborated
     from placedsl.report.explanation.explanation_document import explanation_document
-    from placedsl.report.explanation.explanation_text import explained
+    from placedsl.report.explanation.explanation_text import WIDTH, explained
     from placedsl.report.text.heartbeat import Heartbeat
 
+    # Narrower where a terminal is, and in JSON and files always the same.
+    narrow = sys.stdout.isatty() and json_file is None
+    width = min(WIDTH, max(_NARROWEST, shutil.get_terminal_size().columns)) if narrow else WIDTH
     with Heartbeat(f"reading {spec}") as beat:
         loaded = api.load(spec, parameters, data)
         beat.doing("choosing the methods and stating the program")
-        found, meaning = loaded.explanation(solver=solver, method=method), elaborated(loaded.elaborated)
+        found, meaning = loaded.explanation(solver=solver, method=method), elaborated(loaded.elaborated, width)
     if json_file is not None:
         told = json.dumps(explanation_document(found, meaning), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         write(None if json_file == "-" else Path(json_file), told)
     if json_file == "-":
         return 0
-    text = explained(meaning, found)
+    text = explained(meaning, found, width)
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
         from placedsl.language.syntax.pygments_lexer import coloured
 
