@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from placedsl import limits
@@ -18,12 +19,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from placedsl.api.timelines import SampleTimeline, Timeline
     from placedsl.diagnosis.infeasibility.conflict import Conflict
+    from placedsl.diagnosis.infeasibility.parameter_repairs import Parameters
     from placedsl.diagnosis.sensitivity.report import Why
     from placedsl.evaluation.evaluation import Evaluation
     from placedsl.graph.graph import Graph
     from placedsl.graph.readers.sizes import Sizes
     from placedsl.planner.answer import Answer
     from placedsl.planner.incumbent import Progress
+    from placedsl.problem.formulation import Formulation
     from placedsl.report.explanation.explain import Explanation
 
 #: The times of an answer, in messages.
@@ -33,9 +36,13 @@ _TIMES = "answer's JSON under 'schedule'"
 class Spec:
     """A checked spec with its data: what :func:`load` gives."""
 
-    def __init__(self, elaborated: Elaborated, read_seconds: float = 0.0) -> None:
+    def __init__(
+        self, elaborated: Elaborated, read_seconds: float = 0.0, again: Callable[[str, str], Spec] | None = None
+    ) -> None:
         self.elaborated = elaborated
         self.read_seconds = read_seconds
+        #: The same spec with another value of one parameter.
+        self.again = again
 
     @property
     def problem(self) -> Problem:
@@ -77,19 +84,36 @@ class Spec:
         time_limit: float | None = None,
         workers: int | None = None,
         seed: int | None = None,
+        progress: Callable[[str], None] | None = None,
     ) -> Conflict | None:
         """Which constraints cannot hold together, and what would repair it; None when there is a placement.
 
         ``by_instance``: down to the instances of each; ``infeasible``: solving has proven already that there is no
-        placement.  LimitError when the time limit was reached before that was known.
+        placement; ``progress`` hears what is being done, in words.  LimitError when the time limit was reached before
+        that was known.
         """
         from placedsl.diagnosis.infeasibility.conflict import find
+        from placedsl.diagnosis.infeasibility.parameter_repairs import NONE
         from placedsl.planner.request import Request
 
         request = Request(solver=solver, time_limit=time_limit, workers=workers, seed=seed)
         return find(
-            self.problem, self.elaborated.checked_formulations, request, infeasible=infeasible, by_instance=by_instance
-        )
+            self.problem, self.elaborated.checked_formulations, request, infeasible=infeasible,
+            by_instance=by_instance, progress=progress or (lambda _: None),
+            parameters=NONE if self.again is None else self._parameters(self.again),
+        )  # fmt: skip
+
+    def _parameters(self, again: Callable[[str, str], Spec]) -> Parameters:
+        """The numbers among the parameters, and what another value of one makes of the spec."""
+        from placedsl.diagnosis.infeasibility.parameter_repairs import Parameters
+
+        def changed(name: str, text: str) -> tuple[Problem, list[Formulation]]:
+            other = again(name, text)
+            return other.problem, other.elaborated.checked_formulations()
+
+        known = self.elaborated.parameters.items()
+        numbers = {n: (float(value), kind.dimension) for n, (value, kind) in known if kind.kind == "number"}
+        return Parameters(numbers, changed)
 
     def why(
         self,
@@ -100,16 +124,19 @@ class Spec:
         time_limit: float | None = None,
         workers: int | None = None,
         seed: int | None = None,
+        progress: Callable[[str], None] | None = None,
     ) -> Why:
         """What binds on an answer's placement, its bottleneck, and what further devices or memory would bring.
 
-        The changed problems are solved one by one; ``time_limit`` is in seconds for each (None: 10).
+        The changed problems are solved one by one; ``time_limit`` is in seconds for each (None: 10);
+        ``progress`` hears which change is looked at.
         """
         from placedsl.diagnosis.sensitivity.report import why
         from placedsl.planner.request import Request
 
         request = Request(solver, method, time_limit, None, workers, seed)
-        return why(answer, self.elaborated.checked_formulations, request)
+        hears = progress or (lambda _: None)
+        return why(answer, self.elaborated.checked_formulations, request, progress=hears)
 
     def evaluate(
         self,
@@ -268,10 +295,20 @@ def spec_of(
         data = arguments.path("data", data)
     given = arguments.texts("parameters", parameters, "{'room': '16 GiB'}")
     values = external_values.read(given, data, schedule)
+    module = parse(source)
+    graphs: dict[tuple[object, ...], Graph] = {}
 
     def graph(path: Path, form: str | None, sizes: Sizes) -> Graph:
-        return read(at_hand.get(path, path), form, sizes)
+        key = path, form, *((name, size.value) for name, size in sizes.items())
+        if key not in graphs:
+            graphs[key] = read(at_hand.get(path, path), form, sizes)
+        return graphs[key]
 
     limits.settings()
-    elaborated = elaborate(parse(source), folder, values, graph, at_hand)
-    return Spec(elaborated, time.monotonic() - began)
+
+    def again(name: str, text: str) -> Spec:
+        other = replace(values, texts={**values.texts, name: text})
+        return Spec(elaborate(module, folder, other, graph, at_hand))
+
+    elaborated = elaborate(module, folder, values, graph, at_hand)
+    return Spec(elaborated, time.monotonic() - began, again)

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import shlex
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,9 @@ from placedsl.system import first_run, interruption
 if TYPE_CHECKING:
     from placedsl.api.spec import Spec
     from placedsl.diagnosis.infeasibility.conflict import Conflict
+
+#: Columns that pages of text need at least.
+_NARROWEST = 60
 
 
 @click.command()
@@ -56,8 +60,10 @@ def solve(
 ) -> int:
     """Find a placement for SPEC."""
     from placedsl.api import spec as api
+    from placedsl.report.text.heartbeat import Heartbeat
 
-    loaded = api.load(spec, parameters, data)
+    with Heartbeat(f"reading {spec}", quiet=quiet):
+        loaded = api.load(spec, parameters, data)
     first_run.prepare(
         loaded.problem.graph.nodes, wanted["time_limit"], lambda text: None if quiet else click.echo(text, err=True)
     )
@@ -84,15 +90,16 @@ def solve(
     if why and answer.placement is not None:
         from placedsl.diagnosis.sensitivity.report import EACH
 
-        with interruption.abandonable():
+        with interruption.abandonable(), Heartbeat(quiet=quiet) as beat:
             chosen = {k: wanted[k] for k in ("solver", "method", "workers", "seed")}
-            reasons = loaded.why(answer, time_limit=min(EACH, wanted["time_limit"] or math.inf), **chosen)
+            limit = min(EACH, wanted["time_limit"] or math.inf)
+            reasons = loaded.why(answer, time_limit=limit, progress=beat.doing, **chosen)
     if reasons is not None and json_file != "-":
         from placedsl.report.text.why_text import print_why
 
         print_why(reasons, console())
     if answer.termination == "infeasible" and by_instance is not False:
-        conflict = _conflict(loaded, bool(by_instance), wanted)
+        conflict = _conflict(loaded, bool(by_instance), wanted, quiet)
     if conflict is not None and json_file != "-":
         from placedsl.report.text.conflict_text import print_conflict
 
@@ -115,15 +122,16 @@ def _how_to_see_the_schedule(spec: Path, parameters: dict[str, str], data: Path 
     return f"  schedule: {shown}" if json_file else f"  schedule: solve with --json answer.json, then {shown}"
 
 
-def _conflict(loaded: Spec, by_instance: bool, wanted: dict[str, Any]) -> Conflict | None:
+def _conflict(loaded: Spec, by_instance: bool, wanted: dict[str, Any], quiet: bool) -> Conflict | None:
     """The conflict of a spec that has no placement, within a time of its own; None when the user stops the search."""
     from placedsl.diagnosis.infeasibility.conflict import LONG, SHORT
+    from placedsl.report.text.heartbeat import Heartbeat
 
     given = wanted["time_limit"] or math.inf
     limit = min(given, LONG if by_instance else SHORT)
-    with interruption.abandonable():
+    with interruption.abandonable(), Heartbeat(quiet=quiet) as beat:
         return loaded.conflict(
-            by_instance=by_instance, infeasible=True, time_limit=limit,
+            by_instance=by_instance, infeasible=True, time_limit=limit, progress=beat.doing,
             solver=wanted["solver"], workers=wanted["workers"], seed=wanted["seed"],
         )  # fmt: skip
     return None
@@ -146,8 +154,10 @@ def conflict(spec: Path, parameters: dict[str, str], data: Path | None, json_fil
     from placedsl.api import spec as api
     from placedsl.report.json.answer_document import conflict_document
     from placedsl.report.text.conflict_text import print_conflict
+    from placedsl.report.text.heartbeat import Heartbeat
 
-    found = api.load(spec, parameters, data).conflict(**wanted)
+    with Heartbeat(f"reading {spec}") as beat:
+        found = api.load(spec, parameters, data).conflict(**wanted, progress=beat.doing)
     if json_file is not None:
         told = None if found is None else conflict_document(found)
         write(None if json_file == "-" else Path(json_file), json.dumps(told, indent=2, ensure_ascii=False) + "\n")
@@ -167,9 +177,12 @@ def conflict(spec: Path, parameters: dict[str, str], data: Path | None, json_fil
 def check(spec: Path, parameters: dict[str, str], data: Path | None) -> int:
     """Check SPEC for errors: syntax, names, types, units, data, linearity.  This does not solve it."""
     from placedsl.api import spec as api
+    from placedsl.report.text.heartbeat import Heartbeat
 
-    loaded = api.load(spec, parameters, data)
-    loaded.check()
+    with Heartbeat(f"reading {spec}") as beat:
+        loaded = api.load(spec, parameters, data)
+        beat.doing("stating the program")
+        loaded.check()
     problem = loaded.problem
     devices = len(problem.machine.devices)
     stated = len(problem.constraints) + len(problem.soft_constraints)
@@ -199,16 +212,22 @@ def explain(
     from placedsl.api import spec as api
     from placedsl.report.explanation.elaborated_spec import elaborated
     from placedsl.report.explanation.explanation_document import explanation_document
-    from placedsl.report.explanation.explanation_text import explained
+    from placedsl.report.explanation.explanation_text import WIDTH, explained
+    from placedsl.report.text.heartbeat import Heartbeat
 
-    loaded = api.load(spec, parameters, data)
-    found, meaning = loaded.explanation(solver=solver, method=method), elaborated(loaded.elaborated)
+    # Narrower where a terminal is, and in JSON and files always the same.
+    narrow = sys.stdout.isatty() and json_file is None
+    width = min(WIDTH, max(_NARROWEST, shutil.get_terminal_size().columns)) if narrow else WIDTH
+    with Heartbeat(f"reading {spec}") as beat:
+        loaded = api.load(spec, parameters, data)
+        beat.doing("choosing the methods and stating the program")
+        found, meaning = loaded.explanation(solver=solver, method=method), elaborated(loaded.elaborated, width)
     if json_file is not None:
         told = json.dumps(explanation_document(found, meaning), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         write(None if json_file == "-" else Path(json_file), told)
     if json_file == "-":
         return 0
-    text = explained(meaning, found)
+    text = explained(meaning, found, width)
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
         from placedsl.language.syntax.pygments_lexer import coloured
 
@@ -230,12 +249,15 @@ def evaluate(spec: Path, placement: Path, parameters: dict[str, str], data: Path
     from placedsl.graph.readers import load as load_text
     from placedsl.problem import placement_files as placements
     from placedsl.report.json.answer_document import evaluation_document
+    from placedsl.report.text.heartbeat import Heartbeat
     from placedsl.report.text.summary import print_evaluation
 
-    loaded = api.load(spec, parameters, data)
-    source = load_text(placement)
-    places = placements.read(loaded.problem, source)
-    evaluation = evaluated(loaded.problem, places, placements.read_values(loaded.problem, source))
+    with Heartbeat(f"reading {spec}") as beat:
+        loaded = api.load(spec, parameters, data)
+        beat.doing(f"evaluating {placement}")
+        source = load_text(placement)
+        places = placements.read(loaded.problem, source)
+        evaluation = evaluated(loaded.problem, places, placements.read_values(loaded.problem, source))
     if json_file is not None:
         result = evaluation_document(loaded.problem, evaluation)
         target = None if json_file == "-" else Path(json_file)

@@ -58,11 +58,12 @@ def sweep(
     **wanted: str | None,
 ) -> int:
     """Solve every combination of the varied settings, in parallel; finished runs are not repeated."""
+    from placedsl.report.text import tables
     from placedsl.sweeps.engine import factors, planned, swept
     from placedsl.sweeps.jobs import jobs_of
     from placedsl.sweeps.progress import ProgressBar
     from placedsl.sweeps.runs import PARAMETER, several
-    from placedsl.sweeps.table import table_of
+    from placedsl.sweeps.table import shown, table_of
 
     if table is not None:
         if specs or plan:
@@ -87,7 +88,7 @@ def sweep(
     if csv_file is not None:
         write(None if csv_file == "-" else Path(csv_file), found.csv())
     if csv_file != "-":
-        console().print(found)
+        tables.print_table(shown(found), console())
         _tell_failures(found)
     if found.stopped:
         left = sum(row.exit_code is None for row in found)

@@ -43,6 +43,7 @@ def timeline(
     """Simulate and measure PLACEMENT (JSON) under SPEC: a pipeline, or the run of one sample."""
     from placedsl.api import spec as api
     from placedsl.report.pictures import placement_picture as pictures
+    from placedsl.report.text.heartbeat import Heartbeat
 
     target = None if json_file in (None, "-") else Path(str(json_file))
     if picture is not None:
@@ -52,18 +53,23 @@ def timeline(
             raise UsageError(f"{option} {file}: there is no folder '{file.parent}'")
         if file is not None and file.is_dir():
             raise UsageError(f"{option} {file}: this is a folder")
-    loaded = api.load(spec, parameters, data)
-    make = _of_one if loaded.problem.execution.one_sample else _of_many
-    run = make(loaded, placement, samples, schedule, microbatches)
+    with Heartbeat(f"reading {spec}") as beat:
+        loaded = api.load(spec, parameters, data)
+        beat.doing(f"running {placement}")
+        make = _of_one if loaded.problem.execution.one_sample else _of_many
+        run = make(loaded, placement, samples, schedule, microbatches)
     if json_file != "-":
         run.show(console())
     if json_file is not None:
         text = json.dumps(run.document(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         write(target, text)
-    if picture is not None:
-        run.draw(picture)
-    if trace is not None:
-        write(trace, run.trace())
+    with Heartbeat() as beat:
+        if picture is not None:
+            beat.doing(f"drawing {picture}")
+            run.draw(picture)
+        if trace is not None:
+            beat.doing(f"writing {trace}")
+            write(trace, run.trace())
     return 0
 
 

@@ -20,9 +20,13 @@ def emit(spec: Path, format_name: str, output: Path | None, parameters: dict[str
     """Write the program of SPEC as an LP or MPS file, or as a script for Pyomo, python-mip or CP-SAT."""
     from placedsl.api import spec as api
     from placedsl.export.programs.formats import known
+    from placedsl.report.text.heartbeat import Heartbeat
 
     known(format_name)
-    text = api.load(spec, parameters, data).emit(format_name)
+    with Heartbeat(f"reading {spec}") as beat:
+        loaded = api.load(spec, parameters, data)
+        beat.doing("stating the program")
+        text = loaded.emit(format_name)
     write(None if output is None or str(output) == "-" else output, text)
     return 0
 
@@ -41,6 +45,7 @@ def import_(format_name: str, workload: Path, objective: str | None, non_contigu
     """Write a spec that refers to a published WORKLOAD, with its deployment."""
     from placedsl.export.workload_spec import latency_spec_of_workload, spec_of_profile, spec_of_workload
     from placedsl.graph.readers import read
+    from placedsl.report.text.heartbeat import Heartbeat
 
     if format_name == "moirai" and objective == "throughput":
         raise UsageError("a profile of moirai is for one sample: --objective latency")
@@ -48,12 +53,13 @@ def import_(format_name: str, workload: Path, objective: str | None, non_contigu
         raise UsageError("--non-contiguous is for throughput: a call of an accelerator is not interrupted")
     to_stdout = str(output) == "-"
     folder = Path() if to_stdout else output.parent
-    graph = read(workload, format_name)
-    if format_name == "moirai":
-        text = spec_of_profile(graph, workload, folder)
-    elif objective == "latency":
-        text = latency_spec_of_workload(graph, workload, folder)
-    else:
-        text = spec_of_workload(graph, workload, folder, contiguous=not non_contiguous)
+    with Heartbeat(f"reading {workload}"):
+        graph = read(workload, format_name)
+        if format_name == "moirai":
+            text = spec_of_profile(graph, workload, folder)
+        elif objective == "latency":
+            text = latency_spec_of_workload(graph, workload, folder)
+        else:
+            text = spec_of_workload(graph, workload, folder, contiguous=not non_contiguous)
     write(None if to_stdout else output, text)
     return 0

@@ -21,7 +21,7 @@ from placedsl.problem.expressions import Sort
 from placedsl.server.analysis import STAND_IN
 from placedsl.server.blocks import CHOICES
 from placedsl.server.built_in import built_in_constraints, parts, schedules
-from placedsl.server.context import Frame, bound, frames, owner
+from placedsl.server.context import Frame, bound, cluster, frames, owner
 from placedsl.server.document_state import DocumentState
 from placedsl.server.hover import signature
 from placedsl.server.reading import Place
@@ -292,7 +292,10 @@ def _entries(place: _Place) -> Iterator[Completion]:
 def _attributes(place: _Place) -> Iterator[Completion]:
     """The attributes of the element before the dot; of all elements where it cannot be told what it is."""
     words = place.state.words
-    sort = owner(place.earlier[:-1], bound(place.statement, words), words)
+    known = bound(place.statement, words)
+    sort = owner(place.earlier[:-1], known, words)
+    inside = words.clusters.get(cluster(place.earlier[:-1], known, words), {})
+    yield from place.items("device", ((n, s) for n, s in inside.items()))
     if sort.startswith("group:"):
         yield from place.items("attribute", [("first", "the first node of the group")])
         return

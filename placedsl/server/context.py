@@ -67,7 +67,7 @@ def bound(statement: Sequence[Token], words: KnownNames) -> dict[str, Sort]:
             scopes.pop()
         elif token.type == "IN":
             known = {name: sort for scope in scopes for name, sort in scope.items()}
-            sorts = _ranged_over(statement[i + 1 : i + 5], known, words)
+            sorts = _ranged_over(statement[i + 1 :], known, words)
             targets = _targets(statement[:i])
             for target, sort in zip(targets, (*sorts, *[""] * len(targets)), strict=False):
                 scopes[-1].setdefault(target, sort)
@@ -92,7 +92,11 @@ def _targets(before: Sequence[Token]) -> list[str]:
 
 
 def _ranged_over(after: Sequence[Token], known: dict[str, Sort], words: KnownNames) -> tuple[Sort, ...]:
-    texts = [t.text for t in after]
+    end = next((i for i, t in enumerate(after) if t.text in (":", ",", "where", "}")), len(after))
+    if after[:1] and after[0].type == "NAME" and cluster(after[:end], known, words):
+        alone = end == 1 and after[0].text not in words.uncounted
+        return ("cluster",) if alone else ("device",)
+    texts = [t.text for t in after[:4]]
     if not texts:
         return ()
     if texts[0] == "readers":
@@ -102,6 +106,8 @@ def _ranged_over(after: Sequence[Token], known: dict[str, Sort], words: KnownNam
     name = texts[1] if texts[0] == "{" and len(texts) > 1 else texts[0]
     if texts[0] == "{" and name in ("forward", "backward"):
         return ("part",)
+    if known.get(name, "") == "cluster":
+        return ("device",)
     if known.get(name, "") == "part" or known.get(name, "").startswith("group:"):
         return ("node",)
     return ("device",) if name in words.families else words.sets.get(name, ())
@@ -122,26 +128,49 @@ def _provided(statement: Sequence[Token], words: KnownNames) -> dict[str, Sort]:
 
 def owner(chain: Sequence[Token], known: dict[str, Sort], words: KnownNames) -> Sort:
     """What the element before a final ``.`` is: ``v``, ``heavy[1]``, ``t.producer``; empty where it cannot be told."""
-    parts = list(chain)
-    if not parts:
+    if cluster(chain, known, words):
+        return "cluster"
+    parts, indexed = _without_index(chain)
+    if not parts or parts[-1].type != "NAME":
         return ""
-    last = parts.pop()
-    if last.text == "]":
-        depth = 1
-        while parts and depth:
-            depth += {"]": 1, "[": -1}.get(parts.pop().text, 0)
-        name = parts.pop().text if parts else ""
-        if parts and parts[-1].text == ".":
-            return ""
-        return "device" if name in words.families else next(iter(words.sets.get(name, ())), "")
-    if last.type != "NAME":
-        return ""
+    name = parts.pop().text
     if parts and parts[-1].text == ".":
+        outer = cluster(parts[:-1], known, words)
+        if outer:
+            return words.clusters[outer].get(name, "")
+        if indexed:
+            return ""
         inner = owner(parts[:-1], known, words)
         if inner.startswith("group:"):
             return "node"
-        found = words.attribute(inner, last.text)
+        found = words.attribute(inner, name)
         return next(iter(found.type.sorts), "") if found is not None else ""
-    if last.text in known:
-        return known[last.text]
-    return "device" if last.text in words.families else "node" if last.text in words.nodes else ""
+    if indexed:
+        return "device" if name in words.families else next(iter(words.sets.get(name, ())), "")
+    if name in known:
+        return known[name]
+    return "device" if name in words.families else "node" if name in words.nodes else ""
+
+
+def cluster(chain: Sequence[Token], known: dict[str, Sort], words: KnownNames) -> str:
+    """The family of the cluster that ``pod``, ``pod[1]`` or ``site.pod[1]`` is; empty for anything else."""
+    parts, _ = _without_index(chain)
+    if not parts or parts[-1].type != "NAME":
+        return ""
+    name = parts.pop().text
+    if parts and parts[-1].text == ".":
+        outer = cluster(parts[:-1], known, words)
+        return name if outer and words.clusters[outer].get(name) == "cluster" else ""
+    return name if name in words.clusters and name not in known else ""
+
+
+def _without_index(chain: Sequence[Token]) -> tuple[list[Token], bool]:
+    """What stands before brackets at the end, and whether there are any."""
+    parts, depth = list(chain), 0
+    if not parts or parts[-1].text != "]":
+        return parts, False
+    while parts:
+        depth += {"]": 1, "[": -1}.get(parts.pop().text, 0)
+        if not depth:
+            break
+    return parts, True

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 
 from placedsl.diagnostics import InputError
 from placedsl.language.checking.vocabulary import Quantity, Type
 from placedsl.language.elaboration.statement_entries import DEVICE_KINDS, STATEMENTS
 from placedsl.language.syntax.printer import clause, expression, statement
+from placedsl.language.syntax.statements import Cluster
 from placedsl.language.syntax.tokens import Token, number_and_unit
+from placedsl.machine.machine import Cluster as MachineCluster
+from placedsl.machine.machine import Machine
 from placedsl.server.analysis import STAND_IN
 from placedsl.server.blocks import HOLDERS
 from placedsl.server.built_in import built_in_constraints, parts
@@ -143,17 +147,39 @@ def _counted(number: int, what: str) -> str:
 
 def _device(state: DocumentState, name: Occurrence) -> str:
     for meaning in state.meanings:
-        members = [d for d in meaning.elaborated.problem.machine.devices if d.family == name.name]
+        machine = meaning.elaborated.problem.machine
+        clusters = [c for c in machine.clusters if c.family == name.name and not c.alone]
+        if clusters:
+            return f"cluster `{name.name}`: {_counted(len(clusters), 'cluster')}{_held(machine, clusters)}"
+        members = [i for i, d in enumerate(machine.devices) if d.family == name.name]
         if not members:
             continue
-        first = members[0]
+        first = machine.devices[members[0]]
         memory = show(first.memory, DATA) if math.isfinite(first.memory) else "not limited"
-        lines = [f"device `{name.name}`: {_counted(len(members), first.kind)}", f"memory {memory}"]
+        lines = [f"device `{name.name}`: {_counted(len(members), first.kind)}{_each(machine, members)}"]
+        lines.append(f"memory {memory}")
         attributes = meaning.elaborated.vocabulary.attributes["device"]
         lines += [f"{n} {show(v, attributes[n].type.dimension)}" for n, v in first.attributes.items()]
         lines += [f"{name} {text}" for name, text in first.texts.items()]
         return "  \n".join(lines)
-    return f"device `{name.name}`"
+    written = name.symbol.node if name.symbol is not None else None
+    return f"cluster `{name.name}`" if isinstance(written, Cluster) else f"device `{name.name}`"
+
+
+def _held(machine: Machine, clusters: list[MachineCluster]) -> str:
+    """The devices of clusters of one family, by family."""
+    counts = Counter(machine.devices[d].family for d in clusters[0].devices)
+    each = " in each" if len(clusters) > 1 else ""
+    return "".join(f"  \n{count} `{family}`{each}" for family, count in counts.items())
+
+
+def _each(machine: Machine, members: list[int]) -> str:
+    """How many of a family each cluster of those that they lie in has."""
+    homes = Counter(machine.innermost(i) for i in members)
+    families = {machine.clusters[home].family for home in homes if home >= 0}
+    if len(families) != 1 or len(set(homes.values())) != 1:
+        return ""
+    return f", {next(iter(homes.values()))} in each `{families.pop()}`"
 
 
 def _node(state: DocumentState, name: Occurrence) -> str:

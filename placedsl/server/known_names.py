@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -30,13 +30,19 @@ def always() -> Vocabulary:
 
 @dataclass(frozen=True)
 class KnownNames:
-    """Sets, families, attributes and quantities by name; ``nodes`` are the ids of the graph's nodes."""
+    """Sets, families, attributes and quantities by name; ``nodes`` are the ids of the graph's nodes.
+
+    ``clusters``: by family of clusters, the families that lie in them and whether these are of devices or of clusters.
+    ``uncounted``: the families of clusters that are declared without a number.
+    """
 
     sets: Mapping[str, tuple[Sort, ...]]
     families: Mapping[str, tuple[int, ...]]
     attributes: Mapping[Sort, Mapping[str, AttributeType]]
     quantities: Mapping[str, Quantity]
     nodes: Mapping[str, int]
+    clusters: Mapping[str, Mapping[str, Sort]] = field(default_factory=dict)
+    uncounted: frozenset[str] = frozenset()
 
     def attribute(self, sort: Sort, name: str) -> AttributeType | None:
         """The type of an attribute, or None where there is none such."""
@@ -58,5 +64,18 @@ def words(known: Sequence[Vocabulary]) -> KnownNames:
             attributes,
             one.quantities,
             {**out.nodes, **one.node_positions},
+            {**out.clusters, **_clusters(one.machine)},
+            out.uncounted | {n for n, i in one.machine.single_clusters.items() if not one.machine.is_counted(i)},
         )
+    return out
+
+
+def _clusters(machine: Machine) -> dict[str, dict[str, Sort]]:
+    """The families that lie in the clusters of each family."""
+    out: dict[str, dict[str, Sort]] = {}
+    for i, cluster in enumerate(machine.clusters):
+        if not cluster.alone:
+            inside = out.setdefault(cluster.family, {})
+            inside.update({machine.devices[d].family: "device" for d in cluster.devices})
+            inside.update({c.family: "cluster" for c in machine.clusters if c.parent == i and not c.alone})
     return out

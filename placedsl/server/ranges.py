@@ -49,12 +49,18 @@ class Ranges:
             case syntax.Name(name=name):
                 if name in scope.bound:
                     inner = scope.bound[name].sort
+                    if inner == "cluster":
+                        return ("device",)
                     return ("node",) if inner == "part" or inner.startswith("group:") else ()
+                if self.is_cluster(name):
+                    return ("device",) if self._uncounted(name) else ("cluster",)
                 if name in self.tables["device"]:
                     return ("device",)
                 if name in self.tables["set"] and depth < 20:
                     return self.sorts(self.tables["set"][name].node.value, scope, depth + 1)
                 return self.words.sets.get(name, ())
+            case syntax.Index() | syntax.Attribute() if self.cluster(node, scope):
+                return ("device",)
             case syntax.Call(name="readers"):
                 return ("node",)
             case syntax.Call(name="partition", arguments=(_, syntax.Name(name=key))):
@@ -71,6 +77,8 @@ class Ranges:
 
     def sort(self, node: Any, scope: Scope) -> Sort:
         """What one element is; empty where it cannot be told."""
+        if self.cluster(node, scope):
+            return "cluster"
         match node:
             case syntax.Name(name=name):
                 if name in scope.bound:
@@ -80,6 +88,10 @@ class Ranges:
                 return "node" if name in self.tables["node"] or name in self.words.nodes else ""
             case syntax.Index(base=syntax.Name() as base):
                 return next(iter(self.sorts(base, scope)), "")
+            case syntax.Index(base=syntax.Attribute() as base):
+                return self.member(base, scope)
+            case syntax.Attribute() if self.member(node, scope):
+                return self.member(node, scope)
             case syntax.Attribute(name=name, base=base):
                 owner = self.sort(base, scope)
                 if owner.startswith("group:"):
@@ -87,3 +99,31 @@ class Ranges:
                 found = self.words.attribute(owner, name)
                 return next(iter(found.type.sorts), "") if found is not None else ""
         return ""
+
+    def is_cluster(self, name: str) -> bool:
+        """Whether a name is that of a family of clusters."""
+        symbol = self.tables["device"].get(name)
+        return isinstance(symbol.node, syntax.Cluster) if symbol is not None else name in self.words.clusters
+
+    def _uncounted(self, name: str) -> bool:
+        symbol = self.tables["device"].get(name)
+        return symbol.node.count is None if symbol is not None else name in self.words.uncounted
+
+    def cluster(self, node: Any, scope: Scope) -> str:
+        """The family of the cluster that ``pod``, ``pod[1]`` or ``site.pod[1]`` is; empty for anything else."""
+        match node:
+            case syntax.Name(name=name):
+                return name if name not in scope.bound and self.is_cluster(name) else ""
+            case syntax.Index(base=syntax.Name() | syntax.Attribute() as base):
+                return self.cluster(base, scope)
+            case syntax.Attribute(name=name):
+                return name if self.member(node, scope) == "cluster" else ""
+        return ""
+
+    def member(self, node: syntax.Attribute, scope: Scope) -> Sort:
+        """What ``pod[1].gpu`` is, a device or a cluster in a cluster; empty for an attribute."""
+        if not self.cluster(node.base, scope) or self.words.attribute("cluster", node.name) is not None:
+            return ""
+        if self.is_cluster(node.name):
+            return "cluster"
+        return "device" if node.name in self.tables["device"] or node.name in self.words.families else ""

@@ -288,9 +288,11 @@ class _Walk:
                 self.name(self.reading.first(node.at, "NAME"), name, scope)
             case syntax.Attribute(base=base, name=name):
                 self.expression(base, scope)
-                self.occurrence(
-                    self.reading.last(node.at, name), name, "attribute", None, self.ranges.sort(base, scope)
-                )
+                at = self.reading.last(node.at, name)
+                if self.ranges.member(node, scope):
+                    self.occurrence(at, name, "device", self.tables["device"].get(name))
+                else:
+                    self.occurrence(at, name, "attribute", None, self.ranges.sort(base, scope))
             case syntax.Index(base=syntax.Name(name="nodes") as base, arguments=(syntax.Text() as text,)):
                 self.expression(base, scope)
                 at = self.reading.first(text.at, "STRING")

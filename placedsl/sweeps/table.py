@@ -192,10 +192,11 @@ def amount(value: float | None, unit: str) -> str:
 def shown(table: Table) -> RichTable:
     """What varied, and how each run ended."""
     from rich.markup import escape
-    from rich.table import Table as RichTable
+
+    from placedsl.report.text import tables
 
     varied = table.varied()
-    out = RichTable(box=None, padding=(0, 2, 0, 0))
+    out = tables.table(indented=False)
     for name in varied:
         out.add_column(escape(name))
     for name in ("value", "bound", "gap"):

@@ -40,6 +40,8 @@ class _State:
         #: A signal whose KeyboardInterrupt nobody has caught yet, and one that was put off.
         self.pending = self.put_off = False
         self.repeated = False
+        #: A line of a terminal that renews itself stands on stderr.
+        self.line_is_open = False
 
 
 _STATE = _State()
@@ -66,6 +68,16 @@ def pending() -> bool:
 def caught() -> None:
     """A KeyboardInterrupt was caught, or what a library has made of it."""
     _STATE.pending = False
+
+
+def line_opens(is_open: bool) -> None:
+    """Whether a line that renews itself stands on stderr from now on: the process does not end behind its text."""
+    _STATE.line_is_open = is_open
+
+
+def line_is_open() -> bool:
+    """Whether one does."""
+    return _STATE.line_is_open
 
 
 @contextmanager
@@ -130,7 +142,7 @@ def _act() -> None:
 def end() -> None:
     """End the process with one line on stderr.  Its child processes end with it."""
     try:
-        os.write(2, b"stopped\n")
+        os.write(2, b"\r\x1b[Kstopped\n" if _STATE.line_is_open else b"stopped\n")
     except OSError:  # stderr is closed or full, and there is nowhere else to say so
         os._exit(EXIT_NOTHING)
     os._exit(EXIT_NOTHING)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx.reference
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.onnx_models import graph_of, light_folder, model, source
@@ -206,6 +207,52 @@ def test_shapes_that_inference_does_not_follow_are_computed() -> None:
     graph = graph_of(model(nodes, inputs, initialisers=constants, outputs=["y", "z"]), batch=7)
     assert list(graph.attributes["type"]) == ["Expand", "Mul"]
     assert graph.attributes["bytes"].tolist() == [4 * (8 + 7 * 8) + 8 * 3, 4 * (7 + 3 + 21)]
+
+
+def reshapes(layers: int) -> list[Any]:
+    """As exporters write ``x = x.view(x.shape[0], -1).view(x.shape[0], 4, 5)``, again and again."""
+    nodes, last = [], "x"
+    for i in range(layers):
+        nodes += [
+            node("Shape", [last], [f"s{i}"]), node("Gather", [f"s{i}", "zero"], [f"n{i}"]),
+            node("Concat", [f"n{i}", "rest"], [f"flat{i}"], axis=0), node("Reshape", [last, f"flat{i}"], [f"f{i}"]),
+            node("Concat", [f"n{i}", "sides"], [f"full{i}"], axis=0), node("Reshape", [f"f{i}", f"full{i}"], [f"y{i}"]),
+        ]  # fmt: skip
+        last = f"y{i}"
+    return nodes
+
+
+def test_what_each_layer_computes_of_the_same_shapes_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = {"zero": [0], "rest": [-1], "sides": [4, 5]}
+    constants = [numpy_helper.from_array(np.array(value), name) for name, value in numbers.items()]
+    run: list[str] = []
+    evaluator = onnx.reference.ReferenceEvaluator
+
+    def counted(made: Any, **more: Any) -> Any:
+        run.append(made.op_type)
+        return evaluator(made, **more)
+
+    monkeypatch.setattr(onnx.reference, "ReferenceEvaluator", counted)
+    graph = graph_of(model(reshapes(30), {"x": ["batch", 4, 5]}, initialisers=constants), batch=7)
+    assert graph.nodes == 60
+    assert sorted(run) == ["Concat", "Concat", "Gather"]
+
+
+def test_the_same_operator_on_other_values_or_with_other_attributes_is_another_one() -> None:
+    numbers = {"one": [[2, 3]], "two": [[4, 5]], "all": [-1]}
+    constants = [numpy_helper.from_array(np.array(value), name) for name, value in numbers.items()]
+    nodes = [
+        node("Concat", ["one", "two"], ["long"], axis=1), node("Concat", ["one", "two"], ["high"], axis=0),
+        node("Concat", ["one", "one"], ["alike"], axis=1),
+        *(node("Shape", [name], [f"{name} shape"]) for name in ("long", "high")),
+        node("Reshape", ["alike", "all"], ["to"]), node("Reshape", ["long", "all"], ["long to"]),
+        node("Expand", ["x", "to"], ["y"]), node("Expand", ["x", "long to"], ["z"]),
+        node("Expand", ["x", "long shape"], ["u"]), node("Expand", ["x", "high shape"], ["v"]),
+    ]  # fmt: skip
+    graph = graph_of(model(nodes, {"x": [1]}, initialisers=constants, outputs=["y", "z", "u", "v"]))
+    assert graph.attributes["type"].tolist() == ["Expand"] * 4
+    moved = [4 + 4 * n + 8 * dimensions for n, dimensions in ((36, 4), (120, 4), (4, 2), (4, 2))]
+    assert graph.attributes["bytes"].tolist() == moved
 
 
 def test_each_output_is_a_tensor_of_its_own() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from support.spec_texts import ROOT, specs
 
+import placedsl
 from placedsl.server.analysis import Graphs, analyse
 from placedsl.server.completion import complete
 from placedsl.server.document_state import DocumentState, Meaning
@@ -293,3 +294,86 @@ def test_what_is_imported_is_known(tmp_path: Path) -> None:
     (tmp_path / "more.place").write_text("", encoding="utf-8")
     labels = [c.label for c in complete(state, at(ALGEBRA, 'import "|shared'))]
     assert labels == ["more.place", "shared.place"]
+
+
+CLUSTERS = """graph {
+    node a { time = 1 ms, memory = 1 GiB, output = 1 MiB }
+    node b { time = 1 ms, memory = 1 GiB }
+    a -> b
+}
+cluster slow[2] {
+    device t4[4]: accelerator { memory = 16 GiB }
+}
+cluster site {
+    cluster fast {
+        device a100: accelerator { memory = 40 GiB }
+    }
+}
+interconnect { bandwidth = 1 GB/s }
+minimize time_per_sample
+subject to
+    one: a on slow[1].t4[1] or a on slow[2].t4[2]
+    two: forall c in slow, d in c: load(d) <= 1 s
+    three: b on site.fast.a100
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "words"),
+    [
+        ("    x: a on slow[1].t|4[1]\n", "t4", "device `t4`: 8 accelerators, 4 in each `slow`  \nmemory 16 GiB"),
+        ("    x: a on slow.t|4\n", "t4", "device `t4`: 8 accelerators"),
+        ("    x: a on slow.t|4[1]\n", "t4", "device `t4`: 8 accelerators"),
+        ("    x: a on slow.t|4[1] or\n", "t4", "device `t4`: 8 accelerators"),
+        ("    x: a on sl|ow.t4[1]\n", "slow", "cluster `slow`: 2 clusters  \n4 `t4` in each"),
+        ("    x: a on site.fa|st.a100\n", "fast", "cluster `fast`: 1 cluster  \n1 `a100`"),
+        ("    x: a on site.fast.a|100\n", "a100", "device `a100`: 1 accelerator"),
+        ("    x: slow[1].t4[2].mem|ory <= 1 GiB\n", "", "`memory`, attribute of a device"),
+        ("    x: site.fast.a100.mem|ory <= 1 GiB\n", "", "`memory`, attribute of a device"),
+        ("    x: slow[1].lev|el == 1\n", "", "`level`, attribute of a cluster"),
+        ("    x: forall k in slow: k.lev|el == 1\n", "", "`level`, attribute of a cluster"),
+        ("    x: forall k in slow, |e in k: load(e) <= 1 s\n", "e", "`e`: a device"),
+        ("    x: forall |e in slow[1]: load(e) <= 1 s\n", "e", "`e`: a device"),
+        ("    x: forall |e in site: load(e) <= 1 s\n", "e", "`e`: a device"),
+        ("    x: forall |k in slow: k.level == 1\n", "k", "`k`: a cluster"),
+    ],
+)
+def test_members_of_clusters(line: str, name: str, words: str) -> None:
+    """Also where the line cannot be read: what it meant last is known from the rest."""
+    text = CLUSTERS + line
+    state = state_of(text.replace("|", ""))
+    assert state.meanings
+    found = hover(state, len(CLUSTERS) + line.index("|"))
+    assert found is not None
+    assert found[0].startswith(words)
+    declared = definition(state, len(CLUSTERS) + line.index("|"))
+    if name and not state.reading.errors:
+        assert declared is not None
+        assert declared.source.text[slice(*declared.at)] == name
+
+
+@pytest.mark.parametrize(
+    ("typed", "first"),
+    [
+        ("a on slow.", ["t4", "name", "level"]),
+        ("a on slow[1].", ["t4", "name", "level"]),
+        ("a on slow[1].t", ["t4", "name", "level"]),
+        ("a on site.", ["a100", "fast", "name"]),
+        ("a on site.fast.", ["a100", "name", "level"]),
+        ("slow[1].t4[1].", ["name", "family", "kind"]),
+        ("slow.t4[1].", ["name", "family", "kind"]),
+        ("forall k in slow: k.", ["name", "level"]),
+        ("forall k in slow, e in k: e.", ["name", "family", "kind"]),
+        ("forall e in slow[1]: e.", ["name", "family", "kind"]),
+        ("forall e in site: e.", ["name", "family", "kind"]),
+    ],
+)
+def test_members_of_clusters_are_offered(typed: str, first: list[str]) -> None:
+    text = CLUSTERS + "    x: " + typed
+    assert [c.label for c in complete(state_of(text), len(text))][:3] == first
+
+
+def test_a_family_is_renamed_in_clusters_too() -> None:
+    new = renamed(CLUSTERS, at(CLUSTERS, "device t|4["), "slim")
+    assert "one: a on slow[1].slim[1] or a on slow[2].slim[2]" in new
+    assert placedsl.loads(new).problem.machine.devices[0].name == "slow[1].slim[1]"

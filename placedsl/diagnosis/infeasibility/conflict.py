@@ -10,6 +10,7 @@ import numpy as np
 
 from placedsl.diagnosis.infeasibility.feasibility import Feasibility, restricted
 from placedsl.diagnosis.infeasibility.minimal_subset import minimal
+from placedsl.diagnosis.infeasibility.parameter_repairs import NONE, Parameters
 from placedsl.diagnosis.infeasibility.repair import repairs
 from placedsl.diagnosis.infeasibility.solver_core import core
 from placedsl.diagnostics import Diagnostic, LimitError, Span
@@ -21,7 +22,7 @@ from placedsl.problem.formulation import Formulation, choose
 from placedsl.problem.problem import Constraint, Problem
 
 #: Seconds that ``solve`` spends on a conflict after it has found that there is no placement, and on its instances.
-SHORT, LONG = 10.0, 60.0
+SHORT, LONG = 20.0, 60.0
 
 
 @dataclass(frozen=True)
@@ -72,34 +73,42 @@ def find(
     infeasible: bool = False,
     by_instance: bool = False,
     isolated: bool = True,
+    progress: Callable[[str], None] = lambda _: None,
+    parameters: Parameters = NONE,
 ) -> Conflict | None:
     """The conflict of a problem, or None when it has a placement.
 
     ``request``: the solver, the time limit in seconds, threads and seed.  ``infeasible``: a solver has said so already.
-    ``by_instance``: tell which instances of the rules.  LimitError when the time was over before anything is known.
+    ``by_instance``: tell which instances of the rules.  ``progress`` hears what is being done, in words.
+    ``parameters``: those of the spec, another value of which may repair it.  LimitError when the time was over before
+    anything is known.
     """
     request = resolve(problem, request or Request())
     deadline = None if request.time_limit is None else time.monotonic() + request.time_limit
-    asked = Feasibility(problem, choose(problem, formulations()), request, deadline, isolated)
+    asked = Feasibility(problem, choose(problem, formulations()), request, deadline, isolated, progress=progress)
+    asked.begins("stating the constraints")
     nowhere = tuple(f"v={problem.graph.names[v]}" for v in np.flatnonzero(np.isinf(problem.time).all(axis=1)))
     if nowhere:
         return Conflict((Member("supported", None, nowhere, problem.graph.nodes),), True, True)
     alone = _never(asked)
     if alone is not None:
         return alone
+    asked.begins("is there a placement?")
     if not infeasible:
         held = asked.together(problem.constraints)
         if held is None:
             raise LimitError("the limit was reached before it was known whether there is a placement")
         if held:
             return None
+    asked.begins("which constraints conflict?")
     rules, smallest = minimal(problem.constraints, asked.together)
     if infeasible and len(rules) == len(problem.constraints) and asked.together(rules):
         return None
     members = [Member(rule.name, rule.span) for rule in rules]
     cures = {rule.name: asked.together([r for r in problem.constraints if r is not rule]) for rule in rules}
-    repair = repairs(asked, rules, {name for name, cured in cures.items() if cured})
+    repair = repairs(asked, rules, {name for name, cured in cures.items() if cured}, parameters)
     if by_instance and smallest:
+        asked.begins("which of their instances conflict?")
         members, smallest = _by_instance(asked, rules)
     elif smallest and asked.together(rules, supported=False):
         members.append(_SUPPORTED)

@@ -7,7 +7,7 @@ asked for, and then a program for a solver.  A placement counts when the evaluat
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -40,7 +40,8 @@ class Feasibility:
     """Answers questions about one problem until a deadline (of ``time.monotonic``; None: no limit).
 
     ``formulation`` states the problem; ``request`` has the solver, the threads and the seed.  ``fixed_order``: how
-    the backward part runs through a pipeline does not depend on which rules are asked about.
+    the backward part runs through a pipeline does not depend on which rules are asked about.  ``progress`` hears
+    ``purpose``, what the questions are for, and how many have been asked.
     """
 
     problem: Problem
@@ -51,6 +52,8 @@ class Feasibility:
     fixed_order: bool = False
     known: list[tuple[int, ...]] = field(default_factory=list)
     asked: int = 0
+    progress: Callable[[str], None] = lambda _: None
+    purpose: str = ""
     _refuted: set[frozenset[str]] = field(default_factory=set)
     _verdicts: dict[tuple[int, ...], dict[str, bool]] = field(default_factory=dict)
 
@@ -58,6 +61,11 @@ class Feasibility:
     def left(self) -> float | None:
         """Seconds until the deadline, at least 0 (None: no limit)."""
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+
+    def begins(self, purpose: str) -> None:
+        """What is asked from here on, in words for ``progress``."""
+        self.purpose = purpose
+        self.progress(purpose)
 
     def together(self, rules: Sequence[Constraint], *, supported: bool = True) -> bool | None:
         """Whether some placement satisfies these rules; None when the time or the solver did not allow to tell.
@@ -75,6 +83,7 @@ class Feasibility:
         if self.left == 0.0:
             return None
         self.asked += 1
+        self.progress(f"{self.purpose}, question {self.asked}")
         found = self._by_dynamic_programming(part)
         found = self._by_solver(part) if found is None else found
         if found is False:

@@ -1,4 +1,4 @@
-"""What would repair a problem without a placement: rules that give way, one at a time and as little as possible.
+"""What would repair a problem without a placement, each by itself: what can be bought or set, and rules that give way.
 
 For each rule of a conflict the others stay as they are, and its instances are elastic: a comparison of numbers may be
 missed by some amount, anything else may be left out.  A solver makes that least; how much it is in the end, the
@@ -7,12 +7,15 @@ evaluator says of the placement.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from placedsl.budget import Budget
 from placedsl.diagnosis.infeasibility.elastic_constraints import is_amount, is_structure, softened
 from placedsl.diagnosis.infeasibility.feasibility import Feasibility, restricted
+from placedsl.diagnosis.infeasibility.hardware_repairs import hardware_repairs
+from placedsl.diagnosis.infeasibility.parameter_repairs import NONE, Parameters, parameter_repairs
 from placedsl.diagnostics import InputError
 from placedsl.evaluation.constraint_instances import Instance, instances
 from placedsl.evaluation.evaluate import evaluate
@@ -29,14 +32,26 @@ from placedsl.solvers.registry import get
 from placedsl.tolerances import EVALUATION
 from placedsl.units import CANONICAL, DATA, NUMBER, Dimension, parse_quantity, show
 
+#: Seconds for repairs that can be bought or set, at most, and the share of what is left.
+_MOST_SECONDS, _SHARE = 60.0, 0.4
 #: Up to this relative distance from its bound an amount counts as the least: fewer digits are shown.
 _LEAST_GAP = 1e-4
 
 
-def repairs(asked: Feasibility, rules: Sequence[Constraint], cured: Collection[str]) -> tuple[str, ...]:
-    """For each rule in turn what is enough, in words; ``cured`` names the rules without which there is a placement."""
-    out = []
+def repairs(
+    asked: Feasibility, rules: Sequence[Constraint], cured: Collection[str], parameters: Parameters = NONE
+) -> tuple[str, ...]:
+    """What is enough, in words: first what can be bought or set, then for each rule in turn how far it must give way.
+
+    ``cured`` names the rules without which there is a placement.
+    """
+    limit = _MOST_SECONDS if asked.left is None else min(_MOST_SECONDS, asked.left * _SHARE)
+    bought = replace(asked, deadline=time.monotonic() + limit)
+    by_parameter = list(parameter_repairs(bought, parameters))
+    changed = {change for one in by_parameter for change in one.changed}
+    out = [*(one.text for one in by_parameter), *hardware_repairs(bought, rules, changed)]
     for rule in rules:
+        asked.progress(f"what would repair it? {rule.name}")
         text = _elastic(asked, rule) if asked.left != 0.0 else ""
         if text or rule.name in cured:
             out.append(text or f"drop {rule.name}")

@@ -62,10 +62,12 @@ def why(
     request: Request | None = None,
     *,
     isolated: bool = True,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> Why:
     """Look at an answer that has a placement.
 
     ``request`` says how the changed problems are solved; its time limit is for each of them (None: 10 s).
+    ``progress`` hears which change is looked at.
     """
     if answer.placement is None:
         raise UsageError("there is no placement to explain")
@@ -74,13 +76,14 @@ def why(
     problem = replace(answer.problem, objectives=answer.problem.objectives[:1])
     placement = answer.placement
     values = answer.evaluation.values if answer.evaluation is not None else {}
-    effects = tuple(
-        _effect(problem, placement, values, answer.value, change, formulations, request, isolated)
-        for change in changes(problem)
-    )  # fmt: skip
+    effects = []
+    for change in changes(problem):
+        progress(f"what would change {problem.objectives[0].name}? {change.text}")
+        effects.append(_effect(problem, placement, values, answer.value, change, formulations, request, isolated))
     return Why(
-        problem.objectives[0], binding(problem, placement, values), bottlenecks(problem, placement, values), effects
-    )
+        problem.objectives[0], binding(problem, placement, values), bottlenecks(problem, placement, values),
+        tuple(effects),
+    )  # fmt: skip
 
 
 def _effect(

@@ -36,8 +36,8 @@ def changes(problem: Problem) -> Iterator[Change]:
     named = _named_families(problem)
     for family in families:
         if family not in named and (larger := with_device(problem, family)) is not None:
-            yield Change(f"one more {family}{_in_each(problem.machine, family)}", larger)
-    if any(_asks_for_memory(rule.body) for rule in problem.constraints):
+            yield Change(f"one more {family}{in_each(problem.machine, family)}", larger)
+    if any(asks_for_memory(rule.body) for rule in problem.constraints):
         for family in families:
             least = min(d.memory for d in problem.machine.devices if d.family == family)
             if 0.0 < least < math.inf:
@@ -61,7 +61,7 @@ def _named_families(problem: Problem) -> set[str]:
     return {d.family for d in devices} if by_device else named
 
 
-def _in_each(machine: Machine, family: str) -> str:
+def in_each(machine: Machine, family: str) -> str:
     """The cluster family that each gets one more device; empty for devices outside of clusters."""
     homes = {machine.innermost(i) for i, device in enumerate(machine.devices) if device.family == family}
     names = sorted({machine.clusters[home].family for home in homes if home >= 0})
@@ -136,6 +136,7 @@ def with_memory(problem: Problem, family: str, extra: float) -> Problem:
     return replace(problem, machine=replace(problem.machine, devices=devices))
 
 
-def _asks_for_memory(body: core.Expression) -> bool:
+def asks_for_memory(body: core.Expression) -> bool:
+    """Whether a condition speaks of how much memory devices have."""
     attributes = (part for part in walks.every(body) if isinstance(part, core.Attribute))
     return any(part.sort == "device" and part.name == "memory" for part in attributes)

@@ -26,15 +26,18 @@ _ORDER = (
     syntax.Alias, syntax.Schedule,
     syntax.Parallelism, syntax.Minimize, syntax.Subject, syntax.Solve,
 )  # fmt: skip
-_WIDTH = 120
+#: Columns of a page.
+WIDTH = 120
 #: A text in quotes, blanks, or a word, each with the blanks that follow it.
 _PIECE = re.compile(r"""(?:"(?:[^"\\\n]|\\.)*"|[^\s"])+\s*|\s+""")
 #: What a line can end with and go on in the next.
 _CUT = re.compile(r"(?:,|(?:^|\s)(?:and|or|=>|<=>|[-+*/=]|<=|>=|==|!=|<|>))\s+$")
 
 
-def elaborated(spec: Elaborated) -> str:
+def elaborated(spec: Elaborated, width: int = WIDTH) -> str:
     """A spec that means the same and imports nothing; what is built in stands beside it as comments.
+
+    Lines are at most ``width`` long where they can be cut; objectives are as they were written.
 
     File names in it are relative to the folder of the spec itself.
     """
@@ -53,7 +56,7 @@ def elaborated(spec: Elaborated) -> str:
                 lines.append("subject to")
         previous = type(item)
         for line in _shown(spec, item):
-            lines += wrapped(line) if not isinstance(item, syntax.Minimize) else [line]
+            lines += wrapped(line, width) if not isinstance(item, syntax.Minimize) else [line]
     return "\n".join(lines).strip("\n") + "\n"
 
 
@@ -130,14 +133,15 @@ def _meaning(rule: syntax.Rule, clusters: bool) -> list[str]:
     return [] if known is None else [f"    # {rule.name.text}: {expression(known.body)}"]
 
 
-def wrapped(text: str) -> Iterable[str]:
+def wrapped(text: str, width: int = WIDTH) -> Iterable[str]:
     """A long line over several, cut after commas and operators, where the end of a line means nothing."""
-    if len(text) <= _WIDTH:
+    if len(text) <= width:
         return [text]
     if text.lstrip().startswith("#"):
         margin = text[: text.index("#")] + "# "
         body = text.lstrip()[1:].strip()
-        return textwrap.wrap(body, _WIDTH, initial_indent=margin, subsequent_indent=f"{margin}    ")
+        return textwrap.wrap(body, width, initial_indent=margin, subsequent_indent=f"{margin}    ",
+                             break_long_words=False, break_on_hyphens=False)  # fmt: skip
     segments = [""]
     for piece in _PIECE.findall(text):
         segments[-1] += piece
@@ -146,7 +150,7 @@ def wrapped(text: str) -> Iterable[str]:
     indent = " " * (len(text) - len(text.lstrip()) + 4)
     lines, line = [], segments[0]
     for segment in segments[1:]:
-        if len(line) + len(segment.rstrip()) > _WIDTH:
+        if len(line) + len(segment.rstrip()) > width:
             lines.append(line.rstrip())
             line = indent
         line += segment

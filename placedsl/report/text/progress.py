@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from placedsl.planner.answer import gap
 from placedsl.problem.problem import Objective
+from placedsl.report.text.heartbeat import Ticker
 from placedsl.report.text.summary import amount
 
 if TYPE_CHECKING:
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
 
 class ProgressLine:
-    """Use as a context; the planner calls :meth:`update`.  Nothing is left of a line on a terminal at the end."""
+    """Use as a context; the planner calls :meth:`update`.  Nothing is left of a line on a terminal at the end.
+
+    On a terminal the seconds go on between two updates.
+    """
 
     def __init__(self, objective: Objective, quiet: bool) -> None:
         self.objective, self.quiet = objective, quiet
@@ -24,6 +28,8 @@ class ProgressLine:
         self.shown = -1.0
         self.last = self.waiting = ""
         self.found = False
+        self.line, self.seconds, self.heard = "searching", 0.0, time.monotonic()
+        self.ticker = Ticker(self._tick)
 
     def __enter__(self) -> ProgressLine:
         if not self.quiet and sys.stderr.isatty():
@@ -34,11 +40,13 @@ class ProgressLine:
             self.live = Live(
                 console=console, transient=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
             )
+            self.ticker.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.ticker.stop()
         if self.live is not None:
             self.live.stop()
         elif not self.quiet:
@@ -58,6 +66,7 @@ class ProgressLine:
             return
         if self.live is not None:
             self.last = line
+            self.line, self.seconds, self.heard = line, seconds, now
             self._renew(f"{line}  {seconds:.1f} s")
             return
         first, self.found = not self.found and abs(value) < float("inf"), self.found or abs(value) < float("inf")
@@ -67,6 +76,11 @@ class ProgressLine:
         self.last, self.shown, self.waiting = line, now, ""
         sys.stderr.write(f"{line}  {seconds:.1f} s\n")
         sys.stderr.flush()
+
+    def _tick(self) -> None:
+        """Show the time that has passed since the last update."""
+        seconds = self.seconds + time.monotonic() - self.heard
+        self._renew(f"{self.line}  {seconds:.0f} s")
 
     def _renew(self, line: str) -> None:
         """Put a line in the place of the one before."""

@@ -60,9 +60,50 @@ def test_memory_that_is_too_small() -> None:
         "<text>:14 memory 2 of its 2 instances: d=gpu[1], d=gpu[2]",
         "(always) supported",
         "Without it there is a placement.",
-        "what would repair it",
+        "what would repair it, each by itself",
+        "room = 3 GiB instead of 1 GiB (a smaller change may be enough)",
         "memory: 2 GiB more on gpu[1]",
     ]
+
+
+def repairs_of(rules: str, machine: str) -> tuple[str, ...]:
+    """The repairs of the chain on other devices, whose number and memory are no parameters."""
+    graph = CHAIN[: CHAIN.index("param")]
+    text = graph + machine + "minimize time_per_sample\nsubject to\n" + rules
+    conflict = placedsl.loads(text).conflict(solver="highs")
+    assert conflict is not None
+    return conflict.repair
+
+
+def test_what_can_be_bought_comes_before_amounts() -> None:
+    machine = "device gpu[1]: accelerator { memory = 4 GiB }\ninterconnect { bandwidth = 16 GB/s }\n"
+    assert repairs_of("memory\ncontiguous\n", machine) == (
+        "memory of gpu: 8 GiB instead of 4 GiB", "2 more gpu", "memory: 4 GiB more on gpu[1]",
+    )  # fmt: skip
+
+
+def test_what_can_be_bought_is_tried_before_it_is_told() -> None:
+    """Each node of the chain fits a device with as much memory; more devices with as little do not help."""
+    machine = "device gpu[3]: accelerator { memory = 2 GiB }\ninterconnect { bandwidth = 16 GB/s }\n"
+    assert repairs_of("memory\n", machine)[0] == "memory of gpu: 3 GiB instead of 2 GiB"
+
+
+def test_further_devices_of_clusters() -> None:
+    machine = "cluster pod[2] { device gpu: accelerator { memory = 3 GiB } }\ninterconnect { bandwidth = 16 GB/s }\n"
+    assert repairs_of("memory\n", machine)[:2] == ("memory of gpu: 5 GiB instead of 3 GiB", "one more gpu in each pod")
+
+
+def test_another_value_of_a_parameter() -> None:
+    """A batch stays a power of two, and other whole numbers are tried one by one."""
+    machine = (
+        "param batch = 128\nparam room = 4\ndevice gpu[1]: accelerator { memory = room * 1 GiB }\n"
+        "interconnect { bandwidth = 16 GB/s }\n"
+    )
+    found = repairs_of("stored: sum(v in nodes: v.memory) * batch * (a on gpu[1]) <= 500 GiB\n", machine)
+    assert found[0] == "batch = 32 instead of 128"
+    found = repairs_of("memory\n", machine)
+    assert found[0] == "room = 8 instead of 4"
+    assert not any(repair.startswith(("batch", "memory of gpu")) for repair in found)
 
 
 def test_pinned_and_forbidden() -> None:

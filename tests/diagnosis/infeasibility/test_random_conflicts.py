@@ -99,6 +99,32 @@ def instances_confirmed(problem: Problem, conflict: object, what: str) -> bool:
     return some
 
 
+def bought_repair(problem: Problem, repair: str) -> tuple[Problem, Problem | None] | None:
+    """The problem with what is to be bought, and with one device or a hundredth of the memory less; None: no such."""
+    from placedsl.diagnosis.sensitivity.what_if import with_device
+    from placedsl.units import parse_quantity
+
+    more = re.fullmatch(r"(one|\d+) more (\w+)(?: in each \w+)?(?: \(fewer may do\))?", repair)
+    if more is not None:
+        machines = [problem]
+        for _ in range(1 if more[1] == "one" else int(more[1])):
+            larger = with_device(machines[-1], more[2])
+            assert larger is not None
+            machines.append(larger)
+        return machines[-1], machines[-2]
+    memory = re.fullmatch(r"memory of (\w+): (?:at least )?([\d.]+ \w+)(?: instead of .+)?(?: \(less .+\))?", repair)
+    if memory is None:
+        return None
+    with_memory = []
+    for share in (1.0, 0.99):
+        wanted = parse_quantity(memory[2]).value * share
+        devices = tuple(
+            replace(d, memory=max(d.memory, wanted)) if d.family == memory[1] else d for d in problem.machine.devices
+        )
+        with_memory.append(replace(problem, machine=replace(problem.machine, devices=devices)))
+    return with_memory[0], with_memory[1]
+
+
 def repaired(problem: Problem, text: str, repair: str, what: str) -> bool:
     """With the repair there is a placement: memory is added, instances are dropped, or missed by the amount."""
     from support.infeasible_specs import feasible, satisfiable, satisfying
@@ -107,6 +133,12 @@ def repaired(problem: Problem, text: str, repair: str, what: str) -> bool:
     from placedsl.evaluation.evaluate import evaluate
     from placedsl.units import parse_quantity
 
+    bought = bought_repair(problem, repair)
+    if bought is not None:
+        larger, smaller = bought
+        assert satisfiable(larger), (repair, what)
+        assert smaller is None or "may" in repair or not satisfiable(smaller), (repair, what)
+        return True
     dropped = re.fullmatch(r"drop (.+?)(?: for (.+))?", repair)
     name = dropped[1] if dropped else repair.partition(":")[0]
     rule = next(r for r in problem.constraints if r.name == name)
