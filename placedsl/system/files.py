@@ -14,6 +14,8 @@ from placedsl.system.interruption import finishing
 
 #: Bytes that are read of what is no regular file (a pipe, a device), whose size is not known beforehand.
 LARGEST_STREAM = 2**28
+#: Bytes that are read at once where a file does not say how many it has.
+_PIECE = 2**16
 
 
 class TooLargeError(OSError):
@@ -32,10 +34,16 @@ def read_bytes(path: Path, largest: int) -> bytes:
         if stat.S_ISREG(status.st_mode) and status.st_size > largest:
             raise TooLargeError(path, status.st_size, largest)
         most = largest if stat.S_ISREG(status.st_mode) else min(largest, LARGEST_STREAM)
-        data = file.read(most + 1) if status.st_size <= most else b""
-        if len(data) > most:
+        if status.st_size > most:
             raise TooLargeError(path, None, most)
-        return data
+        # A buffer as large as is asked for is taken before anything is read, so no more is asked for than there may be.
+        pieces, left = [], most + 1
+        while left and (piece := file.read(min(left, max(status.st_size, _PIECE) + 1))):
+            pieces.append(piece)
+            left -= len(piece)
+        if not left:
+            raise TooLargeError(path, None, most)
+        return b"".join(pieces)
 
 
 def write(target: Path, content: str | bytes) -> None:

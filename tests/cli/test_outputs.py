@@ -8,6 +8,7 @@ import resource
 import subprocess
 import sys
 import threading
+import tracemalloc
 from pathlib import Path
 
 import networkx as nx
@@ -161,6 +162,30 @@ def test_too_little_memory_is_said_in_one_line(spec: Path, megabytes: int) -> No
         assert done.returncode == 5, done.stderr
         assert done.stderr.startswith("error: the memory of this process is limited to ")
         assert done.stderr.count("\n") == 1
+
+
+def test_reading_takes_no_more_memory_than_the_file_has(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    tracemalloc.start()
+    try:
+        for size in (0, 5, 1000, 200_000):
+            file.write_bytes(b"x" * size)
+            tracemalloc.reset_peak()
+            before = tracemalloc.get_traced_memory()[0]
+            assert len(files.read_bytes(file, 2**31)) == size
+            assert tracemalloc.get_traced_memory()[1] - before < 10**6
+    finally:
+        tracemalloc.stop()
+
+
+def test_no_more_is_read_than_is_allowed(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * 100)
+    assert len(files.read_bytes(tmp_path / "a", 100)) == 100
+    with pytest.raises(files.TooLargeError, match="it has 100 bytes, more than 99"):
+        files.read_bytes(tmp_path / "a", 99)
+    assert len(files.read_bytes(Path("/proc/self/status"), 10**6)) > 100  # has 0 bytes, as it says itself
+    with pytest.raises(files.TooLargeError, match="it has more than 1,000 bytes"):
+        files.read_bytes(Path("/dev/zero"), 1000)
 
 
 def test_models_of_one_name_do_not_share_a_graph_file(tmp_path: Path) -> None:

@@ -249,6 +249,19 @@ def test_functions_are_written_out() -> None:
     assert graph.attributes["type"].tolist() == ["Relu"] * 32
 
 
+def test_functions_that_cannot_be_written_out_are_told() -> None:
+    def with_functions(count: int, *reads: str) -> Any:
+        imports = [helper.make_opsetid("", 17)]
+        body = [node("Relu", ["a"], ["b"])]
+        functions = [helper.make_function("some.where", "f", ["a"], ["b"], body, imports) for _ in range(count)]
+        return model([node("f", list(reads), ["y"], domain="some.where")], {"x": [2]}, functions=functions)
+
+    assert graph_of(with_functions(1, "x")).nodes == 1
+    for made in (with_functions(2, "x"), with_functions(1, "x", "x")):
+        with pytest.raises(InputError, match="the functions of this ONNX model cannot be put in the place"):
+            graph_of(made)
+
+
 def big_numbers(*nodes: Any, **numbers: Any) -> Any:
     """A model with constant operators, of which one reads ``x``."""
     constants = [node("Constant", [], [name], value=numpy_helper.from_array(np.array(value))) for name, value in

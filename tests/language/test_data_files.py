@@ -1,0 +1,27 @@
+"""Data files: what is wrong with one is told at its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from placedsl.diagnostics import InputError, Source
+from placedsl.language.elaboration.external_values import parsed_toml
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "place"),
+    [
+        ("a = 1\nb = = 2\n", "this is not TOML: Invalid value", (2, 5)),
+        ("a = 1\nb = [1,\n", "this is not TOML: ", (2, 7)),
+        ("a = 1\na = 2\n", "this is not TOML: Cannot overwrite a value", (2, 6)),
+        ("a = 1\nb = " + "9" * 5000, "a number here has too many digits", (2, 5)),
+        ("a = " + "[" * 5000, "this TOML is nested too deeply", (1, 1)),
+    ],
+)
+def test_what_is_no_toml(text: str, message: str, place: tuple[int, int]) -> None:
+    with pytest.raises(InputError) as found:
+        parsed_toml(Source("data.toml", text))
+    (only,) = found.value.diagnostics
+    assert only.message.startswith(message)
+    assert only.span is not None
+    assert (only.span.line, only.span.column) == place
