@@ -379,14 +379,12 @@ _BARE = "graph { node a { time = 1 ms } }\ndevice gpu: accelerator\nminimize tim
 
 
 def planned(_: Any, folder: Path) -> None:
-    """As ``placedsl sweep --plan`` before anything is run."""
+    """As ``placedsl sweep --plan`` reads a plan."""
     from placedsl.sweeps.engine import planned as runs_of
-    from placedsl.sweeps.jobs import jobs_of
 
     file = next(path for path in (folder / "plan.toml", folder / "plan.csv") if path.exists())
     try:
-        runs, unusable = runs_of({}, file, 1000)
-        jobs_of(runs, unusable)
+        runs_of({}, file, 1000)
     finally:
         file.unlink()
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import placedsl
 from placedsl.diagnostics import InputError, Source
 from placedsl.language.elaboration.external_values import parsed_toml
 
@@ -25,3 +28,22 @@ def test_what_is_no_toml(text: str, message: str, place: tuple[int, int]) -> Non
     assert only.message.startswith(message)
     assert only.span is not None
     assert (only.span.line, only.span.column) == place
+
+
+@pytest.mark.parametrize("key", ["--1", "²", "9" * 5000, "+1", "x"])
+def test_what_is_no_index_of_whole_numbers(key: str, tmp_path: Path) -> None:
+    text = """
+graph { node a { time = 1 ms } }
+device gpu: accelerator
+param share[i in 1..2]: number
+minimize time_per_sample
+subject to
+    limit: sum(i in 1..2: share[i]) >= devices_used
+"""
+    data = tmp_path / "data.json"
+    data.write_text(f'{{"share": {{"1": 2, "{key}": 3, "2": 4}}}}', encoding="utf-8")
+    with pytest.raises(InputError) as found:
+        placedsl.loads(text, data=data)
+    (only,) = found.value.diagnostics
+    assert only.span is not None
+    assert only.span.source.name == str(data)
