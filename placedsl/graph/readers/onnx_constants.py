@@ -24,7 +24,8 @@ _NO_LARGER = frozenset((
 #: What makes few elements of many products, which are no shapes.
 _COSTLY = frozenset(("Einsum",))
 _MOST_COMBINATIONS = MOST_ELEMENTS**2
-_FAILURES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+#: What the reference implementation and shape inference raise where data do not fit.
+_FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 def completed(model: Any) -> None:
