@@ -51,7 +51,7 @@ import placedsl
 from placedsl import plugins
 from placedsl.api import spec as spec_module
 from placedsl.diagnostics import PlacedslError, Source
-from placedsl.language.syntax import parser
+from placedsl.language.syntax import parser as parser_of_specs
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Seconds of a processor for one input, and for one that is solved: kernels are compiled.
@@ -86,6 +86,7 @@ def overdue(*_: object) -> None:
     raise Overdue
 
 
+@functools.cache
 def makers() -> dict[str, Callable[[random.Random], Case]]:
     """What makes an input of each kind."""
     generator = mutated_specs.Generator()
@@ -284,8 +285,8 @@ def _in_child(task: Callable[[int], None], shared: Shared) -> tuple[list[tuple[i
 
 
 def _remember_texts() -> None:
-    """Parse each text once."""
-    parsed = functools.lru_cache(1000)(lambda text: parser.parse(Source("<text>", text)))
+    """Parse each text once: the specs beside files are the same again and again."""
+    parsed = functools.lru_cache(1000)(lambda text: parser_of_specs.parse(Source("<text>", text)))
     spec_module.parse = lambda source: parsed(source.text)
 
 
@@ -303,9 +304,9 @@ def main() -> int:
     """See the text above."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made = makers()
-    parser.add_argument("kind", choices=list(made))
-    parser.add_argument("--count", type=int, default=10**9)
-    parser.add_argument("--seconds", type=float)
+    parser.add_argument("kinds", nargs="+", choices=list(made), metavar="KIND", help=", ".join(made))
+    parser.add_argument("--count", type=int, default=10**9, help="of each kind")
+    parser.add_argument("--seconds", type=float, help="for each kind")
     parser.add_argument("--seed", type=int, help="default: a new one every run")
     parser.add_argument("--number", type=int, help="deal with this input only")
     parser.add_argument("--out", type=Path)
@@ -314,27 +315,33 @@ def main() -> int:
     seed = random.SystemRandom().randrange(10**9) if given.seed is None else given.seed
     # Which plug-ins are installed is looked up again and again; here it does not change.
     plugins._all = functools.cache(plugins._all)
-    if given.kind in mutated_files.MAKERS:  # the specs beside the files are the same again and again
-        _remember_texts()
     if given.number is not None:
-        one = case(made[given.kind], seed, given.number)
+        one = case(made[given.kinds[0]], seed, given.number)
         limit_memory()
         with tempfile.TemporaryDirectory() as folder:
             if given.out is not None:
-                keep(given.out, given.kind, given.number, one, "")
+                keep(given.out, given.kinds[0], given.number, one, "")
             print(outcome(one, Path(folder), given.solve))
         return 0
     seconds = given.seconds or (60.0 if given.count == 10**9 else float("inf"))
-    counts, found = run(given.kind, seed, given.count, seconds, given.solve)
-    for what, number in found.items():
-        if given.out is not None:
-            keep(given.out, given.kind, number, case(made[given.kind], seed, number), what)
+    return max([_whole_run(kind, seed, given.count, seconds, given.solve, given.out) for kind in given.kinds])
+
+
+def _whole_run(kind: str, seed: int, count: int, seconds: float, solve: bool, out: Path | None) -> int:
+    """All inputs of a kind, with a line about them; 1 where something was found, else 0."""
+    spec_module.parse = parser_of_specs.parse
+    if kind in mutated_files.MAKERS:
+        _remember_texts()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    counts, found = run(kind, seed, count, seconds, solve)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(
-        f"{given.kind}: {sum(counts.values()):,} inputs, {used.ru_utime + used.ru_stime:.0f} s of a processor, "
-        f"seed {seed}: " + ", ".join(f"{counts[what]:,} {what}" for what in (*OUTCOMES, "in trouble"))
-        + f" ({len(found)} kinds)"
-    )  # fmt: skip
+    for what, number in found.items():
+        if out is not None:
+            keep(out, kind, number, case(makers()[kind], seed, number), what)
+    time_used = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
+    outcomes = ", ".join(f"{counts[what]:,} {what}" for what in (*OUTCOMES, "in trouble"))
+    total = sum(counts.values())
+    print(f"{kind}: {total:,} inputs, {time_used:.0f} s of a processor, seed {seed}: {outcomes} ({len(found)} kinds)")
     return 1 if found else 0
 
 

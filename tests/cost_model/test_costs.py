@@ -251,7 +251,7 @@ device gpu[2]: accelerator
 {clusters}interconnect {{ bandwidth = 16 GB/s }}
 minimize time_per_sample
 """
-    with pytest.raises(placedsl.InputError, match="node 'a' has its output moved: [12]e\\+300 units of time") as found:
+    with pytest.raises(placedsl.InputError, match=r"node 'a' has its output moved: [12]e\+300 units of time") as found:
         placedsl.loads(text)
     assert found.value.diagnostics[0].span is not None
 
