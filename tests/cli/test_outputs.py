@@ -126,6 +126,18 @@ def test_stdout_that_takes_nothing(spec: Path, streams: str) -> None:
         assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("streams", "code", "said"),
+    [("> /dev/null", 1, 1), ("> /dev/full", 2, 2), (">&-", 2, 2), ("| true", 0, 1), ("> /dev/null 2>&-", 1, 0)],
+)
+def test_a_language_server_that_reads_no_message_or_can_send_none(streams: str, code: int, said: int) -> None:
+    done = shell(f"printf 'Content-Length: 2\\r\\n\\r\\n{{}}' | $placedsl lsp {streams}")
+    assert done.returncode == code, done.stderr
+    lines = done.stderr.splitlines()
+    assert len(lines) == said
+    assert all(line.startswith("error: ") for line in lines)
+
+
 @pytest.mark.parametrize("streams", ["2>&-", "2> /dev/full"])
 def test_stderr_that_takes_nothing(spec: Path, streams: str) -> None:
     done = shell(f"$placedsl solve {spec} --json - {streams}")
