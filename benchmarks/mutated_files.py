@@ -84,7 +84,7 @@ def changed(rng: random.Random, root: Any) -> Any:
                 holder[rng.choice(["x", key + "s", key[:-1], key.upper()])] = holder.pop(key)
             case 7:
                 holder.reverse()
-            case 8 if isinstance(holder[key], int | float):
+            case 8 if isinstance(holder[key], int | float) and abs(holder[key]) <= 1e308:
                 holder[key] = rng.choice([-holder[key], holder[key] * rng.choice([0, 2, 1e6, 1e300]), holder[key] + 1])
             case 8:
                 holder[key] = str(holder[key])

@@ -47,3 +47,19 @@ subject to
     (only,) = found.value.diagnostics
     assert only.span is not None
     assert only.span.source.name == str(data)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_products_of_data_beyond_floating_point(tmp_path: Path) -> None:
+    text = """
+graph { node a { time = 1 ms } }
+device gpu: accelerator
+param share[v in nodes]: number
+minimize time_per_sample
+subject to
+    limit: sum(v in nodes, d in devices: share[v] * 2 * (v on d)) <= 3
+"""
+    data = tmp_path / "data.json"
+    data.write_text('{"share": {"a": -1e308}}', encoding="utf-8")
+    with pytest.raises(InputError, match="an infinite number cannot be a coefficient"):
+        placedsl.loads(text, data=data).check()
