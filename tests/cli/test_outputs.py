@@ -117,6 +117,31 @@ def test_what_cannot_be_written_is_said(spec: Path, tmp_path: Path) -> None:
         files.write(tmp_path / "a", "\ud800")
 
 
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize(
+    "command",
+    [
+        "solve small.place --quiet --json out", "solve small.place --quiet --picture out.svg",
+        "emit small.place --to mps -o out", "explain small.place --json out", "conflict small.place --json out",
+        "evaluate small.place placement.json --json out", "timeline small.place placement.json --json out",
+        "timeline small.place placement.json --trace out", "timeline small.place placement.json --picture out.pdf",
+        "sweep small.place --jobs 1 --quiet --out runs", "fmt small.place",
+    ],
+)  # fmt: skip
+def test_files_that_cannot_be_written_leave_nothing_behind(command: str, spec: Path) -> None:
+    """As on a full disk: no file may have a byte."""
+    folder = spec.parent
+    spec.write_text(SPEC.replace("minimize ", "minimize   "), encoding="utf-8")
+    (folder / "placement.json").write_text('{"é": "gpu[1]", "b": "gpu[2]"}', encoding="utf-8")
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    done = shell(f"cd {folder}; ulimit -f 0; $placedsl {command}")
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("error: '")
+    assert done.stderr.endswith("cannot be written: file too large\n")
+    assert done.stderr.count("\n") == 1
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
 @pytest.mark.parametrize("streams", [">&-", "> /dev/full", "<&- >&-"])
 def test_stdout_that_takes_nothing(spec: Path, streams: str) -> None:
     for command in ("solve --quiet", "check", "explain", "emit --to lp"):
