@@ -11,6 +11,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+from google.protobuf.message import DecodeError
 from mutated_files import scrambled
 from onnx import AttributeProto, ModelProto, TensorProto, helper, numpy_helper
 
@@ -342,10 +343,10 @@ def model(rng: random.Random) -> tuple[bytes, str]:
     if rng.random() < 0.8:
         message = ModelProto()
         message.ParseFromString(data)
-        changed(rng, message)
         try:
+            changed(rng, message)
             data = message.SerializeToString()
-        except ValueError:  # larger than the format allows, or nested too deeply
+        except (DecodeError, ValueError):  # larger than the format allows, or nested too deeply
             return data, ""
         data = scrambled(rng, data) if rng.random() < 0.1 else data
     else:
