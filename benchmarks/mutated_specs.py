@@ -29,7 +29,9 @@ backward forward true false binary integer real data int max_load contiguous col
 """
 NAMES = tuple(_WORDS.split())
 TEXTS = ['"\\ud800"', '"a"', '"*"', '"layer"', '"no such"', '"gpu[1]"', '""', '"\\u00e9"']
-NUMBERS = ("0", "1", "2", "3", "0.5", "1e-7", "1e300", "7", "12", "1000000", "1e400", "-1", "1e18")
+NUMBERS = ("0", "1", "2", "3", "0.5", "1e-7", "1e300", "7", "12", "1000000", "1e400", "-1", "1e18",
+    "9223372036854775807", "18446744073709551616", "1e99999999999", "9" * 5000, "0." + "0" * 400 + "1",
+)  # fmt: skip
 QUANTITIES = (
     "1 ms", "2 GiB", "10%", "3 GB/s", "1e9 B", "0 s", "5 USD/h", "1 parsec", "4 TFLOP/s", "1e308 s", "1e-300 B/s",
     "1e400 B",
