@@ -1,249 +1,347 @@
-"""Specs that nobody would write: every one ends in an answer or in diagnostics with places.
+"""Inputs that nobody would write: every one ends in an answer, or in diagnostics with places.
 
-    python benchmarks/fuzzing.py grammar --seconds 1800 [--seed 1]     texts generated from the grammar
-    python benchmarks/fuzzing.py mutation --seconds 1800 [--seed 1]    the repository's specs with pieces changed
+    python benchmarks/fuzzing.py grammar --count 100000 [--seed 1]     specs generated from the grammar
+    python benchmarks/fuzzing.py mutation --seconds 1800               specs of this checkout with pieces changed
     python benchmarks/fuzzing.py tokens --seconds 1800 [--solve]       the same with tokens changed: most can be parsed
+    python benchmarks/fuzzing.py onnx --count 20000                    files beside a spec; so for all kinds of files
+    python benchmarks/fuzzing.py onnx --seed 1 --number 17             one input again, with its traceback
 
-What counts as found: anything raised but InputError and UsageError, a diagnostic without a place, a text that takes
-more than ten seconds of a processor or more than three gigabytes of address space.  The shortest text of each kind is
-written to the folder of --out.
-Texts are read, checked and grounded (as ``placedsl check`` does).  With --solve those in order are solved as well, for
-a second each; what counts as found then is also an answer that ends with an error.
+Kinds of files: ``json`` (the three formats of graphs in JSON), ``text`` (PipeDream's profiles, and graphs within a
+spec), ``onnx``, ``pt2``, ``profile`` (measured times, JSON and CSV), ``placement`` (what evaluate, timeline and export
+read), ``data`` (values of parameters, JSON and TOML) and ``plan`` (sweeps, TOML and CSV).
+
+What counts as found: anything raised but InputError and UsageError, a warning of Python, a diagnostic without a place
+(the name of a file that is no text is one), an input that takes more than ten seconds of a processor or more than two
+gigabytes of address space, and the end of the process.  The shortest input of each kind of trouble is written to the
+folder of --out.
+Inputs are read, checked and grounded (as ``placedsl check`` does); of files, one in seven is grounded.  With --solve
+those in order are solved as well, for a second each; what counts as found then is also an answer that ends with an
+error.
+
+Each input follows from the seed and its number alone.  Child processes deal with a thousand inputs each.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
+import gc
+import json
+import mmap
+import os
 import random
-import re
 import resource
+import select
 import signal
+import struct
 import sys
 import tempfile
 import time
 import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from lark import Lark
-from lark.grammar import NonTerminal, Terminal
+import mutated_files
+import mutated_specs
 
 import placedsl
-from placedsl.system.installation import grammar_text
+from placedsl import plugins
+from placedsl.api import spec as spec_module
+from placedsl.diagnostics import PlacedslError, Source
+from placedsl.language.syntax import parser as parser_of_specs
 
 ROOT = Path(__file__).resolve().parents[1]
-LONGEST = 10
-MOST_MEMORY = 3 * 10**9
-BASE = """
-graph {
-    node a { time = {accelerator: 4 ms, host: 9 ms}, memory = 2 GiB, output = 8 MiB, layer = 1 }
-    node b { time = {accelerator: 6 ms, host: 30 ms}, memory = 3 GiB, output = 8 MiB, layer = 2 }
-    a -> b
-}
-device gpu[2]: accelerator { memory = 6 GiB }
-device cpu: host
-interconnect { bandwidth = 16 GiB/s }
-"""
-_WORDS = """
-nodes devices gpu cpu edges tensors reads accelerators load memory traffic time_per_sample devices_used on v d u t e i j
-a b layer time transfer name id producer size x y z s k w heavy partition readers convex pipeline abs first number
-backward forward true false binary integer real data int max_load contiguous colocated
-"""
-NAMES = tuple(_WORDS.split())
-TEXTS = ['"\\ud800"', '"a"', '"*"', '"layer"', '"no such"', '"gpu[1]"', '""', '"\\u00e9"']
-NUMBERS = ("0", "1", "2", "3", "0.5", "1e-7", "1e300", "7", "12", "1000000", "1e400", "-1", "1e18")
-QUANTITIES = (
-    "1 ms", "2 GiB", "10%", "3 GB/s", "1e9 B", "0 s", "5 USD/h", "1 parsec", "4 TFLOP/s", "1e308 s", "1e-300 B/s",
-    "1e400 B",
-)  # fmt: skip
+#: Seconds of a processor for one input, and for one that is solved: kernels are compiled.
+LONGEST, LONGEST_SOLVED = 10, 60
+#: Seconds of a clock after which a child that waits for something is ended.
+STUCK = 600
+MOST_MEMORY = 2 * 10**9
+BATCH = 1000
+OUTCOMES = ("accepted", "refused")
 
 
-class Generator:
-    """Random sentences of the grammar, no deeper than is asked for."""
+@dataclass(frozen=True)
+class Case:
+    """One input: a spec, files beside it, and what is done with them."""
 
-    def __init__(self, rng: random.Random) -> None:
-        self.rng = rng
-        parser = Lark(grammar_text(), parser="lalr", lexer="basic", maybe_placeholders=False, start="start")
-        self.rules: dict[str, list[list[NonTerminal | Terminal]]] = {}
-        for rule in parser.rules:
-            self.rules.setdefault(rule.origin.name, []).append(list(rule.expansion))
-        self.patterns = {t.name: t.pattern for t in parser.terminals}
-        self.depth: dict[str, int] = {}
-        while len(self.depth) < len(self.rules):
-            for name, expansions in self.rules.items():
-                depths = [self._depth(e) for e in expansions]
-                known = [d for d in depths if d is not None]
-                if known:
-                    self.depth[name] = 1 + min(known)
+    text: str
+    files: dict[str, bytes] = field(default_factory=dict)
+    run: Callable[[str, Path], None] | None = None
 
-    def _depth(self, expansion: list[NonTerminal | Terminal]) -> int | None:
-        depths = [self.depth.get(s.name) if isinstance(s, NonTerminal) else 0 for s in expansion]
-        return None if any(d is None for d in depths) else max((d for d in depths if d is not None), default=0)
-
-    def sentence(self, name: str, depth: int) -> list[str]:
-        """Words of a sentence of a rule."""
-        fitting = [e for e in self.rules[name] if (self._depth(e) or 0) < depth]
-        expansion = self.rng.choice(fitting or [min(self.rules[name], key=lambda e: self._depth(e) or 0)])
-        out: list[str] = []
-        for symbol in expansion:
-            out += (
-                self.sentence(symbol.name, depth - 1) if isinstance(symbol, NonTerminal) else [self.word(symbol.name)]
-            )
-        return out
-
-    def word(self, name: str) -> str:
-        """A text of a terminal."""
-        rng = self.rng
-        if name == "NAME":
-            return rng.choice(NAMES)
-        if name == "NUMBER":
-            return rng.choice(NUMBERS)
-        if name == "QUANTITY":
-            return rng.choice(QUANTITIES)
-        if name == "STRING":
-            return rng.choice(TEXTS)
-        if name == "_NL":
-            return "\n"
-        if name == "COMPARE":
-            return rng.choice(["<=", ">=", "==", "!=", "<", ">"])
-        return str(self.patterns[name].value)
-
-    def spec(self) -> str:
-        """Some statements, mostly beside a graph and devices that are in order."""
-        rng = self.rng
-        kinds = (
-            "param", "set", "minimize", "subject", "rule", "soft", "constraint", "define", "variable", "formulation",
-            "extend", "device", "link", "solve", "schedule", "graph_inline", "import_",
-        )  # fmt: skip
-        parts = [BASE] if rng.random() < 0.9 else []
-        for _ in range(rng.randint(1, 5)):
-            parts.append(" ".join(self.sentence(rng.choice(kinds), rng.randint(4, 16))))
-        if rng.random() < 0.7:
-            parts.append("minimize time_per_sample")
-        for k in range(rng.randint(0, 3)):
-            head = "subject to\n" if k == 0 else ""
-            parts.append(f"{head}    r{k}: " + " ".join(self.sentence("expr", rng.randint(4, 16))))
-        return "\n".join(parts) + "\n"
+    @property
+    def size(self) -> int:
+        """Characters and bytes."""
+        return len(self.text) + sum(map(len, self.files.values()))
 
 
-def seeds() -> list[str]:
-    """Texts to start from."""
-    folders = (ROOT / "examples", ROOT / "models")
-    texts = [p.read_text(encoding="utf-8") for folder in folders for p in sorted(folder.rglob("*.place"))]
-    pages = [p.read_text(encoding="utf-8") for p in sorted((ROOT / "docs" / "language").glob("*.md"))]
-    return texts + [block.split("```")[0] for page in pages for block in page.split("```place\n")[1:]]
-
-
-def mutated(rng: random.Random, texts: list[str]) -> str:
-    """A text with pieces cut out, doubled, swapped, replaced by pieces of others."""
-    text = rng.choice(texts)
-    for _ in range(rng.randint(1, 6)):
-        at = rng.randrange(len(text) + 1)
-        size = rng.choice([1, 1, 2, 3, 5, 9, 20, 60])
-        kind = rng.randrange(6)
-        if kind == 0:
-            text = text[:at] + text[at + size :]
-        elif kind == 1:
-            text = text[:at] + text[at : at + size] * 2 + text[at + size :]
-        elif kind == 2:
-            other = rng.choice(texts)
-            start = rng.randrange(len(other) + 1)
-            text = text[:at] + other[start : start + size] + text[at:]
-        elif kind == 3:
-            text = text[:at] + rng.choice([*NAMES, *NUMBERS, *QUANTITIES, *TEXTS]) + text[at + size :]
-        elif kind == 4:
-            text = text[:at] + rng.choice('(){}[]:,=<>-+*/.~"#\n\t \0é…') + text[at + 1 :]
-        else:
-            lines = text.split("\n")
-            i, j = rng.randrange(len(lines)), rng.randrange(len(lines))
-            lines[i], lines[j] = lines[j], lines[i]
-            text = "\n".join(lines)
-    return text
-
-
-_TOKEN = re.compile(
-    r'(?P<number>\d[\d.]*(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)|(?P<text>"[^"\n]*")|(?P<sign>[<>=!+*/-]=?)'
-)
-
-
-def altered(rng: random.Random, texts: list[str]) -> str:
-    """A text with tokens in the place of others of their kind: extreme numbers, other names, other operators."""
-    text = rng.choice(texts)
-    for _ in range(rng.randint(1, 4)):
-        tokens = [m for m in _TOKEN.finditer(text) if "#" not in text[text.rfind("\n", 0, m.start()) + 1 : m.start()]]
-        if not tokens:
-            break
-        one = rng.choice(tokens)
-        alike = [m[0] for m in tokens if m.lastgroup == one.lastgroup]
-        if one.lastgroup == "number":
-            alike += [n for n in NUMBERS for _ in range(1 + len(alike) // len(NUMBERS))]
-        text = text[: one.start()] + rng.choice(alike) + text[one.end() :]
-    return text
+class Overdue(BaseException):
+    """An input took too long; nothing that is tried catches this."""
 
 
 def overdue(*_: object) -> None:
-    """A text took too long."""
-    raise TimeoutError
+    """The handler of the alarm."""
+    raise Overdue
 
 
-def trouble(text: str, folder: str, solve: bool) -> str:
-    """What is wrong with how a text was dealt with; empty: nothing."""
-    signal.setitimer(signal.ITIMER_PROF, LONGEST * (6 if solve else 1))  # kernels are compiled
+@functools.cache
+def makers() -> dict[str, Callable[[random.Random], Case]]:
+    """What makes an input of each kind."""
+    generator = mutated_specs.Generator()
+    texts = mutated_specs.seeds()
+    files = {kind: functools.partial(_of_files, make) for kind, make in mutated_files.MAKERS.items()}
+    return {
+        "grammar": lambda rng: Case(generator.spec(rng)),
+        "mutation": lambda rng: Case(mutated_specs.mutated(rng, texts)),
+        "tokens": lambda rng: Case(mutated_specs.altered(rng, texts)),
+        **files,
+    }
+
+
+def _of_files(make: Callable[[random.Random], mutated_files.Made], rng: random.Random) -> Case:
+    text, files, run = make(rng)
+    if run is None and rng.random() < 0.85:  # reading is what differs from one to the next
+        run = _read_only
+    return Case(text, files, run)
+
+
+def _read_only(*_: object) -> None:
+    """What has been read is not grounded."""
+
+
+def case(make: Callable[[random.Random], Case], seed: int, number: int) -> Case:
+    """The input of a number."""
+    return make(random.Random(f"{seed} {number}"))
+
+
+def outcome(one: Case, folder: Path, solve: bool) -> str:
+    """``accepted``, ``refused``, or what is wrong with how an input was dealt with.
+
+    Raises what placedsl raises where it should not.
+    """
+    longest = LONGEST_SOLVED if solve else LONGEST
+    for name, data in one.files.items():
+        (folder / name).write_bytes(data)
+    # Compiled code is not interrupted by the first of the alarms; the second ends the process.
+    signal.setitimer(signal.ITIMER_PROF, longest)
+    signal.setitimer(signal.ITIMER_VIRTUAL, longest + 2)
     try:
-        spec = placedsl.loads(text, folder)
-        spec.check()
+        data = next((folder / name for name in one.files if name.startswith("data.")), None)
+        spec = placedsl.loads(one.text, folder if one.files else ROOT / "examples", data=data)
+        if one.run is not None:
+            one.run(spec, folder)
+        else:
+            spec.check()
         if solve:
             answer = spec.solve(time_limit=1, workers=1)
-            return f"error: {answer.message}" if answer.termination == "error" else ""
+            return f"error: {answer.message}" if answer.termination == "error" else "accepted"
     except placedsl.InputError as problem:
-        bare = [d.message for d in problem.diagnostics if d.span is None]
-        return f"a diagnostic without a place: {bare[0]}" if bare else ""
+        # A file that is no text has no lines: its name is the place.
+        bare = [d.message for d in problem.diagnostics if d.span is None and not any(n in d.message for n in one.files)]
+        return f"a diagnostic without a place: {bare[0]}" if bare else "refused"
     except placedsl.UsageError:
-        return ""
-    except TimeoutError:
+        return "refused"
+    except PlacedslError as problem:
+        return "refused" if problem.exit_code != PlacedslError.exit_code else f"{type(problem).__name__}: {problem}"
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    return "accepted"
+
+
+def told(one: Case, folder: Path, solve: bool) -> str:
+    """As :func:`outcome`; what is raised is named by its type and the last place in its traceback."""
+    try:
+        return outcome(one, folder, solve)
+    except Overdue:
         return "longer than is allowed"
     except Exception as problem:  # noqa: BLE001 - this is what is looked for
         where = traceback.extract_tb(problem.__traceback__)[-1]
         return f"{type(problem).__name__} ({Path(where.filename).name}:{where.lineno})"
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-    return ""
+
+
+class Shared:
+    """What a child tells its parent without a word: the number of its input, and counts of outcomes."""
+
+    def __init__(self) -> None:
+        self.memory = mmap.mmap(-1, 8 * (1 + len(OUTCOMES)))
+
+    def begin(self, number: int) -> None:
+        """The child has come to this input."""
+        self.memory[:8] = struct.pack("q", number)
+
+    def count(self, what: str) -> None:
+        """One more of an outcome."""
+        at = 8 * (1 + OUTCOMES.index(what))
+        (known,) = struct.unpack("q", self.memory[at : at + 8])
+        self.memory[at : at + 8] = struct.pack("q", known + 1)
+
+    @property
+    def number(self) -> int:
+        """The input that the child is at."""
+        return int(struct.unpack("q", self.memory[:8])[0])
+
+    @property
+    def counts(self) -> Counter[str]:
+        """The outcomes so far, of all children."""
+        return Counter(dict(zip(OUTCOMES, struct.unpack(f"{len(OUTCOMES)}q", self.memory[8:]), strict=True)))
+
+
+def work(
+    make: Callable[[random.Random], Case], seed: int, numbers: range, end: float, solve: bool, shared: Shared, pipe: int
+) -> None:
+    """A child: deals with some inputs, and writes a line of JSON for each that is found."""
+    limit_memory()
+    gc.set_threshold(200_000, 20, 20)  # as commands set it
+    with tempfile.TemporaryDirectory() as folder:
+        for number in numbers:
+            if time.monotonic() >= end:
+                break
+            shared.begin(number)
+            one = case(make, seed, number)
+            what = told(one, Path(folder), solve)
+            if what in OUTCOMES:
+                shared.count(what)
+            else:
+                os.write(pipe, json.dumps([number, what, one.size]).encode() + b"\n")
+        else:
+            shared.begin(numbers.stop)
+
+
+def limit_memory() -> None:
+    """Of this process, and its alarms."""
+    signal.signal(signal.SIGPROF, overdue)
+    signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    warnings.simplefilter("error", RuntimeWarning)
+    warnings.simplefilter("error", SyntaxWarning)
+
+
+def run(kind: str, seed: int, count: int, seconds: float, solve: bool = False) -> tuple[Counter[str], dict[str, int]]:
+    """Deal with inputs until there are enough of them or the time is over.
+
+    Counts of outcomes, and for each kind of trouble the number of the shortest input with it.
+    """
+    make = makers()[kind]
+    end = time.monotonic() + seconds
+    found: dict[str, tuple[int, int]] = {}
+    shared = Shared()
+    troubles = next_number = 0
+    case(make, seed, 0)  # what inputs are made of is made once, and not in each child
+    gc.freeze()
+    while next_number < count and time.monotonic() < end:
+        numbers = range(next_number, min(count, next_number + BATCH))
+        shared.begin(next_number)
+        lines, ended = _in_child(lambda pipe, given=numbers: work(make, seed, given, end, solve, shared, pipe), shared)
+        if ended and shared.number < numbers.stop:
+            one = case(make, seed, shared.number)
+            lines.append([shared.number, f"the process ended: {ended}", one.size])
+            shared.begin(shared.number + 1)
+        for number, what, size in lines:
+            troubles += 1
+            if what not in found or size < found[what][1]:
+                found[what] = number, size
+                print(f"{kind} --seed {seed} --number {number}: {what}", file=sys.stderr, flush=True)
+        if not ended and shared.number < numbers.stop:
+            break  # the time is over
+        next_number = shared.number
+    return shared.counts + Counter({"in trouble": troubles}), {what: number for what, (number, _) in found.items()}
+
+
+def _in_child(task: Callable[[int], None], shared: Shared) -> tuple[list[tuple[int, str, int]], str]:
+    """Run a task in a child process: the lines that it wrote, and how it ended where not in order."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(reading)
+        try:
+            task(writing)
+        except BaseException:  # noqa: BLE001 - a child never goes on as its parent
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    os.close(writing)
+    text, at, since = b"", -1, time.monotonic()
+    while True:
+        ready, _, _ = select.select([reading], [], [], 10.0)
+        if ready:
+            piece = os.read(reading, 65536)
+            if not piece:
+                break
+            text += piece
+        if shared.number != at:
+            at, since = shared.number, time.monotonic()
+        elif time.monotonic() - since > STUCK:
+            os.kill(child, signal.SIGKILL)
+    os.close(reading)
+    _, status = os.waitpid(child, 0)
+    ended = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else ""
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status):
+        ended = f"exit code {os.WEXITSTATUS(status)}"
+    return [tuple(json.loads(line)) for line in text.splitlines()], ended
+
+
+def _remember_texts() -> None:
+    """Parse each text once: the specs beside files are the same again and again."""
+    parsed = functools.lru_cache(1000)(lambda text: parser_of_specs.parse(Source("<text>", text)))
+    spec_module.parse = lambda source: parsed(source.text)
+
+
+def keep(folder: Path, kind: str, number: int, one: Case, what: str) -> None:
+    """Write an input to a folder."""
+    home = folder / f"{kind}-{number}"
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "spec.place").write_text(one.text, encoding="utf-8", errors="backslashreplace")
+    (home / "trouble.txt").write_text(what + "\n", encoding="utf-8")
+    for name, data in one.files.items():
+        (home / name).write_bytes(data)
 
 
 def main() -> int:
     """See the text above."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kind", choices=["grammar", "mutation", "tokens"])
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--seed", type=int, default=1)
+    made = makers()
+    parser.add_argument("kinds", nargs="+", choices=list(made), metavar="KIND", help=", ".join(made))
+    parser.add_argument("--count", type=int, default=10**9, help="of each kind")
+    parser.add_argument("--seconds", type=float, help="for each kind")
+    parser.add_argument("--seed", type=int, help="default: a new one every run")
+    parser.add_argument("--number", type=int, help="deal with this input only")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--solve", action="store_true")
     given = parser.parse_args()
-    rng = random.Random(given.seed)
-    signal.signal(signal.SIGPROF, overdue)
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
-    generator, texts = Generator(rng), seeds()
-    found: dict[str, str] = {}
-    tried = 0
-    end = time.monotonic() + given.seconds
-    with tempfile.TemporaryDirectory() as folder:
-        while time.monotonic() < end:
-            match given.kind:
-                case "grammar":
-                    text = generator.spec()
-                case "mutation":
-                    text = mutated(rng, texts)
-                case _:
-                    text = altered(rng, texts)
-            tried += 1
-            what = trouble(text, folder, given.solve)
-            if what and (what not in found or len(text) < len(found[what])):
-                found[what] = text
-                print(what, file=sys.stderr, flush=True)
-    for number, (what, text) in enumerate(sorted(found.items(), key=lambda item: len(item[1]))):
-        if given.out:
-            given.out.mkdir(parents=True, exist_ok=True)
-            (given.out / f"{given.kind}-{number}.place").write_text(f"# {what}\n{text}", encoding="utf-8")
-    print(f"{given.kind}: {tried:,} texts in {given.seconds:.0f} s, {len(found)} kinds of trouble")
+    seed = random.SystemRandom().randrange(10**9) if given.seed is None else given.seed
+    # Which plug-ins are installed is looked up again and again; here it does not change.
+    plugins._all = functools.cache(plugins._all)
+    if given.number is not None:
+        one = case(made[given.kinds[0]], seed, given.number)
+        limit_memory()
+        with tempfile.TemporaryDirectory() as folder:
+            if given.out is not None:
+                keep(given.out, given.kinds[0], given.number, one, "")
+            print(outcome(one, Path(folder), given.solve))
+        return 0
+    seconds = given.seconds or (60.0 if given.count == 10**9 else float("inf"))
+    return max([_whole_run(kind, seed, given.count, seconds, given.solve, given.out) for kind in given.kinds])
+
+
+def _whole_run(kind: str, seed: int, count: int, seconds: float, solve: bool, out: Path | None) -> int:
+    """All inputs of a kind, with a line about them; 1 where something was found, else 0."""
+    spec_module.parse = parser_of_specs.parse
+    if kind in mutated_files.MAKERS:
+        _remember_texts()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    counts, found = run(kind, seed, count, seconds, solve)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    for what, number in found.items():
+        if out is not None:
+            keep(out, kind, number, case(makers()[kind], seed, number), what)
+    time_used = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
+    outcomes = ", ".join(f"{counts[what]:,} {what}" for what in (*OUTCOMES, "in trouble"))
+    total = sum(counts.values())
+    print(f"{kind}: {total:,} inputs, {time_used:.0f} s of a processor, seed {seed}: {outcomes} ({len(found)} kinds)")
     return 1 if found else 0
 
 

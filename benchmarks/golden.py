@@ -271,7 +271,7 @@ def record(arguments: argparse.Namespace) -> int:
 def kernels_of(root: Path) -> Path:
     """Where the compiled kernels of a checkout lie: another folder where one changed, as numba overlooks callees."""
     texts = (path.read_text(encoding="utf-8") for path in sorted((root / "placedsl").rglob("*.py")))
-    folder = STATE / "kernels" / sha("".join(text for text in texts if "njit" in text))
+    folder = STATE / "kernels" / sha("".join(text for text in texts if "kernel(" in text))
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

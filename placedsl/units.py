@@ -122,6 +122,7 @@ _FACTOR = re.compile(
     r"(?:(?P<prefix>[numkMGTP]|[KMGT]i)??(?P<unit>s|B|bit|FLOP|USD|J|W|Wh|min|h|percent)|(?P<share>%))(?!\w)"
     r"(?:\s*(?:\*\*|\^)\s*(?P<power>-?\d))?"
 )
+_WHOLE = re.compile(r"-?\d{1,18}")
 _QUANTITY = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S.*)?\s*$")
 
 
@@ -185,6 +186,11 @@ def _no_unit(text: str) -> UnitError:
 
     hint = nearest(text, unit_names())
     return UnitError(f"'{text}' is not a unit" + (f" ({hint})" if hint else ""))
+
+
+def whole(text: str) -> int | None:
+    """The whole number that a text is, with a minus or none; None for any other text, and above 18 digits."""
+    return int(text) if _WHOLE.fullmatch(text) else None
 
 
 def parse_quantity(text: str) -> Quantity:

@@ -19,7 +19,8 @@ def seconds(graph: Graph, machine: Machine, places: Places) -> tuple[Floats, lis
     """
     out = np.zeros((len(machine.clusters), graph.tensors))
     timed = np.isfinite(graph.tensor_time)
-    size = np.where(timed, graph.tensor_time * machine.fastest_interconnect, graph.tensor_bytes)
+    with np.errstate(over="ignore"):  # times that are so large are refused with all other costs
+        size = np.where(timed, graph.tensor_time * machine.fastest_interconnect, graph.tensor_bytes)
     for i, cluster in enumerate(machine.clusters):
         if cluster.alone or cluster.interconnect is None:
             continue
@@ -28,6 +29,7 @@ def seconds(graph: Graph, machine: Machine, places: Places) -> tuple[Floats, lis
             hint = "as in interconnect { bandwidth = 25 GB/s } beside the clusters"
             message = f"nothing says how fast '{cluster.family}' exchanges data with others"
             return out, [Diagnostic(message, places.families.get(cluster.family), hint)]
-        longer = size / outer.bandwidth - size / own.bandwidth + np.where(timed, 0.0, outer.latency - own.latency)
+        with np.errstate(invalid="ignore"):
+            longer = size / outer.bandwidth - size / own.bandwidth + np.where(timed, 0.0, outer.latency - own.latency)
         out[i] = np.maximum(longer, 0.0)
     return out, []

@@ -14,9 +14,9 @@ from placedsl.problem.plan import Plan, PlannedNode, Stage
 
 #: So many nodes are named in a reason.
 _MOST_NAMED = 4
-_MODULE = re.compile(r"^(.*?)\.(\d+)(?:\.|$)")
-_TEXT = re.compile(r"^(.*?)(\d+)\D*$")
-_NAME = re.compile(r"^(.*?(?:layers?|blocks?))[\W_]*(\d+)(?!\d)", re.IGNORECASE)
+_MODULE = re.compile(r"^(.*?)\.(\d{1,18})(?:\.|$)")
+_TEXT = re.compile(r"^(.*?)(?<!\d)(\d{1,18})\D*$")
+_NAME = re.compile(r"^(.*?(?:layers?|blocks?))[\W_]*(\d{1,18})(?!\d)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

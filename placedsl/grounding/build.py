@@ -111,6 +111,7 @@ class ScheduleDecision:
         return RowBlock(Origin("schedule decision"), row, column, self.value.coefficient, low, high)
 
 
+@np.errstate(over="ignore")  # what is beyond floating point is infinite, and refused where it would be a coefficient
 def build(problem: Problem, formulation: Formulation, *, contracted: bool = True) -> Grounded:
     """Ground a formulation and the spec's constraints over a problem.
 

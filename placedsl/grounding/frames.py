@@ -97,7 +97,10 @@ class Columns:
 
 def rows_of(origin: Origin, body: Affine, lower: Floats, upper: Floats) -> RowBlock:
     """``lower <= body <= upper`` as a block."""
-    return RowBlock(origin, body.row, body.column, body.coefficient, lower - body.constant, upper - body.constant)
+    with np.errstate(invalid="ignore"):  # a side without a bound stays so, even where the constant is infinite
+        lower = np.where(np.isneginf(lower), lower, lower - body.constant)
+        upper = np.where(np.isposinf(upper), upper, upper - body.constant)
+    return RowBlock(origin, body.row, body.column, body.coefficient, lower, upper)
 
 
 def _whole(values: Floats) -> bool:

@@ -19,6 +19,8 @@ from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.problem.problem import Table
 
+#: Whole numbers from here on, either side of 0, are no positions: 64 bits do not hold them.
+_BEYOND_WHOLE = 2.0**62
 #: So many combinations are looked at in one go.
 _CHUNK = 4_000_000
 
@@ -230,11 +232,11 @@ class SetGrounder:
         numbers = self._value(node, frame)
         if not numbers.is_data or not np.isfinite(numbers.constant).all():
             raise InputError([Diagnostic("a whole number known beforehand is expected here", node.span)])
-        out = np.rint(numbers.constant).astype(np.int64)
-        if not np.array_equal(out, numbers.constant):
-            odd = numbers.constant[out != numbers.constant][0]
-            raise InputError([Diagnostic(f"a whole number is expected here, this is {odd:g}", node.span)])
-        return out
+        whole = np.rint(numbers.constant)
+        odd = numbers.constant[(whole != numbers.constant) | (np.abs(whole) >= _BEYOND_WHOLE)]
+        if len(odd):
+            raise InputError([Diagnostic(f"a whole number is expected here, this is {odd[0]:g}", node.span)])
+        return whole.astype(np.int64)
 
     def table(self, node: core.Table, frame: Frame) -> np.ndarray:
         """The values of an indexed parameter."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
 
 from placedsl.diagnostics import Diagnostic, InputError, Source
+from placedsl.graph.readers.json_places import place_of
 from placedsl.graph.readers.json_text import parsed
-from placedsl.problem.plan import Plan, PlannedDevice, PlannedNode, Stage, Transfer
+from placedsl.graph.readers.records import word
+from placedsl.problem.execution import Communication, Order, Run
+from placedsl.problem.plan import Kind, Plan, PlannedDevice, PlannedNode, Stage, Transfer
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
@@ -25,38 +30,21 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     }
 
 
-def plan_from_document(document: Mapping[str, Any]) -> Plan:
-    """The plan that :func:`plan_document` wrote; InputError for what is none."""
-    try:
-        execution = document["execution"]
-        devices = tuple(
-            PlannedDevice(d["name"], d["kind"], d["family"], d["number"], d.get("cluster", ""))
-            for d in document["devices"]
-        )
-        stages = tuple(
-            Stage(
-                s["stage"], tuple(s["devices"]), tuple(map(_node, s["nodes"])), dict(s["parallelism"]), s.get("slot"),
-                s.get("start"), s.get("finish"),
-            )
-            for s in document["stages"]
-        )  # fmt: skip
-        transfers = tuple(
-            Transfer(t["tensor"], s["stage"], t["to"], t["bytes"], tuple(t["links"]))
-            for s in document["stages"] for t in s["sends"]
-        )  # fmt: skip
-        plan = Plan(
-            document["spec"], document["kind"], execution["run"], execution["order"], execution["communication"],
-            devices, stages, transfers,
-        )  # fmt: skip
-        for stage in stages:
-            for name in stage.devices:
-                plan.device(name)
-    except (KeyError, TypeError, AttributeError, ValueError) as problem:
-        hint = "docs/answer.md describes it; solve --json writes it"
-        raise InputError(
-            [Diagnostic(f"'plan' cannot be read: {type(problem).__name__}: {problem}", None, hint)]
-        ) from None
-    return plan
+def plan_from_document(document: object, source: Source | None = None) -> Plan:
+    """The plan that :func:`plan_document` wrote; InputError for what is none.
+
+    ``source`` is the JSON text of an answer that holds the document as its ``plan``: errors then have places.
+    """
+    root = _Entry(document, (), source)
+    execution = root.at("execution")
+    devices = tuple(_device(d) for d in root.at("devices").each())
+    held = [_stage_of(s, {d.name for d in devices}) for s in root.at("stages").each()]
+    return Plan(
+        root.at("spec").text(), root.at("kind").one_of(get_args(Kind)),
+        execution.at("run").one_of(get_args(Run)), execution.at("order").one_of(get_args(Order)),
+        execution.at("communication").one_of(get_args(Communication)),
+        devices, tuple(stage for stage, _ in held), tuple(t for _, sent in held for t in sent),
+    )  # fmt: skip
 
 
 def read_plan(source: Source) -> Plan:
@@ -68,7 +56,7 @@ def read_plan(source: Source) -> Plan:
     if root["plan"] is None:
         hint = "its 'status' says why: infeasible, or a limit was reached"
         raise InputError([Diagnostic("this answer holds no placement, and so no plan", source.whole(), hint)])
-    return plan_from_document(root["plan"])
+    return plan_from_document(root["plan"], source)
 
 
 def _stage(plan: Plan, stage: Stage) -> dict[str, Any]:
@@ -99,9 +87,148 @@ def _node_document(node: PlannedNode) -> dict[str, Any]:
     return {"id": node.id} | {name: value for name, value in known.items() if value is not None}
 
 
-def _node(document: Mapping[str, Any]) -> PlannedNode:
+@dataclass(frozen=True)
+class _Entry:
+    """A value in the JSON of a plan, and the keys and positions that lead to it.
+
+    Whatever is asked of it raises InputError, at its place, where the value is of another type.
+    """
+
+    value: object
+    path: tuple[str | int, ...]
+    source: Source | None
+
+    def wrong(self, what: str) -> InputError:
+        """What is wrong with the value."""
+        span = None if self.source is None else place_of(self.source, ("plan", *self.path))
+        hint = "docs/answer.md describes it; solve --json writes it"
+        return InputError([Diagnostic(f"'plan' cannot be read: {self._name()} {what}", span, hint)])
+
+    def _name(self) -> str:
+        """As in ``'stages[0].devices'``."""
+        steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path]
+        return f"'{''.join(steps).removeprefix('.')}'" if steps else "it"
+
+    def _expected(self, what: str) -> InputError:
+        return self.wrong(f"is {word(self.value)}: {what} is expected")
+
+    def fields(self) -> Mapping[str, _Entry]:
+        """The entries of an object."""
+        if not isinstance(self.value, Mapping):
+            raise self._expected("an object")
+        return {str(key): _Entry(value, (*self.path, str(key)), self.source) for key, value in self.value.items()}
+
+    def at(self, key: str) -> _Entry:
+        """An entry that an object has."""
+        found = self.fields().get(key)
+        if found is None:
+            raise _Entry(None, (*self.path, key), self.source).wrong("is missing")
+        return found
+
+    def get(self, key: str) -> _Entry | None:
+        """An entry that an object may have."""
+        return self.fields().get(key)
+
+    def each(self) -> Iterator[_Entry]:
+        """The entries of a list."""
+        if not isinstance(self.value, list | tuple):
+            raise self._expected("a list")
+        return (_Entry(value, (*self.path, i), self.source) for i, value in enumerate(self.value))
+
+    def some(self) -> list[_Entry]:
+        """The entries of a list that is not empty."""
+        found = list(self.each())
+        if not found:
+            raise self.wrong("is empty: one entry at least is expected")
+        return found
+
+    def text(self) -> str:
+        """A text."""
+        if not isinstance(self.value, str):
+            raise self._expected("a text")
+        return self.value
+
+    def one_of(self, words: tuple[str, ...]) -> Any:
+        """One of these texts."""
+        if not isinstance(self.value, str) or self.value not in words:
+            raise self.wrong(f"is one of {', '.join(words)}")
+        return self.value
+
+    def id(self) -> int | str:
+        """A whole number or a text."""
+        return self.value if isinstance(self.value, str) else self.whole("a whole number or a text")
+
+    def whole(self, expected: str = "a whole number") -> int:
+        """A whole number."""
+        if not isinstance(self.value, int) or isinstance(self.value, bool):
+            raise self._expected(expected)
+        return self.value
+
+    def positive(self) -> int:
+        """A whole number, 1 or more."""
+        if self.whole() < 1:
+            raise self.wrong("is a whole number, 1 or more")
+        return self.whole()
+
+    def number(self) -> float:
+        """A finite number."""
+        if not isinstance(self.value, int | float) or isinstance(self.value, bool):
+            raise self._expected("a number")
+        if not abs(self.value) <= sys.float_info.max:
+            raise self.wrong("is no finite number")
+        return self.value
+
+    def truth(self) -> bool:
+        """true or false."""
+        if not isinstance(self.value, bool):
+            raise self._expected("true or false")
+        return self.value
+
+
+def _device(entry: _Entry) -> PlannedDevice:
+    cluster = entry.get("cluster")
+    return PlannedDevice(
+        entry.at("name").text(), entry.at("kind").one_of(("accelerator", "host")), entry.at("family").text(),
+        entry.at("number").positive(), "" if cluster is None else cluster.text(),
+    )  # fmt: skip
+
+
+def _stage_of(entry: _Entry, known: Collection[str]) -> tuple[Stage, list[Transfer]]:
+    """A stage on devices that are known, and what it sends."""
+    devices = entry.at("devices").some()
+    for device in devices:
+        if device.text() not in known:
+            raise device.wrong(f"names a device, and there is no '{device.text()}'")
+    number, slot = entry.at("stage").positive(), entry.get("slot")
+    stage = Stage(
+        number, tuple(d.text() for d in devices), tuple(map(_node, entry.at("nodes").some())),
+        {kind: degree.positive() for kind, degree in entry.at("parallelism").fields().items()},
+        None if slot is None else slot.positive(), _number(entry, "start"), _number(entry, "finish"),
+    )  # fmt: skip
+    sent = [
+        Transfer(
+            t.at("tensor").text(), number, t.at("to").positive(),
+            None if t.at("bytes").value is None else t.at("bytes").number(),
+            tuple(link.text() for link in t.at("links").each()),
+        )
+        for t in entry.at("sends").each()
+    ]  # fmt: skip
+    return stage, sent
+
+
+def _number(entry: _Entry, key: str) -> float | None:
+    found = entry.get(key)
+    return None if found is None else found.number()
+
+
+def _node(entry: _Entry) -> PlannedNode:
+    own = entry.at("id").id()
+    name, backward, operator = (entry.get(key) for key in ("name", "backward", "operator"))
+    attributes = entry.get("attributes")
     return PlannedNode(
-        document["id"], document.get("name", str(document["id"])), document.get("backward", False),
-        document.get("operator"), document.get("memory", 0.0), dict(document.get("attributes", {})),
-        document.get("start"), document.get("finish"),
+        own, str(own) if name is None else name.text(), backward is not None and backward.truth(),
+        None if operator is None else operator.id(), _number(entry, "memory") or 0.0,
+        {key: given.value if isinstance(given.value, str) else given.number()
+         for key, given in ({} if attributes is None else attributes.fields()).items()},
+        _number(entry, "start"), _number(entry, "finish"),
     )  # fmt: skip

@@ -14,7 +14,7 @@ from placedsl.machine.machine import Machine
 from placedsl.machine.routes import TransferTimes, alike
 from placedsl.problem.execution import Execution
 from placedsl.problem.expressions import Binder, Expression, SetExpression, Sort
-from placedsl.units import NUMBER, Dimension
+from placedsl.units import NUMBER, Dimension, whole
 
 #: Constraints known by name: their meaning is a formula in ``models/constraints.place``.
 BUILT_IN = ("memory", "contiguous", "convex", "colocated", "sequential", "congestion")
@@ -125,7 +125,7 @@ class Labels:
             count = sizes.get(sort, 0 if group is None else int(group.max(initial=-1)) + 1)
             self._known[sort] = {self.of(sort, position): position for position in range(count)}
         if sort == "integer":
-            return int(word) if word.removeprefix("-").isdecimal() else None
+            return whole(word)
         return self._known[sort].get(word)
 
 

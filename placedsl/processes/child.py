@@ -55,7 +55,8 @@ class Child:
         self._deliver = deliver
         self._stderr: IO[bytes] | None = None
         if keep_stderr:
-            self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed together with the process
+            with contextlib.suppress(OSError):  # where no temporary file can be had, its last lines are not told
+                self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed together with the process
         # Whatever this process can import, the child must: a plug-in may lie anywhere on the search path.
         path = os.pathsep.join(dict.fromkeys((import_root(), *filter(None, sys.path))))
         self.process = subprocess.Popen(

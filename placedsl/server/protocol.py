@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
+import traceback
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
@@ -38,11 +41,54 @@ class _Place(Protocol):
 
 def serve() -> int:
     """Speak the protocol over stdin and stdout until the client says exit; 0 if it said shutdown before, else 1."""
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+    told = logging.StreamHandler(sys.stderr)
+    told.setFormatter(OneLine())
+    logging.basicConfig(handlers=[told], level=logging.WARNING)
     server = Server()
-    server.start_io()
+    output: Any = Output(getattr(sys.stdout.buffer, "raw", sys.stdout.buffer))
+    server.start_io(stdout=output)
     server.documents.stop()
     return 0 if server.ended else 1
+
+
+class OneLine(logging.Formatter):
+    """What is logged, each in a line: of an exception its type, its text and its last place."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of a record."""
+        line = f"{record.levelname.lower()}: {record.getMessage()}"
+        problem = record.exc_info[1] if record.exc_info else None
+        if problem is not None:
+            places = traceback.extract_tb(problem.__traceback__)[-1:]
+            at = "".join(f" ({Path(place.filename).name}:{place.lineno})" for place in places)
+            line += f": {type(problem).__name__}: {problem}{at}"
+        return " ".join(line.split())
+
+
+class Output:
+    """Where messages to the client go.  Once it takes no more, there is nothing left to do: the process ends."""
+
+    def __init__(self, raw: Any) -> None:
+        self.raw = raw
+
+    def write(self, data: bytes) -> None:
+        """Write all of it."""
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[self.raw.write(rest) or 0 :]
+        except BrokenPipeError:  # the client has gone
+            os._exit(1)
+        except OSError as problem:
+            os.write(2, f"error: the output could not be written: {(problem.strerror or 'failed').lower()}\n".encode())
+            os._exit(2)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def close(self) -> None:
+        """No more is written."""
+        self.raw.close()
 
 
 class Server(LanguageServer):

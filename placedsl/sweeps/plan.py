@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
 from placedsl.graph.readers import load
+from placedsl.language.elaboration.external_values import parsed_toml
 from placedsl.sweeps.runs import FIELDS, PARAMETER, ValueProblem, ranged, typed
 
 #: Entries of a plan: the axes of each, and where it stands.
@@ -52,10 +52,7 @@ def _wrong(name: str, values: tuple[str, ...], span: Span) -> list[Diagnostic]:
 
 
 def _toml(source: Source) -> tuple[Entries, list[Diagnostic]]:
-    try:
-        root = tomllib.loads(source.text)
-    except tomllib.TOMLDecodeError as problem:
-        raise InputError([Diagnostic(f"this is not TOML: {problem}", source.whole())]) from None
+    root = parsed_toml(source)
     found = [
         Diagnostic(f"a plan has no '{name}'", _at(source, name, 0), nearest(name, ["run"]))
         for name in root.keys() - {"run"}

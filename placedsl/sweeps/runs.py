@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from placedsl.units import NUMBER, TIME, UnitError, parse_quantity
+from placedsl.units import NUMBER, TIME, UnitError, parse_quantity, whole
 
 #: Begins the axis of a parameter, as in ``set.gpus``.
 PARAMETER = "set."
@@ -18,6 +18,9 @@ MOST = 10_000
 
 #: Axes by name, each with its values as texts.  Those of parameters begin with :data:`PARAMETER`.
 Axes = Mapping[str, tuple[str, ...]]
+
+#: Characters of a value that are shown in a message.
+_MOST_SHOWN = 40
 
 _RANGE = re.compile(r"\s*([+-]?\d+)\s*\.\.\s*([+-]?\d+)\s*")
 
@@ -86,7 +89,9 @@ def ranged(text: str, most: int = MOST) -> tuple[str, ...]:
     match = _RANGE.fullmatch(text)
     if match is None:
         return (text,)
-    first, last = int(match[1]), int(match[2])
+    first, last = whole(match[1].removeprefix("+")), whole(match[2].removeprefix("+"))
+    if first is None or last is None:
+        raise ValueProblem(f"a number of the range '{text[:_MOST_SHOWN]}…' has too many digits")
     if last < first:
         raise ValueProblem(f"the range '{text}' is empty: its end lies before its beginning")
     if last - first >= most:
@@ -128,9 +133,11 @@ def typed(name: str, text: str) -> str | int | float:
     """The value of an axis that is no parameter."""
     if name in ("seed", "workers"):
         least = 0 if name == "seed" else 1
-        if not text.isdecimal() or int(text) < least:
+        number = whole(text)
+        if number is None or number < least:
+            text = text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "…"
             raise ValueProblem(f"{name} '{text}': a whole number is expected, {least} or more")
-        return int(text)
+        return number
     if name in ("time_limit", "gap"):
         wanted, example = ((TIME, NUMBER), "60s") if name == "time_limit" else ((NUMBER,), "1%")
         try:

@@ -13,6 +13,9 @@ from placedsl import limits
 from placedsl.diagnostics import UsageError
 from placedsl.system.interruption import finishing
 
+#: Bytes that are read at once where a file does not say how many it has.
+_PIECE = 2**16
+
 
 class TooLargeError(OSError):
     """A file with more bytes than a limit allows; ``limit`` is its name, ``size`` in bytes (None: not known)."""
@@ -37,10 +40,16 @@ def read_bytes(path: Path, limit: str) -> bytes:
         most = limits.count(limit)
         if stat.S_ISREG(status.st_mode) and status.st_size > most:
             raise TooLargeError(path, status.st_size, limit)
-        data = file.read(most + 1) if status.st_size <= most else b""
-        if len(data) > most:
+        if status.st_size > most:
             raise TooLargeError(path, None, limit)
-        return data
+        # A buffer as large as is asked for is taken before anything is read, so no more is asked for than there may be.
+        pieces, left = [], most + 1
+        while left and (piece := file.read(min(left, max(status.st_size, _PIECE) + 1))):
+            pieces.append(piece)
+            left -= len(piece)
+        if not left:
+            raise TooLargeError(path, None, limit)
+        return b"".join(pieces)
 
 
 def write(target: Path, content: str | bytes) -> None:

@@ -8,6 +8,7 @@ import resource
 import subprocess
 import sys
 import threading
+import tracemalloc
 from pathlib import Path
 
 import networkx as nx
@@ -116,6 +117,31 @@ def test_what_cannot_be_written_is_said(spec: Path, tmp_path: Path) -> None:
         files.write(tmp_path / "a", "\ud800")
 
 
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize(
+    "command",
+    [
+        "solve small.place --quiet --json out", "solve small.place --quiet --picture out.svg",
+        "emit small.place --to mps -o out", "explain small.place --json out", "conflict small.place --json out",
+        "evaluate small.place placement.json --json out", "timeline small.place placement.json --json out",
+        "timeline small.place placement.json --trace out", "timeline small.place placement.json --picture out.pdf",
+        "sweep small.place --jobs 1 --quiet --out runs", "fmt small.place",
+    ],
+)  # fmt: skip
+def test_files_that_cannot_be_written_leave_nothing_behind(command: str, spec: Path) -> None:
+    """As on a full disk: no file may have a byte."""
+    folder = spec.parent
+    spec.write_text(SPEC.replace("minimize ", "minimize   "), encoding="utf-8")
+    (folder / "placement.json").write_text('{"é": "gpu[1]", "b": "gpu[2]"}', encoding="utf-8")
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    done = shell(f"cd {folder}; ulimit -f 0; $placedsl {command}")
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("error: '")
+    assert done.stderr.endswith("cannot be written: file too large\n")
+    assert done.stderr.count("\n") == 1
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
 @pytest.mark.parametrize("streams", [">&-", "> /dev/full", "<&- >&-"])
 def test_stdout_that_takes_nothing(spec: Path, streams: str) -> None:
     for command in ("solve --quiet", "check", "explain", "emit --to lp"):
@@ -123,6 +149,18 @@ def test_stdout_that_takes_nothing(spec: Path, streams: str) -> None:
         assert done.returncode == 2, done.stderr
         assert done.stderr.startswith("error: the output could not be written: ")
         assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("streams", "code", "said"),
+    [("> /dev/null", 1, 1), ("> /dev/full", 2, 2), (">&-", 2, 2), ("| true", 0, 1), ("> /dev/null 2>&-", 1, 0)],
+)
+def test_a_language_server_that_reads_no_message_or_can_send_none(streams: str, code: int, said: int) -> None:
+    done = shell(f"printf 'Content-Length: 2\\r\\n\\r\\n{{}}' | $placedsl lsp {streams}")
+    assert done.returncode == code, done.stderr
+    lines = done.stderr.splitlines()
+    assert len(lines) == said
+    assert all(line.startswith("error: ") for line in lines)
 
 
 @pytest.mark.parametrize("streams", ["2>&-", "2> /dev/full"])
@@ -161,6 +199,30 @@ def test_too_little_memory_is_said_in_one_line(spec: Path, megabytes: int) -> No
         assert done.returncode == 5, done.stderr
         assert done.stderr.startswith("error: the memory of this process is limited to ")
         assert done.stderr.count("\n") == 1
+
+
+def test_reading_takes_no_more_memory_than_the_file_has(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    tracemalloc.start()
+    try:
+        for size in (0, 5, 1000, 200_000):
+            file.write_bytes(b"x" * size)
+            tracemalloc.reset_peak()
+            before = tracemalloc.get_traced_memory()[0]
+            assert len(files.read_bytes(file, 2**31)) == size
+            assert tracemalloc.get_traced_memory()[1] - before < 10**6
+    finally:
+        tracemalloc.stop()
+
+
+def test_no_more_is_read_than_is_allowed(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * 100)
+    assert len(files.read_bytes(tmp_path / "a", 100)) == 100
+    with pytest.raises(files.TooLargeError, match="it has 100 bytes, more than 99"):
+        files.read_bytes(tmp_path / "a", 99)
+    assert len(files.read_bytes(Path("/proc/self/status"), 10**6)) > 100  # has 0 bytes, as it says itself
+    with pytest.raises(files.TooLargeError, match="it has more than 1,000 bytes"):
+        files.read_bytes(Path("/dev/zero"), 1000)
 
 
 def test_models_of_one_name_do_not_share_a_graph_file(tmp_path: Path) -> None:

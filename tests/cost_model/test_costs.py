@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+import placedsl
 from placedsl import cost_model
 from placedsl.cost_model.estimators import ESTIMATORS, Estimator
 from placedsl.cost_model.transfer_times import TERMS
@@ -234,6 +235,25 @@ def test_given_transfer_times_are_those_of_the_fastest_interconnect() -> None:
 
 
 # weight exchange
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(
+    "clusters", ["", "cluster server { device cpu: host\n interconnect { bandwidth = 32 GB/s } }\n"]
+)
+def test_transfer_times_beyond_all_sizes_are_refused_at_their_node(clusters: str) -> None:
+    text = f"""graph {{
+    node a {{ time = 1 s, transfer = 1e300 s }}
+    node b {{ time = 1 s }}
+    a -> b
+}}
+device gpu[2]: accelerator
+{clusters}interconnect {{ bandwidth = 16 GB/s }}
+minimize time_per_sample
+"""
+    with pytest.raises(placedsl.InputError, match=r"node 'a' has its output moved: [12]e\+300 units of time") as found:
+        placedsl.loads(text)
+    assert found.value.diagnostics[0].span is not None
 
 
 def test_weights_take_bytes_over_the_bandwidth_of_the_devices_link() -> None:

@@ -296,6 +296,37 @@ def test_functions_are_written_out() -> None:
     assert graph.attributes["type"].tolist() == ["Relu"] * 32
 
 
+def test_functions_that_cannot_be_written_out_are_told() -> None:
+    def with_functions(count: int, *reads: str) -> Any:
+        imports = [helper.make_opsetid("", 17)]
+        body = [node("Relu", ["a"], ["b"])]
+        functions = [helper.make_function("some.where", "f", ["a"], ["b"], body, imports) for _ in range(count)]
+        return model([node("f", list(reads), ["y"], domain="some.where")], {"x": [2]}, functions=functions)
+
+    assert graph_of(with_functions(1, "x")).nodes == 1
+    for made in (with_functions(2, "x"), with_functions(1, "x", "x")):
+        with pytest.raises(InputError, match="the functions of this ONNX model cannot be put in the place"):
+            graph_of(made)
+
+
+@pytest.mark.parametrize(("outputs", "parts"), [(3, 2), (2, 3), (2, 2**31 - 1), (1, 0), (2, -1)])
+def test_splits_into_other_numbers_of_parts_than_outputs(outputs: int, parts: int) -> None:
+    names = [f"y{i}" for i in range(outputs)]
+    imports = [helper.make_opsetid("", 18)]
+    made = model([node("Split", ["x"], names, num_outputs=parts, axis=0)], {"x": [6]})
+    del made.opset_import[:]
+    made.opset_import.extend(imports)
+    with pytest.raises(InputError, match=rf"\(Split\) has {outputs} outputs, and num_outputs is {parts}"):
+        graph_of(made)
+
+
+def test_constants_that_the_reference_implementation_refuses() -> None:
+    stored = [numpy_helper.from_array(np.zeros((3, 4), dtype=np.int8), "w")]
+    stored += [numpy_helper.from_array(np.float32(1), "scale")]
+    nodes = [node("DequantizeLinear", ["w", "scale", "w"], ["d"]), node("MatMul", ["x", "d"], ["y"])]
+    assert graph_of(model(nodes, {"x": [2, 3]}, initialisers=stored)).nodes == 1
+
+
 def big_numbers(*nodes: Any, **numbers: Any) -> Any:
     """A model with constant operators, of which one reads ``x``."""
     constants = [node("Constant", [], [name], value=numpy_helper.from_array(np.array(value))) for name, value in

@@ -188,6 +188,7 @@ def broken() -> list[tuple[str, Any, str]]:
     """What cannot be used, with a part of what is said."""
     good = program({"x": tensor(2), "y": tensor(2)}, [call("relu.default", "y", self="x")])
     odd = call("linear.default", "y", input="x")
+    empty = call("relu.default", "y", self="x") | {"outputs": [{}]}
     inner = call("thing", "y", self={"as_graph": {"name": "inner", "graph": {}}})
     return [
         ("no JSON", "{", "no JSON"),
@@ -195,6 +196,7 @@ def broken() -> list[tuple[str, Any, str]]:
         ("no graph", {}, "not laid out"),
         ("no nodes", program({"x": tensor(2)}, []), "no nodes"),
         ("no shape", program({"x": tensor(2)}, [call("relu.default", "y", self="x")]), "not laid out|shape of 'y'"),
+        ("no output", program({"x": tensor(2), "y": tensor(2)}, [empty]), "not laid out"),
         ("control flow", program({"x": tensor(2), "y": tensor(2)}, [inner]), "holds a graph of its own"),
         ("odd inputs", program({"x": tensor(2), "y": tensor(2)}, [odd]), "'weight' is missing"),
         ("odd size", json.dumps(good).replace('{"as_int": 2}', '{"as_expr": {"expr_str": "f(s0)"}}'), "cannot be told"),

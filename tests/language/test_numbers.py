@@ -133,3 +133,29 @@ def test_a_misspelt_unit_names_one_that_exists(written: str, near: str) -> None:
 def test_what_is_no_exponent_is_no_unit_either(written: str) -> None:
     with pytest.raises(InputError):
         loads(SPEC.format(written))
+
+
+_GOALS = """
+graph {{ node a {{ time = 1 ms }} }}
+device gpu[2]: accelerator
+var under[g in 1..3]: real in 0..9
+minimize time_per_sample
+subject to
+    rule: {}
+"""
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("number", ["9223372036854775807", "9223372036854775808", "1e300", "2.5"])
+def test_indices_that_are_no_whole_numbers_of_64_bits(number: str) -> None:
+    with pytest.raises(InputError, match="a whole number is expected here, this is"):
+        loads(_GOALS.format(f"under[{number}] <= 3")).check()
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("most", ["1e300", "1e999"])
+def test_a_bound_without_end_is_no_bound(most: str) -> None:
+    rule = f"(a on gpu[1]) or count(v in nodes: v on gpu[2]) <= {most}"
+    answer = loads(_GOALS.format(rule)).solve(solver="highs", time_limit=20)
+    assert answer.termination == "optimal"
+    assert answer.value == pytest.approx(0.001)

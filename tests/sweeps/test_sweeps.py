@@ -108,6 +108,19 @@ def test_a_plan_in_csv_is_a_run_a_row(tmp_path: Path) -> None:
     ]
 
 
+def test_numbers_of_thousands_of_digits_are_refused(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    digits = "9" * 5000
+    plan.write_text(f'[[run]]\nspec = "a.place"\nseed = "{digits}"\nworkers = "1..{digits}"\n', encoding="utf-8")
+    with pytest.raises(placedsl.InputError) as caught:
+        planned({}, plan)
+    told = [(d.message, d.span.line) for d in caught.value.diagnostics if d.span]
+    assert told == [
+        (f"a number of the range '1..{'9' * 37}…' has too many digits", 4),
+        (f"seed '{'9' * 40}…': a whole number is expected, 0 or more", 1),
+    ]
+
+
 def test_errors_of_a_plan_stand_where_they_are(tmp_path: Path) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text('[[run]]\nspec = "a.place"\n\n[[run]]\nmehtod = "dp"\nseed = -1\n', encoding="utf-8")

@@ -118,7 +118,7 @@ def partition(text: str, vertices: int, parts: int, seconds: float | None) -> In
     """The part of each vertex, from 0, or None after ``seconds``; UsageError if the program fails."""
     command = program()
     assert command is not None  # fits() has looked
-    with tempfile.TemporaryDirectory() as folder:
+    with _temporary_folder() as folder:
         graph, mapping = Path(folder) / "graph.src", Path(folder) / "parts.map"
         graph.write_text(text, encoding="ascii")
         try:
@@ -134,6 +134,13 @@ def partition(text: str, vertices: int, parts: int, seconds: float | None) -> In
             said = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()[0]
             raise UsageError(f"'{command}' failed: {said}")
         return parts_of(mapping.read_text(encoding="utf-8"), vertices, parts, command)
+
+
+def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
+    try:
+        return tempfile.TemporaryDirectory()
+    except OSError as problem:
+        raise UsageError(f"no temporary file can be written: {(problem.strerror or 'failed').lower()}") from None
 
 
 def parts_of(text: str, vertices: int, parts: int, command: str) -> Integers:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 
 from placedsl.algorithms.baselines.supported_problems import THROUGHPUT
 from placedsl.algorithms.interface import NothingFoundError, Progress
+from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.partitions.instance import state_of
 from placedsl.algorithms.partitions.load_kernel import PartitionInstance, loads_after_move, move_unit
 from placedsl.algorithms.supports import reasons_against
@@ -75,7 +75,7 @@ def partition_instance(quotient: Quotient, work: Floats, capacity: Floats) -> Pa
     )  # fmt: skip
 
 
-@njit(cache=True)
+@kernel()
 def descend(instance, state, moves):  # type: ignore[no-untyped-def]
     """Make the best move up to ``moves`` times; returns how many were made (fewer: no single move improves)."""
     units, devices = len(state.device), len(state.load)

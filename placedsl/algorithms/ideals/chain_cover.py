@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from placedsl.algorithms.kernels import kernel
 from placedsl.arrays import Integers, Integers32
 from placedsl.graph.order import csr, topological
 
@@ -101,7 +101,7 @@ def chain_cover(units: int, before: Integers, after: Integers) -> ChainCover | N
     return ChainCover(order, chain, position, unit_start, unit, row_start, needs, blocks)
 
 
-@njit(cache=True)
+@kernel()
 def _deal(
     units: int, order: Integers, start: Integers, known: Integers, most: int
 ) -> tuple[int, Integers, Integers, Integers32]:  # fmt: skip
@@ -137,7 +137,7 @@ def _deal(
     return count, chain, position, need[:, :count].copy()
 
 
-@njit(cache=True)
+@kernel()
 def _blocks(
     order: Integers, start: Integers, later: Integers, length: Integers, chain: Integers, position: Integers
 ) -> Integers32:  # fmt: skip

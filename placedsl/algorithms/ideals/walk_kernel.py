@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from placedsl.algorithms.kernels import kernel
 from placedsl.arrays import Booleans, Integers, Integers32
 
 #: How a walk that is interrupted ended: all ideals met, or no room for one more.
@@ -92,7 +92,7 @@ class WalkState(NamedTuple):
     counts: Integers
 
 
-@njit(cache=True)
+@kernel()
 def estimated_steps(tables: ChainTables, probes: int) -> float:
     """The mean of Knuth's estimate of a tree's size (1975) over random descents through the walk."""
     np.random.seed(0)
@@ -135,7 +135,7 @@ def estimated_steps(tables: ChainTables, probes: int) -> float:
 
 # Longer than 80 lines: every array is a local variable; functions that take the tuples apart in the inner loops make
 # the walk five times as slow.
-@njit(cache=True)
+@kernel()
 def walk(
     tables: ChainTables, state: WalkState, found: NDArray[np.unsignedinteger], pruning: TransferPruning, patience: int
 ) -> int:
@@ -260,7 +260,7 @@ def walk(
 
 
 # More than ten arguments: the arrays one by one, as in ``walk``.
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _move(
     unit: Integers, start: int, now: int, goal: int, touch_start: Integers, touched: Integers32,
     role: Integers32, full: Integers32, cost: Integers, inside: Integers32, paid: Integers,
@@ -286,7 +286,7 @@ def _move(
                     paid[k] += cost[e, new & 1, k]
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _takes(time: int, spent: Integers, taken: Integers) -> int:
     """The weight that devices can take in a time; without a table weight is time."""
     end = len(spent) - 1

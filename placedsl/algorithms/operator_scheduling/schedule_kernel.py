@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance
 from placedsl.arrays import Floats, Integers, Integers32
 from placedsl.problem.values import Values
@@ -58,7 +58,7 @@ def schedule_of(instance: SchedulingInstance, sequence: OperatorSequence) -> tup
     return float(simulate(instance, sequence, times)), times
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def move_time(instance: SchedulingInstance, tensor: int, source: int, target: int) -> float:
     """The seconds that a tensor takes from one device to another; what has no size takes none."""
     if instance.given.shape[0] > 0:
@@ -68,7 +68,7 @@ def move_time(instance: SchedulingInstance, tensor: int, source: int, target: in
     return float(instance.fixed[source, target] + instance.per_size[source, target] * instance.size[tensor])
 
 
-@njit(cache=True)
+@kernel()
 def departure(
     instance: SchedulingInstance, free: Floats, source: int, target: int, ready: float, duration: float
 ) -> float:
@@ -83,7 +83,7 @@ def departure(
     return ready
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def occupy(instance: SchedulingInstance, free: Floats, source: int, target: int, until: float) -> None:
     """Mark the resources of a transfer as busy."""
     devices = instance.time.shape[1]
@@ -92,7 +92,7 @@ def occupy(instance: SchedulingInstance, free: Floats, source: int, target: int,
         free[devices + instance.resource[i]] = until
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def read_on(instance: SchedulingInstance, device: Integers, tensor: int, target: int) -> bool:
     """Whether a reader of the tensor is on the device."""
     for i in range(instance.reader_start[tensor], instance.reader_start[tensor + 1]):
@@ -101,7 +101,7 @@ def read_on(instance: SchedulingInstance, device: Integers, tensor: int, target:
     return False
 
 
-@njit(cache=True)
+@kernel()
 def _send(instance: SchedulingInstance, free: Floats, times: Times, tensor: int, source: int, target: int) -> None:
     duration = move_time(instance, tensor, source, target)
     leaves = departure(instance, free, source, target, times.ended[instance.producer[tensor]], duration)
@@ -111,7 +111,7 @@ def _send(instance: SchedulingInstance, free: Floats, times: Times, tensor: int,
         occupy(instance, free, source, target, leaves + duration)
 
 
-@njit(cache=True)
+@kernel()
 def simulate(instance: SchedulingInstance, sequence: OperatorSequence, times: Times) -> float:
     """Fill in the times; returns the latency in seconds."""
     nodes, devices = instance.time.shape
@@ -195,7 +195,7 @@ def values_of(times: Times) -> Values:
     }
 
 
-@njit(cache=True)
+@kernel()
 def ranks(instance: SchedulingInstance, work: Floats, moving: Floats) -> Floats:
     """n seconds: the longest path from the start of each node to the end, by times ``work`` (n) and ``moving`` (t)."""
     nodes = len(work)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.partitions.load_kernel import move_unit, recompute
 
 #: Cost of load below the target, as a share of that above it: a slight pull towards less load in total.
@@ -13,7 +13,7 @@ _PULL = 1e-3
 _OVERFULL, _OVERFLOW = 0.05, 10.0
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _energy(load, target, memory_used, capacity):  # type: ignore[no-untyped-def]
     """The cost of a device: its load above the target, relative to the target, and a penalty for memory above its
     capacity.
@@ -24,13 +24,13 @@ def _energy(load, target, memory_used, capacity):  # type: ignore[no-untyped-def
     return cost
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _length(short, long):  # type: ignore[no-untyped-def]
     """A random number of units, at least 2 and usually small."""
     return 2 + int(-np.log(1.0 - np.random.random()) * (short if np.random.random() < 0.7 else long))
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _segment(instance, state, u, most, moved):  # type: ignore[no-untyped-def]
     """Collect in ``moved`` unit ``u`` and the units of its device within the next ``most`` positions; returns their
     number.
@@ -44,7 +44,7 @@ def _segment(instance, state, u, most, moved):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True)
+@kernel()
 def _cluster(instance, state, u, most, moved, mark, stamp):  # type: ignore[no-untyped-def]
     """Collect in ``moved`` up to ``most`` units connected with ``u`` on its device, breadth first; returns their
     number.
@@ -66,7 +66,7 @@ def _cluster(instance, state, u, most, moved, mark, stamp):  # type: ignore[no-u
     return count
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _partner(state, b, neighbour):  # type: ignore[no-untyped-def]
     """A unit of device ``b`` to exchange: ``neighbour`` with probability one half, else a random one (-1: none met)."""
     if neighbour >= 0 and np.random.random() < 0.5:
@@ -78,7 +78,7 @@ def _partner(state, b, neighbour):  # type: ignore[no-untyped-def]
     return -1
 
 
-@njit(cache=True)
+@kernel()
 def anneal(instance, state, best, best_value, margin, schedule):  # type: ignore[no-untyped-def]
     """Anneal from ``state``; returns the best value met, with its partition in ``best`` (u devices).
 

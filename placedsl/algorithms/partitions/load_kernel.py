@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from numba import njit
-
+from placedsl.algorithms.kernels import kernel
 from placedsl.arrays import Floats, Integers
 
 
@@ -47,7 +46,7 @@ class PartitionState(NamedTuple):
     memory_used: Floats
 
 
-@njit(cache=True)
+@kernel()
 def recompute(instance, state):  # type: ignore[no-untyped-def]
     """Compute pin counts, loads and memory from ``state.device`` alone."""
     state.pins_on_device[:] = 0
@@ -66,7 +65,7 @@ def recompute(instance, state):  # type: ignore[no-untyped-def]
                 state.load[d] += instance.transfer[d, e]
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def loads_after_move(instance, state, u, b):  # type: ignore[no-untyped-def]
     """The loads of the unit's present device and of device ``b``, another one, if unit ``u`` moved to ``b``.
 
@@ -89,7 +88,7 @@ def loads_after_move(instance, state, u, b):  # type: ignore[no-untyped-def]
     return load_a, load_b
 
 
-@njit(cache=True)
+@kernel()
 def move_unit(instance, state, u, b):  # type: ignore[no-untyped-def]
     """Move unit ``u`` to device ``b``, which must differ from its present device."""
     a = state.device[u]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from placedsl.algorithms.kernels import kernel
 from placedsl.arrays import Booleans, Floats, Integers
 
 #: Cost of load below the target, as a share of that above it: a slight pull towards less load in total.
@@ -52,7 +52,7 @@ class RoutedState(NamedTuple):
     memory_used: Floats
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _add_transfers(instance, state, tensor, sign):  # type: ignore[no-untyped-def]
     """Add what a tensor costs the devices, or take it away."""
     home = state.device[instance.pin[instance.pin_start[tensor]]]
@@ -67,7 +67,7 @@ def _add_transfers(instance, state, tensor, sign):  # type: ignore[no-untyped-de
         state.load[home] += sign * sent
 
 
-@njit(cache=True)
+@kernel()
 def recompute_routed(instance, state):  # type: ignore[no-untyped-def]
     """Compute counts, loads and memory from ``state.device`` alone."""
     state.pins_on_device[:] = 0
@@ -83,7 +83,7 @@ def recompute_routed(instance, state):  # type: ignore[no-untyped-def]
         _add_transfers(instance, state, t, 1.0)
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _move(instance, state, u, b):  # type: ignore[no-untyped-def]
     """Move unit ``u`` to device ``b``; loads of other devices may change as well."""
     a = state.device[u]
@@ -101,7 +101,7 @@ def _move(instance, state, u, b):  # type: ignore[no-untyped-def]
     state.memory_used[b] += instance.memory[u]
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _energy(instance, state, target):  # type: ignore[no-untyped-def]
     """The sum over devices of the load above the target, relative to it, and of a penalty for memory."""
     cost = 0.0
@@ -113,7 +113,7 @@ def _energy(instance, state, target):  # type: ignore[no-untyped-def]
     return cost
 
 
-@njit(cache=True)
+@kernel()
 def anneal_routed(instance, state, best, best_value, margin, schedule):  # type: ignore[no-untyped-def]
     """Anneal from ``state``; returns the best value met, with its partition in ``best`` (u devices).
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.pipelines.cluster_arrays import ClusterProblem, ClusterReach
 from placedsl.algorithms.pipelines.replicated_kernel import ReplicationStates, copies_needed
 from placedsl.algorithms.stages.cut_edges_kernel import StagePairs, contained, edge_costs, mark_cuts
 from placedsl.arrays import Floats, Integers, Integers32
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def list_cluster_stages(
     first: int, pairs: StagePairs, replicas: ReplicationStates, bound: float, start: Integers, goal: Integers32,
     load: Floats,
@@ -71,7 +71,7 @@ def list_cluster_stages(
     return len(weight)
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def find_leaving_edges(depth: int, low: int, high: int, given: ClusterProblem, room: ClusterReach) -> bool:
     """Collect the edges that leave what is between two ideals, or a cluster around it; whether some do not surely.
 

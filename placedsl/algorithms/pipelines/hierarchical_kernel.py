@@ -8,8 +8,8 @@ clusters are searched in the same way, depth by depth: an edge that leaves sever
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.pipelines.cluster_arrays import ClusterProblem, ClusterReach, Members
 from placedsl.algorithms.pipelines.cluster_stages_kernel import find_leaving_edges
 from placedsl.algorithms.pipelines.replicated_kernel import NEVER, ReplicationStates, after, copies_needed
@@ -23,7 +23,7 @@ KIND, LOW, HIGH, AGAIN, RUN, AT, NUMBER, BASE, PART, CURSOR, WAITING = range(11)
 FRAME = 11
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _members(x: int, depth: int, given: ClusterProblem, room: ClusterReach) -> Members:
     """A cluster of kind x for the search."""
     kinds, every = given.kinds, given.every
@@ -36,7 +36,7 @@ def _members(x: int, depth: int, given: ClusterProblem, room: ClusterReach) -> M
     return Members(replicas, kinds.direct[rows], depth == 0, given.fits, needed, room.state[depth], room.spare[depth])
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _remaining(x: int, depth: int, given: ClusterProblem, room: ClusterReach) -> None:
     """Of each state of a cluster of kind x, what is left for the rest at the most."""
     kinds, every = given.kinds, given.every
@@ -51,13 +51,13 @@ def _remaining(x: int, depth: int, given: ClusterProblem, room: ClusterReach) ->
         room.state[depth, s] = state
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _rows(slot: int, ideals: int, room: ClusterReach) -> Integers16:
     """K x s: the part of ``reach`` that is a slot's."""
     return room.reach[room.start[slot] : room.start[slot] + ideals * room.width[slot]].reshape(ideals, room.width[slot])
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _origins(slot: int, ideals: int, room: ClusterReach) -> Integers32:
     """K x s x 3: the part of ``origin`` that is a slot's."""
     rows = room.origin[room.start[slot] : room.start[slot] + ideals * room.width[slot]]
@@ -65,7 +65,7 @@ def _origins(slot: int, ideals: int, room: ClusterReach) -> Integers32:
 
 
 # More than ten arguments: the innermost loop builds no tuple for them.
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _step(
     base: int, goal: int, p: int, there: Integers16, depth: int, given: ClusterProblem, members: Members,
     reach: Integers16, origin: Integers32, room: ClusterReach, seen: Integers,
@@ -107,7 +107,7 @@ def _step(
             _take(base, goal, c, copies, 0, there, members, reach, origin)
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _gains(
     goal: int, member: int, copies: int, further: int, there: Integers16, members: Members,
     reach: Integers16,
@@ -124,7 +124,7 @@ def _gains(
     return False
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _take(
     base: int, goal: int, member: int, copies: int, further: int, there: Integers16, members: Members,
     reach: Integers16, origin: Integers32,
@@ -141,7 +141,7 @@ def _take(
             origin[goal, into, 2] = copies
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _goes_on(goal: int, state: int, used: int, members: Members) -> bool:
     """Whether enough devices are left for the rest; ``used`` of the main class, where there is one."""
     if members.machine:
@@ -150,7 +150,7 @@ def _goes_on(goal: int, state: int, used: int, members: Members) -> bool:
     return bool(counted + members.needed[goal, members.state[state]] <= members.spare[state])
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _forget_dominated(ideal: int, replicas: ReplicationStates, reach: Integers16) -> bool:
     """Forget the states in which an ideal is reached as well with less; whether it is reached in any."""
     digits = replicas.digits
@@ -166,7 +166,7 @@ def _forget_dominated(ideal: int, replicas: ReplicationStates, reach: Integers16
     return some
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _fewest(there: Integers16, direct: Integers) -> int:
     """The fewest devices that reach an ideal."""
     fewest = NEVER
@@ -176,7 +176,7 @@ def _fewest(there: Integers16, direct: Integers) -> int:
     return fewest
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _mark(x: int, depth: int, low: int, high: int, given: ClusterProblem, room: ClusterReach, run: int) -> None:
     """Mark the ideals on the way to ``high``, and which of them have a part of an edge that does not surely leave.
 
@@ -201,7 +201,7 @@ def _mark(x: int, depth: int, low: int, high: int, given: ClusterProblem, room: 
             reach[goal, : given.kinds.first[x + 1] - given.kinds.first[x]] = NEVER
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _begin(
     x: int, depth: int, low: int, high: int, again: bool, given: ClusterProblem, room: ClusterReach, seen: Integers
 ) -> None:  # fmt: skip
@@ -228,7 +228,7 @@ def _begin(
     _origins(slot, len(given.pairs.weight), room)[low, 0, 0] = -1
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _advance(depth: int, given: ClusterProblem, room: ClusterReach, seen: Integers) -> bool:
     """Go on from ideal to ideal by the devices of a cluster; whether one is met that clusters within may go on from."""
     stages, pairs, kinds, frame = given.stages, given.pairs, given.kinds, room.frame[depth]
@@ -277,7 +277,7 @@ def _advance(depth: int, given: ClusterProblem, room: ClusterReach, seen: Intege
     return False
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _left_within(
     depth: int, member: int, there: Integers16, digits: Integers, devices: Integers, given: ClusterProblem,
     room: ClusterReach,
@@ -295,7 +295,7 @@ def _left_within(
     return some
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _go_within(depth: int, given: ClusterProblem, room: ClusterReach, seen: Integers) -> bool:
     """Go on from one ideal by the clusters within a cluster; whether one of them has begun, and has to be searched.
 
@@ -349,7 +349,7 @@ def _go_within(depth: int, given: ClusterProblem, room: ClusterReach, seen: Inte
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def begin(
     x: int, depth: int, low: int, high: int, given: ClusterProblem, room: ClusterReach, seen: Integers
 ) -> None:  # fmt: skip
@@ -363,7 +363,7 @@ def begin(
     _begin(x, depth, low, high, False, given, room, seen)
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def go_on(
     depth: int, bottom: int, given: ClusterProblem, room: ClusterReach, seen: Integers, patience: int
 ) -> int:  # fmt: skip

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.stages.cut_edges_kernel import (
     StagePairs,
     contained,
@@ -48,14 +48,14 @@ class ReplicationStates(NamedTuple):
     alone: int
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def replicated_load(load: float, sync: float, copies: int, summed: bool) -> float:
     """The load of each of ``copies`` devices that share a stage, from that of one and the time to send its weights."""
     sent = (copies - 1) / copies * sync
     return load / copies + sent if summed else max(load / copies, sent)
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def copies_needed(load: float, alone: float, sync: float, allowed: Integers, summed: bool, bound: float) -> int:
     """The fewest devices that share a stage within a load; 0 where no number does.
 
@@ -83,7 +83,7 @@ def copies_needed(load: float, alone: float, sync: float, allowed: Integers, sum
     return 0
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _largest_alone(pairs: StagePairs, base: int, goal: int, c: int, paid: Floats, alone: int) -> float:
     """The largest of the loads of a stage in which no weights are sent."""
     largest = 0.0
@@ -92,7 +92,7 @@ def _largest_alone(pairs: StagePairs, base: int, goal: int, c: int, paid: Floats
     return largest
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def inherit(
     ideal: int, replicas: ReplicationStates, reach: Integers16, origin: Integers32
 ) -> Booleans:  # fmt: skip
@@ -108,7 +108,7 @@ def inherit(
     return useless
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _open_states(
     ideal: int, replicas: ReplicationStates, left: Integers16, reach: Integers16,
     origin: Integers32, states: Integers, free: Integers,
@@ -132,7 +132,7 @@ def _open_states(
     return ways
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def extend(
     first: int, last: int, pairs: StagePairs, replicas: ReplicationStates, bound: float, left: Integers16,
     reach: Integers16, origin: Integers32, seen: Integers,
@@ -215,7 +215,7 @@ def extend(
         mark_cuts(pairs, base, mark, False)
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def after(state: int, used: int, c: int, copies: int, replicas: ReplicationStates) -> tuple[int, int]:
     """The state and the devices of the main class after so many more of class c; -1 where there are too few."""
     if c == replicas.main:
@@ -225,7 +225,7 @@ def after(state: int, used: int, c: int, copies: int, replicas: ReplicationState
     return state + copies * replicas.stride[c], used
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _useful(
     base: int, goal: int, c: int, copies: int, replicas: ReplicationStates, states: Integers, left: Integers16,
     reach: Integers16,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.stages.cut_edges_kernel import (
     StagePairs,
     contained,
@@ -67,7 +67,7 @@ class Progress(NamedTuple):
     left: Integers
 
 
-@njit(cache=True)
+@kernel()
 def join(exact: bool, lattice: IdealLattice, states: DeviceStates, value: Floats, progress: Progress) -> bool:
     """State after state, for every ideal a stage that ends there: the best, or where not ``exact`` any.
 
@@ -94,7 +94,7 @@ def join(exact: bool, lattice: IdealLattice, states: DeviceStates, value: Floats
     return True
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _bases(
     lattice: IdealLattice, states: DeviceStates, value: Floats, limit: float, s: int, c: int, bases: Integers
 ) -> int:
@@ -117,7 +117,7 @@ def _bases(
 
 
 # Longer than 80 lines: a call per ideal, with all these arrays, would cost more than what it does.
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _join_class(
     exact: bool, lattice: IdealLattice, states: DeviceStates, value: Floats, progress: Progress, bases: Integers,
     s: int, c: int,
@@ -206,7 +206,7 @@ def _join_class(
     return True
 
 
-@njit(cache=True)
+@kernel()
 def previous(
     goal: int, state: int, exact: bool, lattice: IdealLattice, states: DeviceStates, value: Floats, limit: float
 ) -> tuple[int, int]:

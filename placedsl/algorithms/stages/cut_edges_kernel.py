@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from placedsl.algorithms.kernels import kernel
 from placedsl.arrays import Booleans, Floats, Integers, Integers32
 
 
@@ -60,7 +60,7 @@ class StagePairs(NamedTuple):
     loads: int
 
 
-@njit(cache=True)
+@kernel()
 def cut_edges(
     positions: NDArray[np.unsignedinteger], unit_start: Integers, unit: Integers, touch_start: Integers,
     touched: Integers32, role: Integers32, readers: Integers32,
@@ -116,7 +116,7 @@ def cut_edges(
     return CutEdges(start, edge[:used], code[:used])
 
 
-@njit(cache=True)
+@kernel()
 def cut_costs(cuts: CutEdges, input_cost: Floats, output_cost: Floats) -> tuple[Floats, Floats]:
     """The edge costs of each ideal, and those of its complement: both m x c x K."""
     components, classes = input_cost.shape[:2]
@@ -134,7 +134,7 @@ def cut_costs(cuts: CutEdges, input_cost: Floats, output_cost: Floats) -> tuple[
     return own, rest
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def contained(pairs: StagePairs, small: int, large: int) -> bool:
     """Whether one ideal is a subset of the other."""
     for w in range(pairs.words.shape[0]):
@@ -143,7 +143,7 @@ def contained(pairs: StagePairs, small: int, large: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def mark_cuts(pairs: StagePairs, ideal: int, mark: Integers32, on: bool) -> None:
     """Write into ``mark`` (e entries) the code of each edge that the ideal cuts, or 0 again."""
     cuts = pairs.cuts
@@ -151,7 +151,7 @@ def mark_cuts(pairs: StagePairs, ideal: int, mark: Integers32, on: bool) -> None
         mark[cuts.edge[j]] = cuts.code[j] if on else 0
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def edge_costs(pairs: StagePairs, small: int, large: int, mark: Integers32, large_marked: bool, paid: Floats) -> None:
     """The edge costs of the stage into ``paid[m, c]``, for the pairs of component and class that have any.
 
@@ -179,7 +179,7 @@ def edge_costs(pairs: StagePairs, small: int, large: int, mark: Integers32, larg
             paid[q, c] += change
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def largest_load(pairs: StagePairs, small: int, large: int, c: int, paid: Floats, bound: float) -> float:
     """The largest load of the stage on one device of class c; inf where that is above ``bound`` or not allowed."""
     largest = 0.0
@@ -192,7 +192,7 @@ def largest_load(pairs: StagePairs, small: int, large: int, c: int, paid: Floats
     return largest
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def least_load(pairs: StagePairs, small: int, large: int, c: int, bound: float) -> float:
     """A lower bound on that load, from the units and from the two ideals' own cuts."""
     largest = 0.0

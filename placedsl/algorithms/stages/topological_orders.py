@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numba import njit
 
+from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.stages.stage_costs import StageCostModel
 from placedsl.arrays import Floats, Integers, Integers32
 from placedsl.graph.order import csr
@@ -27,7 +27,7 @@ def orders(costs: StageCostModel) -> Iterator[Integers]:
             yield order if ahead else order[::-1].copy()
 
 
-@njit(cache=True)
+@kernel()
 def _order(
     start: Integers, later: Integers, waiting: Integers, rule: int, touch_start: Integers, touched: Integers32,
     role: Integers32, readers: Integers32, cost: Floats,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.subgraph_calls.latency_kernel import evaluate
 from placedsl.arrays import Integers
 
@@ -25,7 +25,7 @@ class ChosenNodes(NamedTuple):
     number: Integers
 
 
-@njit(cache=True)
+@kernel()
 def _add(instance, chosen, v, step, apart):  # type: ignore[no-untyped-def]
     """Choose a node, together with its whole unit if ``apart`` (the device changes)."""
     if chosen.mark[v] == step:
@@ -43,7 +43,7 @@ def _add(instance, chosen, v, step, apart):  # type: ignore[no-untyped-def]
         chosen.number[0] += 1
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _add_reachable(instance, place, chosen, step, apart, up, down, most):  # type: ignore[no-untyped-def]
     """Extend the chosen nodes to producers (``up``) and readers (``down``) at the same place, up to ``most``."""
     here = place[chosen.node[0]]
@@ -67,7 +67,7 @@ def _add_reachable(instance, place, chosen, step, apart, up, down, most):  # typ
                         _add(instance, chosen, w, step, apart)
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _add_leaves(instance, place, chosen, step, apart):  # type: ignore[no-untyped-def]
     """Choose the neighbours of the chosen nodes at their place that read nothing or make nothing."""
     here = place[chosen.node[0]]
@@ -85,7 +85,7 @@ def _add_leaves(instance, place, chosen, step, apart):  # type: ignore[no-untype
                     _add(instance, chosen, w, step, apart)
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _neighbour(instance, v):  # type: ignore[no-untyped-def]
     """A random producer of an input of node ``v``, or reader of an output (-1: none met)."""
     reads = instance.taken_start[v + 1] - instance.taken_start[v]
@@ -100,7 +100,7 @@ def _neighbour(instance, v):  # type: ignore[no-untyped-def]
     return instance.reader[instance.read_start[t] + np.random.randint(readers)] if readers else -1
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _target(instance, place, used, v):  # type: ignore[no-untyped-def]
     """A place to move to, for node ``v``: usually that of a neighbour, sometimes a host, an empty or any other one."""
     q, devices = instance.slots, len(instance.capacity)
@@ -126,7 +126,7 @@ def _target(instance, place, used, v):  # type: ignore[no-untyped-def]
     return p // q * q if instance.host[p // q] else p
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _choose(instance, place, chosen, u, v, apart, step):  # type: ignore[no-untyped-def]
     """The nodes that move with node ``v``: itself, its predecessors or successors, a connected part, or all at its
     place.
@@ -155,7 +155,7 @@ def _choose(instance, place, chosen, u, v, apart, step):  # type: ignore[no-unty
     _add_leaves(instance, place, chosen, step, apart)
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _occupant(place, p):  # type: ignore[no-untyped-def]
     """A random node at place ``p``, to be exchanged (-1: none met)."""
     for _ in range(16):
@@ -165,7 +165,7 @@ def _occupant(place, p):  # type: ignore[no-untyped-def]
     return -1
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _exchange(instance, place, chosen, a, b, step):  # type: ignore[no-untyped-def]
     """Choose all nodes on two devices."""
     chosen.number[0] = 0
@@ -177,7 +177,7 @@ def _exchange(instance, place, chosen, a, b, step):  # type: ignore[no-untyped-d
             chosen.number[0] += 1
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _move(instance, place, held, used, v, p):  # type: ignore[no-untyped-def]
     """Move a node to another place."""
     a = place[v]
@@ -189,7 +189,7 @@ def _move(instance, place, held, used, v, p):  # type: ignore[no-untyped-def]
 
 
 # Longer than 80 lines: one step, whose parts share most of its variables.
-@njit(cache=True)
+@kernel()
 def anneal(instance, place, best, best_value, scratch, unequal, schedule):  # type: ignore[no-untyped-def]
     """Anneal from the feasible places ``place`` (n); returns the best latency met, with its places in ``best`` (n).
 

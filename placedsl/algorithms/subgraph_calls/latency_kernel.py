@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from placedsl.algorithms.kernels import kernel
 from placedsl.arrays import Booleans, Floats, Integers
 
 
@@ -71,7 +71,7 @@ def new_scratch(instance: CallInstance) -> Scratch:
     )  # fmt: skip
 
 
-@njit(cache=True)
+@kernel()
 def evaluate(instance, place, scratch):  # type: ignore[no-untyped-def]
     """The latency in seconds of places (n) that are supported; inf if calls wait in a cycle.  Memory is not checked."""
     vertices = _gather(instance, place, scratch)
@@ -79,7 +79,7 @@ def evaluate(instance, place, scratch):  # type: ignore[no-untyped-def]
     return _longest(instance, place, scratch, vertices)
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _gather(instance, place, scratch):  # type: ignore[no-untyped-def]
     """Collect the members and computing times of the calls; returns how many calls and host nodes there are."""
     q, nodes, places = instance.slots, len(place), len(scratch.length)
@@ -112,7 +112,7 @@ def _gather(instance, place, scratch):  # type: ignore[no-untyped-def]
     return vertices
 
 
-@njit(cache=True)
+@kernel()
 def _count(instance, place, scratch):  # type: ignore[no-untyped-def]
     """Add the transfers to the durations of the calls, and count what each call and each host node waits for."""
     q, places = instance.slots, len(scratch.length)
@@ -135,7 +135,7 @@ def _count(instance, place, scratch):  # type: ignore[no-untyped-def]
             scratch.length[p] += instance.transfer[p // q, t]
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _longest(instance, place, scratch, vertices):  # type: ignore[no-untyped-def]
     """The latest finish, visiting calls and host nodes in the order in which they can start."""
     q, places, tensors = instance.slots, len(scratch.length), len(instance.producer)

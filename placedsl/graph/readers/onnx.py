@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from importlib.util import find_spec
 from typing import Any
 
@@ -108,6 +108,7 @@ def _inferred(model: Any, sizes: Sizes) -> Any:
         if math.prod(tensor.dims) > limits.limit("constants"):
             for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
                 tensor.ClearField(field)
+    _check_splits(graph.node)
     try:
         model = shape_inference.infer_shapes(model)
     except (shape_inference.InferenceError, RuntimeError, TypeError, ValueError) as problem:
@@ -117,6 +118,18 @@ def _inferred(model: Any, sizes: Sizes) -> Any:
         _settled(value, sizes)
     completed(model)
     return model
+
+
+def _check_splits(nodes: Iterable[Any]) -> None:
+    """Refuse parts that are not as many as outputs: ONNX's shape inference ends the process, or takes all memory."""
+    found = []
+    for node in nodes:
+        parts = next((a.i for a in node.attribute if a.name == "num_outputs"), None)
+        if node.op_type == "Split" and parts is not None and parts != len(node.output):
+            what = f"operator '{_label(node)}' (Split) has {len(node.output)} outputs, and num_outputs is {parts}"
+            found.append(Diagnostic(what, None, "was the file damaged?"))
+    if found:
+        raise InputError(found[:MOST])
 
 
 def _settled(value: Any, sizes: Sizes) -> bool:

@@ -26,7 +26,8 @@ _COSTLY = frozenset(("Einsum",))
 _RANDOM = ("Random", "Bernoulli", "Multinomial")
 #: Element type and shape of a tensor.
 _Type = tuple[int, tuple[int, ...]]
-_FAILURES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+#: What the reference implementation and shape inference raise where data do not fit.
+_FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 def completed(model: Any) -> None:

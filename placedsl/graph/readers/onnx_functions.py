@@ -21,10 +21,15 @@ def inlined(model: Any) -> Any:
     """The model without functions; InputError where they call themselves, or become too many operators."""
     if not model.functions:
         return model
-    from onnx import inliner
+    from onnx import checker, inliner
 
     _check(model)
-    return inliner.inline_local_functions(model)
+    try:
+        return inliner.inline_local_functions(model)
+    except (RuntimeError, checker.ValidationError) as problem:  # two of one name, more arguments than parameters
+        text = " ".join(str(problem).split())
+        message = f"the functions of this ONNX model cannot be put in the place of their calls: {text}"
+        raise InputError([Diagnostic(message, None, "export the model without functions")]) from None
 
 
 def _check(model: Any) -> None:

@@ -26,7 +26,7 @@ from placedsl.graph.readers.operations import Operator, Tensor
 from placedsl.graph.readers.sizes import Sizes
 from placedsl.graph.readers.symbols import UnknownSizeError, symbol, value
 from placedsl.graph.readers.torch_operators import VIEWS, moved, operations
-from placedsl.graph.readers.torch_regions import flattened, tensors
+from placedsl.graph.readers.torch_regions import flattened, form_of, tensors
 
 #: Where the program stands in an archive, of now and of PyTorch before 2.8.
 _MEMBERS = ("*/models/*.json", "models/*.json", "*serialized_exported_program.json")
@@ -166,7 +166,7 @@ class _Program:
 
     def _argument(self, kind: str, given: Mapping[str, Any]) -> Any:
         """What an argument is: a tensor's shape, or the value itself."""
-        form, inner = next(iter(given.items()))
+        form, inner = form_of(given)
         match form:
             case "as_tensor":
                 return self.shapes[inner["name"]]

@@ -39,9 +39,16 @@ def flattened(graph: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], dict[s
     return nodes, values
 
 
+def form_of(given: Argument) -> tuple[str, Any]:
+    """What an argument or output is called in the format, and what it holds; ValueError where it is empty."""
+    for form, inner in given.items():
+        return form, inner
+    raise ValueError("an argument without a value")
+
+
 def tensors(given: Argument) -> Iterator[str]:
     """The names of the tensors of an argument or output."""
-    form, inner = next(iter(given.items()))
+    form, inner = form_of(given)
     if form == "as_tensor":
         yield inner["name"]
     elif form == "as_tensors":
@@ -71,7 +78,7 @@ def _renamed(node: Mapping[str, Any], names: Mapping[str, str]) -> Mapping[str, 
 
 
 def _argument(given: Argument, names: Mapping[str, str]) -> Argument:
-    form, inner = next(iter(given.items()))
+    form, inner = form_of(given)
     if form == "as_tensor":
         return {form: {**inner, "name": names.get(inner["name"], inner["name"])}}
     if form == "as_tensors":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -58,14 +59,28 @@ def read(texts: Mapping[str, str], file: Path | Source | None, schedule: str | N
     if file is None:
         return ExternalValues(texts, schedule=schedule)
     source = load(file) if isinstance(file, Path) else file
-    text = source.text
     if Path(source.name).suffix == ".toml":
-        try:
-            return ExternalValues(texts, tomllib.loads(text), source, schedule)
-        except tomllib.TOMLDecodeError as problem:
-            raise InputError([Diagnostic(f"this is not TOML: {problem}", source.whole())]) from None
+        return ExternalValues(texts, parsed_toml(source), source, schedule)
     root = parsed(source)
     if not isinstance(root, dict):
         hint = 'as in {"budget": 3, "limit": "16 GiB"}'
         raise InputError([Diagnostic("a data file is an object of parameters and values", source.whole(), hint)])
     return ExternalValues(texts, root, source, schedule)
+
+
+def parsed_toml(source: Source) -> dict[str, object]:
+    """What a TOML text holds; InputError at the place of what is wrong."""
+    try:
+        return tomllib.loads(source.text)
+    except tomllib.TOMLDecodeError as problem:
+        message, at, place = str(problem).partition(" (at ")
+        numbers = re.findall(r"\d+", place)
+        end = max(0, len(source.text.rstrip()) - 1)
+        span = Span(source, int(numbers[0]), int(numbers[1])) if len(numbers) == 2 else source.span(end)
+        raise InputError([Diagnostic(f"this is not TOML: {message}", span if at else source.whole())]) from None
+    except RecursionError:
+        raise InputError([Diagnostic("this TOML is nested too deeply", source.whole())]) from None
+    except ValueError:  # Python reads no whole numbers of so many digits
+        long = re.search(r"\d[\d_]{4300,}", source.text)
+        span = source.whole() if long is None else source.span(*long.span())
+        raise InputError([Diagnostic("a number here has too many digits", span)]) from None

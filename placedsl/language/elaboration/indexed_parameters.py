@@ -15,6 +15,7 @@ from placedsl.language.syntax import statements as syntax
 from placedsl.problem import expressions as core
 from placedsl.problem.expressions import Sort
 from placedsl.problem.problem import Table
+from placedsl.units import whole
 
 #: What stands for every index that is not named.
 OTHERS = "*"
@@ -183,5 +184,5 @@ def positions_of(words: Vocabulary, sort: Sort) -> tuple[Callable[[str], Sequenc
     elif sort == "part":
         names = {name: (i,) for i, name in enumerate(PARTS)}
     elif sort == "integer":
-        return lambda key: (int(key),) if key.lstrip("-").isdigit() else (), []
+        return lambda key: () if (number := whole(key)) is None else (number,), []
     return lambda key: names.get(key, ()), list(names)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import (
     Reachability,
     heads,
@@ -15,7 +15,7 @@ from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance
 from placedsl.arrays import Booleans, Floats
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _unit_span(instance: SchedulingInstance, unit: int, d: int, early: Floats, late: Floats) -> float:
     """The least time from the start to the end of all, for a unit's nodes on one device: heads, their times, tails
     (seconds).
@@ -43,7 +43,7 @@ def _unit_span(instance: SchedulingInstance, unit: int, d: int, early: Floats, l
     return most
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _drop_devices(instance: SchedulingInstance, early: Floats, late: Floats, limit: float) -> tuple[bool, bool]:
     """Remove devices on which a unit would be too late; returns whether there were any, and whether every unit has one
     left.
@@ -72,7 +72,7 @@ def _drop_devices(instance: SchedulingInstance, early: Floats, late: Floats, lim
     return changed, True
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _drop_moves(instance: SchedulingInstance, early: Floats, late: Floats, limit: float, apart: Booleans) -> bool:
     """Remove transfers after which every reader would be too late; returns whether there were any.  Fills in
     ``apart``.
@@ -113,7 +113,7 @@ def _drop_moves(instance: SchedulingInstance, early: Floats, late: Floats, limit
     return changed
 
 
-@njit(cache=True)
+@kernel()
 def reduce(instance: SchedulingInstance, limit: float, reach: Reachability, apart: Booleans) -> bool:
     """Set to inf, in ``instance.time`` and ``instance.given``, what no schedule within the limit can use, until nothing
     changes; returns whether every unit has a device left.

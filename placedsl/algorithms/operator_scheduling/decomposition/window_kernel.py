@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, Times, move_time
 from placedsl.arrays import Floats, Integers
 
 
-@njit(cache=True)
+@kernel()
 def tail_times(instance: SchedulingInstance, sequence: OperatorSequence) -> Floats:
     """n seconds: how much follows a node's end in the schedule, along tensors and along the order of its device."""
     nodes, devices = instance.time.shape
@@ -34,7 +34,7 @@ def tail_times(instance: SchedulingInstance, sequence: OperatorSequence) -> Floa
     return out
 
 
-@njit(cache=True)
+@kernel()
 def boundary_times(
     instance: SchedulingInstance, sequence: OperatorSequence, times: Times, follows: Floats, low: int, high: int
 ) -> tuple[Floats, Floats, Floats, Floats]:
@@ -97,7 +97,7 @@ def boundary_times(
     return release, delivery, free, after_window
 
 
-@njit(cache=True)
+@kernel()
 def memory_outside(instance: SchedulingInstance, device: Integers, inside: np.ndarray) -> Floats:
     """D bytes: the memory of the nodes that are not ``inside`` (n flags)."""
     out = np.zeros(instance.time.shape[1])

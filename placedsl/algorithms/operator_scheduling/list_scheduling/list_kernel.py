@@ -7,14 +7,14 @@ where it ends first, idle gaps included (HEFT).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance
 from placedsl.algorithms.operator_scheduling.schedule_kernel import departure, move_time, occupy
 from placedsl.arrays import Booleans, Floats, Integers
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def ready_time(
     instance: SchedulingInstance, device: Integers, ended: Floats, arrived: Floats, free: Floats, v: int, d: int,
     queued: bool, send: bool = False,
@@ -46,7 +46,7 @@ def ready_time(
 
 
 # Longer than 80 lines: one loop over the nodes whose parts share most of its variables.
-@njit(cache=True)
+@kernel()
 def earliest_first(
     instance: SchedulingInstance,
     allowed: Booleans,
@@ -146,7 +146,7 @@ def earliest_first(
     return True, device, begun
 
 
-@njit(cache=True)
+@kernel()
 def by_rank(
     instance: SchedulingInstance, order: Integers, allowed: Booleans, size: Floats, memory_limit: Floats, queued: bool
 ) -> tuple[bool, Integers, Floats]:
@@ -191,7 +191,7 @@ def by_rank(
     return True, device, begun
 
 
-@njit(cache=True)
+@kernel()
 def _gap(busy: Floats, count: int, ready: float, duration: float) -> float:
     """The first time from ``ready`` on at which a device is idle for ``duration`` seconds."""
     low, high = 0, count
@@ -208,7 +208,7 @@ def _gap(busy: Floats, count: int, ready: float, duration: float) -> float:
     return ready
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _insert(busy: Floats, count: int, start: float, end: float) -> int:
     """Add a busy interval; returns the new number of intervals."""
     k = count

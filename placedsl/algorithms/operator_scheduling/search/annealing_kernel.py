@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from placedsl.algorithms.annealing import CoolingSchedule
+from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence
 from placedsl.algorithms.operator_scheduling.search.incremental_kernel import (
@@ -36,7 +36,7 @@ class UndoRecord(NamedTuple):
     mark: Integers
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _affected(
     instance: SchedulingInstance, schedule: IncrementalSchedule, unit: int, old: int, new: int, place: int
 ) -> int:
@@ -53,7 +53,7 @@ def _affected(
     return place
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _assign(instance: SchedulingInstance, schedule: IncrementalSchedule, unit: int, device: int, size: Floats) -> None:
     """Move a unit to a device."""
     old = schedule.device[instance.member[instance.member_start[unit]]]
@@ -63,7 +63,7 @@ def _assign(instance: SchedulingInstance, schedule: IncrementalSchedule, unit: i
     schedule.memory_used[device] += size[unit]
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _reposition(schedule: IncrementalSchedule, old: int, new: int) -> None:
     """Move the node at one position of the order to another."""
     v = schedule.order[old]
@@ -78,7 +78,7 @@ def _reposition(schedule: IncrementalSchedule, old: int, new: int) -> None:
     schedule.position[v] = new
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _position_range(instance: SchedulingInstance, schedule: IncrementalSchedule, v: int) -> tuple[int, int]:
     """The first and last position of a node between its producers and its readers."""
     low, high = 0, len(schedule.order) - 1
@@ -91,7 +91,7 @@ def _position_range(instance: SchedulingInstance, schedule: IncrementalSchedule,
     return low, high
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _set_trigger(schedule: IncrementalSchedule, transfer: int, transfer_trigger: int, behind: int) -> int:
     """Set the trigger of a transfer (-1: its first reader), after transfer ``behind`` of that node (-1: before all of
     them).
@@ -120,7 +120,7 @@ def _set_trigger(schedule: IncrementalSchedule, transfer: int, transfer_trigger:
     return was_behind
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _before_readers(instance: SchedulingInstance, schedule: IncrementalSchedule, tensor: int, target: int) -> int:
     """The position before the first reader on a device; n if there is none."""
     first = len(schedule.order) + 1
@@ -130,7 +130,7 @@ def _before_readers(instance: SchedulingInstance, schedule: IncrementalSchedule,
     return first - 1
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _connected_units(
     instance: SchedulingInstance, schedule: IncrementalSchedule, v: int, most: int, undo: UndoRecord, stamp: int
 ) -> int:
@@ -161,7 +161,7 @@ def _connected_units(
     return count
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _consecutive_units(
     instance: SchedulingInstance, schedule: IncrementalSchedule, v: int, most: int, undo: UndoRecord, stamp: int
 ) -> int:
@@ -179,7 +179,7 @@ def _consecutive_units(
     return count
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _costly_cluster(
     instance: SchedulingInstance, schedule: IncrementalSchedule, cost: Floats, v: int, over: float, low: int, high: int,
     target: int, undo: UndoRecord, stamp: int,
@@ -222,7 +222,7 @@ def _costly_cluster(
     return kept
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _neighbour_device(instance: SchedulingInstance, schedule: IncrementalSchedule, v: int) -> int:
     """The device of a random producer or reader around ``v``, its own if there is none."""
     inputs = instance.input_start[v + 1] - instance.input_start[v]
@@ -240,7 +240,7 @@ def _neighbour_device(instance: SchedulingInstance, schedule: IncrementalSchedul
 
 
 # Longer than 80 lines: one step with three kinds of moves, whose parts share most of its variables.
-@njit(cache=True)
+@kernel()
 def anneal(
     instance: SchedulingInstance, schedule: IncrementalSchedule, units: UnitData, latency: float,
     cooling: CoolingSchedule, cluster_move_share: float, undo: UndoRecord, found: OperatorSequence, best: float,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import paths_only, tails
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, floats
 from placedsl.algorithms.operator_scheduling.schedule_kernel import (
@@ -116,7 +116,7 @@ def incremental_schedule(
     return schedule, float(latency)
 
 
-@njit(cache=True)
+@kernel()
 def _call(
     instance: SchedulingInstance,
     schedule: IncrementalSchedule,
@@ -141,7 +141,7 @@ def _call(
     return float(arrives)
 
 
-@njit(cache=True)
+@kernel()
 def evaluate(instance: SchedulingInstance, schedule: IncrementalSchedule, place: int, limit: float) -> float:
     """The latency of the trial: the schedule's current device, order and triggers, unchanged before position
     ``place``.
@@ -203,7 +203,7 @@ def evaluate(instance: SchedulingInstance, schedule: IncrementalSchedule, place:
     return float(latency)
 
 
-@njit(cache=True)
+@kernel()
 def commit(schedule: IncrementalSchedule, place: int) -> None:
     """The trial, evaluated from position ``place`` on, becomes the schedule."""
     first = place // STRIDE * STRIDE
@@ -226,7 +226,7 @@ def commit(schedule: IncrementalSchedule, place: int) -> None:
         schedule.kept[row] = schedule.trial_kept[row]
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def rollback(schedule: IncrementalSchedule, place: int) -> None:
     """Discard a trial evaluated from position ``place`` on; device, order and triggers must have been restored."""
     for k in range(place // STRIDE * STRIDE, len(schedule.order)):

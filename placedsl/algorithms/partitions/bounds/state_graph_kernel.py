@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from placedsl.algorithms.kernels import kernel
 from placedsl.arrays import Booleans, Floats, Integers
 
 
@@ -41,7 +41,7 @@ class StateGraph(NamedTuple):
     dominating_cost: Floats
 
 
-@njit(cache=True)
+@kernel()
 def least_loads(
     layers: int, states: int, move_start: Integers, source: Integers, target: Integers, taken: Booleans, cost: Floats,
     work: Floats,

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from placedsl.algorithms.kernels import kernel
 from placedsl.arrays import Booleans, Floats, Integers
 
 
@@ -87,7 +87,7 @@ class ExplorationScratch(NamedTuple):
     needed: Booleans
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _insert(states, j, x, used, times, width):  # type: ignore[no-untyped-def]
     """Add a state unless another of its ideal dominates it; drop those that it dominates."""
     y, last = states.first[j], -1
@@ -124,7 +124,7 @@ def _insert(states, j, x, used, times, width):  # type: ignore[no-untyped-def]
     states.first[j] = n
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _hopeless(lattice, j, used, times, width, value):  # type: ignore[no-untyped-def]
     """Whether no continuation of a state improves on ``value``, by the calls allowed."""
     base = lattice.open_start[j]
@@ -138,7 +138,7 @@ def _hopeless(lattice, j, used, times, width, value):  # type: ignore[no-untyped
     return True
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _settle(states, j, x, rest, used, finish, value):  # type: ignore[no-untyped-def]
     """An ideal was reached from state ``x`` at ``finish``; the least time from it is known by the calls left."""
     for calls in range(used, len(value)):
@@ -149,7 +149,7 @@ def _settle(states, j, x, rest, used, finish, value):  # type: ignore[no-untyped
 
 
 # More than ten arguments: called for every state and step, too often to pack them.
-@njit(cache=True)
+@kernel()
 def _reached(lattice, states, j, i, where, x, used, finish, ends, times, rest, value):  # type: ignore[no-untyped-def]
     """The state of ideal ``j`` after a step from state ``x`` of ideal ``i`` that ended at ``finish``."""
     if lattice.narrow[j] >= 0:
@@ -169,7 +169,7 @@ def _reached(lattice, states, j, i, where, x, used, finish, ends, times, rest, v
         _insert(states, j, x, used, times, width)
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _on_host(lattice, states, i, where, times, rest, value):  # type: ignore[no-untyped-def]
     """Steps with one more node on the host."""
     for e in range(lattice.next_start[i], lattice.next_start[i + 1]):
@@ -187,7 +187,7 @@ def _on_host(lattice, states, i, where, times, rest, value):  # type: ignore[no-
             x = states.later[x]
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _fetched(lattice, i, j, needed):  # type: ignore[no-untyped-def]
     """The time that a call from ideal ``i`` to ``j`` pays to transfer in, and which open nodes of ``i`` it waits
     for.
@@ -208,7 +208,7 @@ def _fetched(lattice, i, j, needed):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _sent(lattice, i, j):  # type: ignore[no-untyped-def]
     """The time that a call from ideal ``i`` to ``j`` pays to transfer out."""
     total = 0.0
@@ -225,7 +225,7 @@ def _sent(lattice, i, j):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True)
+@kernel()
 def _ends(lattice, i, j):  # type: ignore[no-untyped-def]
     """Whether some node between two ideals has no reader."""
     for v in range(len(lattice.fast)):
@@ -234,7 +234,7 @@ def _ends(lattice, i, j):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _earliest(lattice, states, i, opened):  # type: ignore[no-untyped-def]
     """When a call after any state of ideal ``i`` can start (inf: there is no such state)."""
     earliest = np.inf
@@ -252,7 +252,7 @@ def _earliest(lattice, states, i, opened):  # type: ignore[no-untyped-def]
     return earliest
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _no_better(lattice, i, j, finish, value):  # type: ignore[no-untyped-def]
     """Whether a call from ideal ``i`` to ``j`` that ends no earlier than ``finish`` improves nothing."""
     for k in range(lattice.open_start[j], lattice.open_start[j + 1]):
@@ -261,7 +261,7 @@ def _no_better(lattice, i, j, finish, value):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True)
 def _by_call(lattice, states, i, where, rest, value, free, scratch):  # type: ignore[no-untyped-def]
     """Steps with one more call, breadth first over the ideals that it can end at; ``free``: its inputs cost nothing."""
     opened = lattice.open_start[i + 1] - lattice.open_start[i]
@@ -318,7 +318,7 @@ def _by_call(lattice, states, i, where, rest, value, free, scratch):  # type: ig
                 x = states.later[x]
 
 
-@njit(cache=True)
+@kernel()
 def begin(lattice, states, start, scratch):  # type: ignore[no-untyped-def]
     """Reset the table to the single ideal ``start``, all of it ready at time 0."""
     states.first[:] = -1
@@ -329,7 +329,7 @@ def begin(lattice, states, start, scratch):  # type: ignore[no-untyped-def]
     _insert(states, start, -1, 0, np.zeros(width), width)
 
 
-@njit(cache=True)
+@kernel()
 def explore(lattice, states, start, stop, free, rest, value, scratch):  # type: ignore[no-untyped-def]
     """Extend the states of the ideals from ``start`` up to ``stop``; lowers ``value``, the least time by the calls
     allowed.
