@@ -16,6 +16,8 @@ from placedsl.problem.problem import BUILT_IN, Problem
 
 #: The constraints of every search for placements: memory limits, and nodes that share a device.
 PLACING = frozenset(("memory", "colocated"))
+#: What is left out by an algorithm that counts the least that each transfer can cost its two devices.
+ROUTES = "the routes of transfers"
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def ignored(problem: Problem, supports: Supports) -> list[str]:
     if problem.machine.clusters and not supports.clusters:
         out.append("clusters")
     if not supports.routes and not costs_by_device(problem):
-        out.append("the way of each tensor")
+        out.append(ROUTES)
     return out + [f"then {name}" for name in _further(problem, supports)]
 
 

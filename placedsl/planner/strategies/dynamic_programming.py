@@ -9,7 +9,7 @@ import numpy as np
 
 from placedsl.algorithms.compilation import compilation_seconds
 from placedsl.algorithms.pipelines import solve as contiguous
-from placedsl.algorithms.supports import ignored, reasons_against
+from placedsl.algorithms.supports import ROUTES, ignored, reasons_against
 from placedsl.budget import Budget
 from placedsl.diagnostics import PlacedslError
 from placedsl.planner.decision import Outlook
@@ -65,9 +65,11 @@ def by_dynamic_programming(run: Run) -> tuple[str, str] | None:
     if found.complete and reached and not any(b.startswith("then ") for b in beyond):
         for k, value in enumerate(run.best.evaluation.objectives if run.best.evaluation else ()):
             run.best.bound(value, k)
-        if beyond:
-            unseen = ", ".join(beyond)
+        unseen = ", ".join(name for name in beyond if name != ROUTES)
+        if unseen:
             run.notes.append(f"dynamic programming does not look at {unseen}; what it found satisfies them")
+        if ROUTES in beyond:
+            run.notes.append("dynamic programming counts the least that a transfer can cost; what it found costs no more")
         return "optimal", "proven by dynamic programming over ideals"
     if found.complete and beyond:
         run.notes.append(
