@@ -69,7 +69,8 @@ def by_dynamic_programming(run: Run) -> tuple[str, str] | None:
         if unseen:
             run.notes.append(f"dynamic programming does not look at {unseen}; what it found satisfies them")
         if ROUTES in beyond:
-            run.notes.append("dynamic programming counts the least that a transfer can cost; what it found costs no more")
+            counted = "counts the least that a transfer can cost; what it found costs no more"
+            run.notes.append(f"dynamic programming {counted}")
         return "optimal", "proven by dynamic programming over ideals"
     if found.complete and beyond:
         run.notes.append(
