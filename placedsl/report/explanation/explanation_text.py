@@ -21,9 +21,10 @@ _KINDS = {
     "variable": "var ", "objective": "minimize ", "constraint": "", "row family": "row ", "tight rows": "tight ",
 }  # fmt: skip
 _HEAD = ("what", "line", "rows", "columns", "entries", "native", "coefficients", "seconds", "MiB")
-#: The first of these are names, of at most so many characters; the rest are numbers.
-_MOST = (28, 20)
-_NAMES = len(_MOST)
+#: Longer names of parts are cut; places never are.
+_LONGEST_NAME = 28
+#: The columns of names: what the part is, and where it stands.
+_NAMES = 2
 
 
 def explained(elaborated: str, found: Explanation, width: int = WIDTH) -> str:
@@ -132,7 +133,7 @@ def _against(reasons: Sequence[str], width: int) -> list[str]:
 def _cells(one: Contribution, spec: str) -> tuple[str, ...]:
     sizes = f"{one.smallest:.2g} .. {one.largest:.2g}" if one.largest else "-"
     return (
-        _short(_KINDS[one.kind] + one.name, _MOST[0]), _short(place(one.span, spec), _MOST[1]), f"{one.rows:,}",
+        _short(_KINDS[one.kind] + one.name, _LONGEST_NAME), place(one.span, spec), f"{one.rows:,}",
         f"{one.columns:,}", f"{one.entries:,}", f"{one.native:,}", sizes, f"{one.seconds:.4f}",
         f"{one.bytes / _MIB:.3f}",
     )  # fmt: skip
