@@ -38,10 +38,8 @@ def read_bytes(path: Path, limit: str) -> bytes:
         if not stat.S_ISREG(status.st_mode) and limits.count("stream-bytes") < limits.count(limit):
             limit = "stream-bytes"
         most = limits.count(limit)
-        if stat.S_ISREG(status.st_mode) and status.st_size > most:
-            raise TooLargeError(path, status.st_size, limit)
         if status.st_size > most:
-            raise TooLargeError(path, None, limit)
+            raise TooLargeError(path, status.st_size if stat.S_ISREG(status.st_mode) else None, limit)
         # A buffer as large as is asked for is taken before anything is read, so no more is asked for than there may be.
         pieces, left = [], most + 1
         while left and (piece := file.read(min(left, max(status.st_size, _PIECE) + 1))):

@@ -209,20 +209,22 @@ def test_reading_takes_no_more_memory_than_the_file_has(tmp_path: Path) -> None:
             file.write_bytes(b"x" * size)
             tracemalloc.reset_peak()
             before = tracemalloc.get_traced_memory()[0]
-            assert len(files.read_bytes(file, 2**31)) == size
+            assert len(files.read_bytes(file, "graph-bytes")) == size
             assert tracemalloc.get_traced_memory()[1] - before < 10**6
     finally:
         tracemalloc.stop()
 
 
-def test_no_more_is_read_than_is_allowed(tmp_path: Path) -> None:
+def test_no_more_is_read_than_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a").write_bytes(b"x" * 100)
-    assert len(files.read_bytes(tmp_path / "a", 100)) == 100
-    with pytest.raises(files.TooLargeError, match="it has 100 bytes, more than 99"):
-        files.read_bytes(tmp_path / "a", 99)
-    assert len(files.read_bytes(Path("/proc/self/status"), 10**6)) > 100  # has 0 bytes, as it says itself
+    monkeypatch.setenv("PLACEDSL_LIMITS", "graph-bytes=100, stream-bytes=1000")
+    assert len(files.read_bytes(tmp_path / "a", "graph-bytes")) == 100
+    (tmp_path / "a").write_bytes(b"x" * 101)
+    with pytest.raises(files.TooLargeError, match="it has 101 bytes, more than 100"):
+        files.read_bytes(tmp_path / "a", "graph-bytes")
+    assert len(files.read_bytes(Path("/proc/self/status"), "data-bytes")) > 100  # has 0 bytes, as it says itself
     with pytest.raises(files.TooLargeError, match="it has more than 1,000 bytes"):
-        files.read_bytes(Path("/dev/zero"), 1000)
+        files.read_bytes(Path("/dev/zero"), "data-bytes")
 
 
 def test_models_of_one_name_do_not_share_a_graph_file(tmp_path: Path) -> None:
