@@ -101,6 +101,16 @@ def _data(tensor: Any) -> np.ndarray | None:
         return None
 
 
+def _lies_elsewhere(node: Any) -> bool:
+    """Whether an attribute is a tensor in a file of its own: none is opened."""
+    from onnx import TensorProto
+
+    return any(
+        tensor.data_location == TensorProto.EXTERNAL
+        for attribute in node.attribute for tensor in (attribute.t, *attribute.tensors)
+    )  # fmt: skip
+
+
 class _Operators:
     """Runs operators, and infers the types of what they make.
 
@@ -123,7 +133,7 @@ class _Operators:
         reads = [name for name in node.input if name]
         if node.op_type == "Shape" and reads[0] in types and not node.attribute:
             return [np.array(types[reads[0]][1], dtype=np.int64)]
-        if not all(name in known for name in reads) or node.op_type.startswith(_RANDOM):
+        if not all(name in known for name in reads) or node.op_type.startswith(_RANDOM) or _lies_elsewhere(node):
             return None
         if any(math.prod(types[name][1]) > limits.limit("constants") for name in node.output if name in types):
             return None
@@ -155,6 +165,7 @@ class _Operators:
         return self._marks[id(value)][0]
 
     def _run(self, node: Any, values: dict[str, np.ndarray]) -> list[np.ndarray] | None:
+        from onnx import checker
         from onnx.reference import ReferenceEvaluator
 
         bounded = (
@@ -166,7 +177,7 @@ class _Operators:
             made = [np.asarray(value) for value in ReferenceEvaluator(node, opsets=self.opsets).run(None, values)]
             for value in made:
                 _type_of(value)  # of a type that ONNX has
-        except _FAILURES:
+        except (*_FAILURES, checker.ValidationError):
             return None
         return made if sum(value.size for value in made) <= limits.limit("constants") else None
 
