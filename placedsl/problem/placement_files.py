@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
-from math import isfinite
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
 from placedsl.graph.readers.json_text import parsed
@@ -11,6 +11,7 @@ from placedsl.problem.problem import Labels, Problem
 from placedsl.problem.values import Values
 
 _MOST = 20
+_LARGEST = sys.float_info.max
 
 
 def positions(problem: Problem, placement: Mapping[str, str], source: Source | None = None) -> list[int]:
@@ -62,7 +63,7 @@ def values(problem: Problem, raw: Mapping[str, object], source: Source | None = 
 
     def walk(name: str, given: object, sorts: tuple[str, ...], key: tuple[int, ...]) -> None:
         if not sorts:
-            if isinstance(given, int | float) and not isinstance(given, bool):
+            if isinstance(given, int | float) and not isinstance(given, bool) and not abs(given) > _LARGEST:
                 out[name][key] = float(given)
             else:
                 found.append(Diagnostic(f"a number is expected for '{name}'", _span(source, name)))
@@ -119,7 +120,7 @@ def schedule_decisions(problem: Problem, times: Mapping[str, object], source: So
     found: list[Diagnostic] = []
 
     def take(name: str, key: tuple[int, ...], given: object, word: str) -> None:
-        if isinstance(given, int | float) and not isinstance(given, bool) and isfinite(given) and given >= 0:
+        if isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given <= _LARGEST:
             out.setdefault(name, {})[key] = float(given)
         elif given is not None:
             message = f"a number of 0 or more is expected as the {name} of '{word}'"

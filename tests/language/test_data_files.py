@@ -18,6 +18,9 @@ from placedsl.language.elaboration.external_values import parsed_toml
         ("a = 1\nb = [1,\n", "this is not TOML: ", (2, 7)),
         ("a = 1\na = 2\n", "this is not TOML: Cannot overwrite a value", (2, 6)),
         ("a = 1\nb = " + "9" * 5000, "a number here has too many digits", (2, 5)),
+        ("a = 1\nb = " + "9" * 400, "'b' is no finite number", (2, 1)),
+        ("a = 1\nb = { c = [1, -inf] }", "'c' is no finite number", (2, 7)),
+        ("a = 1\n[b]\nd = nan", "'d' is no finite number", (3, 1)),
         ("a = " + "[" * 5000, "this TOML is nested too deeply", (1, 1)),
     ],
 )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -71,7 +72,7 @@ def read(texts: Mapping[str, str], file: Path | Source | None, schedule: str | N
 def parsed_toml(source: Source) -> dict[str, object]:
     """What a TOML text holds; InputError at the place of what is wrong."""
     try:
-        return tomllib.loads(source.text)
+        root = tomllib.loads(source.text)
     except tomllib.TOMLDecodeError as problem:
         message, at, place = str(problem).partition(" (at ")
         numbers = re.findall(r"\d+", place)
@@ -84,3 +85,21 @@ def parsed_toml(source: Source) -> dict[str, object]:
         long = re.search(r"\d[\d_]{4300,}", source.text)
         span = source.whole() if long is None else source.span(*long.span())
         raise InputError([Diagnostic("a number here has too many digits", span)]) from None
+    paths = list(_infinite(root))
+    if paths:
+        held = ExternalValues(source=source)
+        hint = "a finite number is expected"
+        raise InputError(Diagnostic(f"'{path[-1]}' is no finite number", held.place(path), hint) for path in paths)
+    return root
+
+
+def _infinite(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The keys that lead to numbers that are none, or beyond floating point."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _infinite(inner, (*path, str(key)))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _infinite(inner, path)
+    elif isinstance(value, int | float) and not abs(value) <= sys.float_info.max:
+        yield path
