@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from placedsl import limits
@@ -13,6 +13,7 @@ from placedsl.diagnostics import Source
 from placedsl.language.elaboration import external_values
 from placedsl.language.elaboration.elaborate import Elaborated, elaborate
 from placedsl.language.syntax.parser import parse, read_source
+from placedsl.language.syntax.statements import Module
 from placedsl.problem.problem import Problem
 
 TYPE_CHECKING = False
@@ -287,28 +288,40 @@ def spec_of(
     ``held``: texts of graph files and imports by name, which are then not read; ``began``: when reading began;
     ``schedule``: replaces the spec's own.
     """
-    from placedsl.graph.readers import read
-
     began = time.monotonic() if began is None else began
     at_hand = {folder / name: text for name, text in (held or {}).items()}
     if data is not None and not isinstance(data, Source):
         data = arguments.path("data", data)
     given = arguments.texts("parameters", parameters, "{'room': '16 GiB'}")
     values = external_values.read(given, data, schedule)
-    module = parse(source)
-    graphs: dict[tuple[object, ...], Graph] = {}
-
-    def graph(path: Path, form: str | None, sizes: Sizes) -> Graph:
-        key = path, form, *((name, size.value) for name, size in sizes.items())
-        if key not in graphs:
-            graphs[key] = read(at_hand.get(path, path), form, sizes)
-        return graphs[key]
-
+    reading = _Reading(parse(source), folder, values, at_hand)
     limits.settings()
+    return Spec(reading.elaborated(values), time.monotonic() - began, reading.again)
 
-    def again(name: str, text: str) -> Spec:
-        other = replace(values, texts={**values.texts, name: text})
-        return Spec(elaborate(module, folder, other, graph, at_hand))
 
-    elaborated = elaborate(module, folder, values, graph, at_hand)
-    return Spec(elaborated, time.monotonic() - began, again)
+@dataclass(frozen=True)
+class _Reading:
+    """What a spec is read from, to read it with another value of a parameter; each graph file is read once."""
+
+    module: Module
+    folder: Path
+    values: external_values.ExternalValues
+    at_hand: Mapping[Path, Source]
+    graphs: dict[tuple[object, ...], Graph] = field(default_factory=dict)
+
+    def graph(self, path: Path, form: str | None, sizes: Sizes) -> Graph:
+        """The graph in a file."""
+        from placedsl.graph.readers import read
+
+        key = path, form, *((name, size.value) for name, size in sizes.items())
+        if key not in self.graphs:
+            self.graphs[key] = read(self.at_hand.get(path, path), form, sizes)
+        return self.graphs[key]
+
+    def elaborated(self, values: external_values.ExternalValues) -> Elaborated:
+        """The spec with these values from outside."""
+        return elaborate(self.module, self.folder, values, self.graph, self.at_hand)
+
+    def again(self, name: str, text: str) -> Spec:
+        """The spec with another value of a parameter."""
+        return Spec(self.elaborated(replace(self.values, texts={**self.values.texts, name: text})))
