@@ -621,6 +621,8 @@ def compare(seed: int, families: Sequence[str], solver: str | None) -> str:
     least = optimum(problem)
     try:
         answer = placedsl.loads(text).solve(solver=solver, time_limit=LIMIT, workers=2)
+    except placedsl.LimitError:
+        return ""
     except Exception as error:  # noqa: BLE001 - whatever is raised is a finding
         if least is None and "is false whatever the placement" in str(error):
             return ""
@@ -635,9 +637,9 @@ def compare(seed: int, families: Sequence[str], solver: str | None) -> str:
         found = list(answer.evaluation.objectives) if answer.evaluation is not None else []
         right = len(found) == len(exact) and all(map(alike, problem.goals, found, exact))
     else:
-        right = (
-            answer.termination == "time_limit" and answer.value >= exact[0] - near and answer.bound <= exact[0] + near
-        )
+        # On a machine with much else to do, the limit may come before there is a placement.
+        possible = answer.placement is None or answer.value >= exact[0] - near
+        right = answer.termination == "time_limit" and possible and answer.bound <= exact[0] + near
     return "" if right else f"optimum {exact}: {said}\n{text}"
 
 
