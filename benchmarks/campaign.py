@@ -639,7 +639,8 @@ def compare(seed: int, families: Sequence[str], solver: str | None) -> str:
     else:
         # On a machine with much else to do, the limit may come before there is a placement.
         possible = answer.placement is None or answer.value >= exact[0] - near
-        right = answer.termination == "time_limit" and possible and answer.bound <= exact[0] + near
+        within = answer.termination == "gap_reached" and answer.value <= exact[0] + near
+        right = (within or answer.termination == "time_limit") and possible and answer.bound <= exact[0] + near
     return "" if right else f"optimum {exact}: {said}\n{text}"
 
 
