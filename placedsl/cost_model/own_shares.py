@@ -14,7 +14,7 @@ import numpy as np
 from placedsl.arrays import Floats
 from placedsl.graph.graph import Graph
 from placedsl.machine.machine import Machine
-from placedsl.machine.routes import TransferTimes
+from placedsl.machine.routes import TransferTimes, alike
 from placedsl.tolerances import EQUAL_COSTS
 
 
@@ -32,30 +32,36 @@ class OwnShares:
 
 def own_shares(graph: Graph, machine: Machine, times: TransferTimes) -> OwnShares:
     """The largest shares that no transfer undercuts: of the devices first, then of clusters from the innermost on."""
-    devices, tensors = range(len(machine.devices)), np.arange(graph.tensors)
+    devices, tensors, label = range(len(machine.devices)), np.arange(graph.tensors), alike(times)
     accelerators = [d for d in devices if machine.devices[d].kind == "accelerator"]
-    pairs = [(d, e) for d in accelerators for e in devices if e != d]
-    transfer = np.zeros((graph.tensors, len(devices)))
-    least = np.full_like(transfer, np.inf)
-    for d, e in pairs:
-        least[:, d] = np.minimum(least[:, d], _either_way(times, tensors, d, e)[0])
-    transfer[:, accelerators] = np.where(np.isfinite(least), least, 0.0)[:, accelerators]
+    # Devices that may change places have equal times: of such pairs that leave the same clusters, one is looked at.
+    pairs: dict[tuple[int, int, tuple[int, ...]], tuple[int, int]] = {}
+    for d in accelerators:
+        for e in devices:
+            if e != d:
+                pairs.setdefault((int(label[d]), int(label[e]), _left(machine, d, e)), (d, e))
+    least = np.full((graph.tensors, len(devices)), np.inf)
+    for (own, _, _), (d, e) in pairs.items():
+        least[:, own] = np.minimum(least[:, own], _either_way(times, tensors, d, e)[0])
+    transfer = np.zeros_like(least)
+    transfer[:, accelerators] = np.where(np.isfinite(least), least, 0.0)[:, label[accelerators]]
     surcharge = np.zeros((len(machine.clusters), graph.tensors))
-    innermost_first = sorted(range(len(machine.clusters)), key=lambda c: -machine.clusters[c].level)
-    left = {(d, e): _left(machine, d, e) for d, e in pairs}
-    for c in innermost_first:
-        leaving = [(d, e) for d, e in pairs if c in left[d, e]]
+
+    def share(d: int, left: tuple[int, ...]) -> Floats:
+        out: Floats = transfer[:, d] + surcharge[list(left)].sum(axis=0)
+        return out
+
+    for c in sorted(range(len(machine.clusters)), key=lambda c: -machine.clusters[c].level):
         over = np.full(graph.tensors, np.inf)
-        for d, e in leaving:
-            known = transfer[:, d] + surcharge[left[d, e]].sum(axis=0)
-            over = np.minimum(over, _either_way(times, tensors, d, e)[0] - known)
+        for (_, _, left), (d, e) in pairs.items():
+            if c in left:
+                over = np.minimum(over, _either_way(times, tensors, d, e)[0] - share(d, left))
         surcharge[c] = np.maximum(np.where(np.isfinite(over), over, 0.0), 0.0)
-    exact = True
-    for d, e in pairs:
-        share = transfer[:, d] + surcharge[left[d, e]].sum(axis=0)
-        exact = exact and all(
-            bool((np.abs(one - share) <= EQUAL_COSTS * share).all()) for one in _either_way(times, tensors, d, e)
-        )
+    exact = all(
+        bool((np.abs(one - share(d, left)) <= EQUAL_COSTS * share(d, left)).all())
+        for (_, _, left), (d, e) in pairs.items()
+        for one in _either_way(times, tensors, d, e)
+    )
     return OwnShares(transfer, surcharge, exact)
 
 
@@ -65,6 +71,6 @@ def _either_way(times: TransferTimes, tensors: np.ndarray, d: int, e: int) -> tu
     return np.minimum(out, back), np.maximum(out, back)
 
 
-def _left(machine: Machine, d: int, e: int) -> list[int]:
+def _left(machine: Machine, d: int, e: int) -> tuple[int, ...]:
     """The clusters of a device that another one is not in."""
-    return [c for c, one in enumerate(machine.clusters) if d in one.devices and e not in one.devices]
+    return tuple(c for c, one in enumerate(machine.clusters) if d in one.devices and e not in one.devices)
