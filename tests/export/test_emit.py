@@ -84,13 +84,13 @@ def solved(text: str) -> tuple[Spec, Answer]:
     return spec, answer
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", SPECS)
 def test_files(name: str, tmp_path: Path) -> None:
     files_agree(*solved(SPECS[name]), tmp_path)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", SPECS)
 def test_scripts(name: str, tmp_path: Path) -> None:
     spec, answer = solved(SPECS[name])
@@ -98,7 +98,7 @@ def test_scripts(name: str, tmp_path: Path) -> None:
         script_agrees(spec, answer, format_name, tmp_path)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", range(8))
 def test_random_specs(seed: int, tmp_path: Path) -> None:
     for text in (random_spec(seed), random_formulas(seed), random_algebra(seed)):

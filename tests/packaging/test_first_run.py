@@ -83,7 +83,7 @@ def test_kernels_are_kept_where_there_is_room(tmp_path: Path, monkeypatch: pytes
     assert not chosen.stat().st_mode & 0o077
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "spec", ["quickstart", "training-gpipe", "two-servers", "latency-calls", "edge-cluster", "compare-free"]
 )

@@ -36,7 +36,7 @@ def valid(case: Sample, sequence: OperatorSequence) -> float:
     return latency
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("sequential", [True, False])
 @pytest.mark.parametrize("reading", range(4))
 @pytest.mark.parametrize("seed", range(12))
@@ -53,7 +53,7 @@ def test_the_search_proves_the_optimum(seed: int, reading: int, sequential: bool
         assert search.proven or best == 0.0
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("seed", range(60))
 def test_annealing_alone_comes_to_the_optimum_of_small_problems(seed: int) -> None:
     case = sample(seed, nodes=5)
@@ -81,7 +81,7 @@ def test_annealing_alone_comes_to_the_optimum_of_small_problems(seed: int) -> No
     assert found == pytest.approx(best)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("seed", range(100))
 def test_no_lower_bound_lies_above_the_optimum(seed: int) -> None:
     case = sample(seed, nodes=6, devices=2)
@@ -98,7 +98,7 @@ def test_no_lower_bound_lies_above_the_optimum(seed: int) -> None:
         assert bound <= best + 1e-9
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("seed", range(120))
 def test_domain_reduction_keeps_every_schedule_within_the_limit(seed: int) -> None:
     case = sample(seed, nodes=6, devices=2 + seed % 2)
@@ -153,7 +153,7 @@ def test_cuts_are_a_path_and_blocks_are_small_where_that_is_possible(seed: int) 
     assert work[[*inside, *chain.nodes.tolist()]].sum() > 0.0
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("seed", range(40))
 def test_a_schedule_of_blocks_is_as_long_as_the_bound_where_nothing_lies_beside(seed: int) -> None:
     """Two random graphs one after the other, with a node between them that reads and is read by all."""
@@ -196,7 +196,7 @@ def test_a_schedule_of_blocks_is_as_long_as_the_bound_where_nothing_lies_beside(
         assert last == pytest.approx((best, best))
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("seed", range(20))
 def test_cp_sat_gives_the_schedule_that_it_promises(seed: int) -> None:
     case = sample(seed, nodes=7, devices=3)

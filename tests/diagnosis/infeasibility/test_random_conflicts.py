@@ -24,7 +24,7 @@ SOLVERS = ("highs", "cp-sat", "pyomo", "mip", "cvxpy")
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_enumeration_confirms_the_conflict(solver: str, pytestconfig: pytest.Config) -> None:
-    seeds = SEEDS if pytestconfig.getoption("--everything") else SEEDS // 8
+    seeds = SEEDS if pytestconfig.getoption("--everything") else SEEDS // 16
     command = [sys.executable, __file__, solver, "0", str(seeds)]
     environment = child_environment()
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
