@@ -1,4 +1,7 @@
-"""Tables of a terminal: at most 80 columns wide where words allow it; what is wider goes on in the next line."""
+"""Tables of a terminal: at most 80 columns wide where words allow it; what is wider goes on in the next line.
+
+Words, and numbers with their units, are never divided.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ def table(*, indented: bool = True, headings: bool = True) -> Table:
 def print_table(table: Table, console: Console) -> None:
     """Print it, within the width of the terminal and of :data:`WIDTH`; wider where a word, say a path, needs it."""
     for column in table.columns:
-        words = (Measurement.get(console, console.options, cell).minimum for cell in (column.header, *column.cells))
-        column.min_width = max(words, default=0)
+        column.no_wrap = column.justify == "right"  # numbers
+        sizes = [Measurement.get(console, console.options, cell) for cell in (column.header, *column.cells)]
+        column.min_width = max((one.maximum if column.no_wrap else one.minimum for one in sizes), default=0)
     least = Measurement.get(console, console.options, table).minimum
     console.print(table, highlight=False, width=min(max(WIDTH, least), console.width))
