@@ -156,10 +156,9 @@ class Quantities:
         return Fraction(self.problem.nodes[node].output, self.problem.outer if slow else self.problem.inner)
 
     def way(self, node: int, a: int, b: int) -> Fraction:
-        """How long a tensor takes from one device to another; nothing if it has no size."""
+        """How long a tensor takes from one device to another; one of 0 bytes takes the latency."""
         latency, each = self.problem.ways[a, b]
-        size = self.problem.nodes[node].output
-        return latency + each * size if size else Fraction(0)
+        return latency + each * self.problem.nodes[node].output
 
     def far(self, one: int, other: int) -> bool:
         """Whether devices are in different clusters."""

@@ -28,8 +28,7 @@ _CHUNK = 4_000_000
 class SetGrounder:
     """The sets and attributes of one universe, joined with frames.
 
-    ``sets`` and ``tables`` are those of the spec.  ``value`` grounds the numbers that conditions and indices compare:
-    sets have conditions, conditions contain numbers, and numbers contain sums over sets.
+    ``sets`` and ``tables`` are those of the spec.  ``value`` grounds the numbers that conditions and indices compare.
     """
 
     def __init__(
@@ -44,8 +43,6 @@ class SetGrounder:
         self.tables = tables
         self._value = value
         self._members: dict[str, tuple[Integers, ...]] = {}
-
-    # frames
 
     def members(self, name: str) -> tuple[Integers, ...]:
         """The elements of a named set, one array a sort."""
@@ -62,8 +59,7 @@ class SetGrounder:
     def expand(self, frame: Frame, binders: tuple[core.Binder, ...]) -> tuple[Frame, Integers]:
         """Join a frame with binders; returns the wider frame and, per row, the row it came from.
 
-        What a condition says of one side alone filters that side first, equalities between the sides make the join,
-        and only the rest is asked of the combinations: the work grows with what passes.
+        Conditions on one side filter it first, equalities make the join, the rest is asked of the combinations.
         """
         parent = np.arange(frame.size)
         for binder in binders:
@@ -209,8 +205,6 @@ class SetGrounder:
                 shared = within((rows, *values), (other_rows, *other))
                 kept = np.flatnonzero(shared if operator == "intersect" else ~shared)
                 return rows[kept], tuple(v[kept] for v in values)
-
-    # data
 
     def positions(self, node: core.Expression, frame: Frame) -> Integers:
         """An expression that is an element, or a whole number."""

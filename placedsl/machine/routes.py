@@ -38,14 +38,14 @@ class TransferTimes:
         return len(self.latency)
 
     def time(self, tensor: Integers | int, source: Integers | int, target: Integers | int) -> Floats:
-        """Seconds that a tensor takes between two devices, none without a size; the arguments are broadcast."""
+        """Seconds that a tensor takes between two devices; the arguments are broadcast."""
         if len(self.explicit):
             out: Floats = self.explicit[tensor, source, target]
             return out
         size = self.size[tensor]
         with np.errstate(invalid="ignore"):
-            taken = self.latency[source, target] + size * self.inverse_bandwidth[source, target]
-        return np.where(size > 0.0, taken, np.where(np.isinf(self.latency[source, target]), np.inf, 0.0))
+            along = np.where(size > 0.0, size * self.inverse_bandwidth[source, target], 0.0)
+        return np.asarray(self.latency[source, target] + along)
 
     def hops(self, source: int, target: int) -> Integers:
         """The directed links of a route; empty within a device."""

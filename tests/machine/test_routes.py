@@ -101,9 +101,9 @@ def test_an_interconnect_is_a_link_between_each_pair_without_one() -> None:
     assert all(len(found.hops(a, b)) == 1 for a, b in itertools.permutations(range(3), 2))
 
 
-def test_a_tensor_of_no_size_takes_no_time() -> None:
+def test_a_tensor_of_no_bytes_takes_the_latencies() -> None:
     found = transfer_times(machine_of(2, [(0, 1, 2.0, 0.5)]), np.array([0.0, 1.0]))
-    assert found.time(np.array([0, 1]), 0, 1).tolist() == [0.0, 1.0]
+    assert found.time(np.array([0, 1]), 0, 1).tolist() == [0.5, 1.0]
 
 
 def test_given_times_need_no_links() -> None:

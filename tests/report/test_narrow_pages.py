@@ -40,6 +40,7 @@ def numbers(text: str) -> list[str]:
     return sorted(re.findall(r"\w+\.place:\d+|(?<= )\d[\d,]*(?=\s)", table.split("# lowerings")[0]))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_explain_keeps_within_eighty_columns(path: Path) -> None:
     if path.stem in WITH_WORKLOADS:

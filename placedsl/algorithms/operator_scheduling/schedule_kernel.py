@@ -60,11 +60,9 @@ def schedule_of(instance: SchedulingInstance, sequence: OperatorSequence) -> tup
 
 @kernel(no_cpython_wrapper=True)
 def move_time(instance: SchedulingInstance, tensor: int, source: int, target: int) -> float:
-    """The seconds that a tensor takes from one device to another; what has no size takes none."""
+    """The seconds that a tensor takes from one device to another."""
     if instance.given.shape[0] > 0:
         return float(instance.given[tensor, source, target])
-    if instance.size[tensor] <= 0.0 and instance.fixed[source, target] < np.inf:
-        return 0.0
     return float(instance.fixed[source, target] + instance.per_size[source, target] * instance.size[tensor])
 
 

@@ -21,8 +21,10 @@ def table(*, indented: bool = True, headings: bool = True) -> Table:
 def print_table(table: Table, console: Console) -> None:
     """Print it, within the width of the terminal and of :data:`WIDTH`; wider where a word, say a path, needs it."""
     for column in table.columns:
-        column.no_wrap = column.justify == "right"  # numbers
-        sizes = [Measurement.get(console, console.options, cell) for cell in (column.header, *column.cells)]
-        column.min_width = max((one.maximum if column.no_wrap else one.minimum for one in sizes), default=0)
+        whole = column.justify == "right"  # numbers
+        cells = [Measurement.get(console, console.options, cell) for cell in column.cells]
+        heading = Measurement.get(console, console.options, column.header).minimum
+        column.min_width = max((one.maximum if whole else one.minimum for one in cells), default=0)
+        column.min_width = max(column.min_width, heading)
     least = Measurement.get(console, console.options, table).minimum
     console.print(table, highlight=False, width=min(max(WIDTH, least), console.width))

@@ -63,7 +63,6 @@ def with_explicit_transfers(instance: SchedulingInstance) -> SchedulingInstance:
         with np.errstate(invalid="ignore"):
             given = instance.fixed + instance.per_size * instance.size[:, None, None]
         given = np.where(np.isnan(given), np.inf, given)
-        given[instance.size <= 0.0] = np.where(np.isinf(instance.fixed), np.inf, 0.0)
         given[:, np.arange(instance.devices), np.arange(instance.devices)] = 0.0
     return instance._replace(time=instance.time.copy(), given=np.ascontiguousarray(given))
 

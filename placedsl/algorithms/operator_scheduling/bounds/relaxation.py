@@ -106,8 +106,7 @@ def relaxed_latency(instance: SchedulingInstance, seconds: float, *, pairs: bool
 def _moves(instance: SchedulingInstance, tensor: Integers, a: Integers, b: Integers) -> Floats:
     if len(instance.given):
         return np.asarray(instance.given[tensor, a, b])
-    size, fixed = instance.size[tensor], instance.fixed[a, b]
-    return np.where((size > 0.0) | np.isinf(fixed), fixed + instance.per_size[a, b] * size, 0.0)
+    return np.asarray(instance.fixed[a, b] + instance.per_size[a, b] * instance.size[tensor])
 
 
 def _absent(
