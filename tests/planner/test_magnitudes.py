@@ -8,9 +8,14 @@ import pytest
 from support.brute_force import best_by_evaluation
 
 from placedsl import loads
+from placedsl.budget import Budget
+from placedsl.ir.program import LinearProgram
 from placedsl.planner.answer import Answer
 from placedsl.planner.request import Request
 from placedsl.planner.solve import solve
+from placedsl.planner.strategies import program as strategy
+from placedsl.solvers.interface import Outcome, Progress
+from placedsl.solvers.isolated import run_here
 
 SOLVERS = ("highs", "cp-sat")
 GOALS = (
@@ -106,6 +111,28 @@ minimize {objective} + (a on gpu[2]) + 2 * (b on gpu[2]) then time_per_sample
     assert answer.termination == "optimal"
     assert answer.evaluation is not None
     assert answer.evaluation.objectives == (100000000, 2)
+
+
+def test_solvers_may_not_stop_one_short_of_a_whole_objective(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However large its constant part: a gap is a share of the value."""
+    asked: list[float] = []
+
+    def heard(name: str, program: LinearProgram, budget: Budget, progress: Progress) -> Outcome:
+        asked.append(budget.gap)
+        return run_here(name, program, budget, progress)
+
+    monkeypatch.setattr(strategy, "run_here", heard)
+    spec = loads("""
+graph {
+    node a { time = {accelerator: 1 s} }
+    node b { time = {accelerator: 1 s} }
+}
+device gpu[2]: accelerator
+minimize 100000000 + (a on gpu[2]) + 2 * (b on gpu[2]) then time_per_sample
+""")
+    solve(spec.problem, spec.elaborated.checked_formulations, Request(solver="highs"), isolated=False)
+    assert len(asked) == 2
+    assert asked[0] * 100000000 < 1
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -14,7 +14,7 @@ _OVERFULL, _OVERFLOW = 0.05, 10.0
 
 
 @kernel(no_cpython_wrapper=True)
-def _energy(load, target, memory_used, capacity):  # type: ignore[no-untyped-def]
+def device_energy(load, target, memory_used, capacity):  # type: ignore[no-untyped-def]
     """The cost of a device: its load above the target, relative to the target, and a penalty for memory above its
     capacity.
     """
@@ -125,10 +125,10 @@ def anneal(instance, state, best, best_value, margin, schedule):  # type: ignore
         if partner >= 0:
             move_unit(instance, state, partner, a)
         change = (
-            _energy(state.load[a], target, state.memory_used[a], instance.capacity[a])
-            + _energy(state.load[b], target, state.memory_used[b], instance.capacity[b])
-            - _energy(load_a, target, memory_a, instance.capacity[a])
-            - _energy(load_b, target, memory_b, instance.capacity[b])
+            device_energy(state.load[a], target, state.memory_used[a], instance.capacity[a])
+            + device_energy(state.load[b], target, state.memory_used[b], instance.capacity[b])
+            - device_energy(load_a, target, memory_a, instance.capacity[a])
+            - device_energy(load_b, target, memory_b, instance.capacity[b])
         )
         if change > 0.0 and np.random.random() >= np.exp(-change / temperature):
             if partner >= 0:

@@ -1,6 +1,7 @@
 """Compiled: annealing over partitions whose tensors go from device to device; either end pays for the way between them.
 
-Memory limits are soft, support is hard, as in :mod:`.annealing_kernel`.
+Memory limits are soft, support is hard, as in :mod:`.annealing_kernel`.  The state is
+:class:`.load_kernel.PartitionState`, with tensors in the place of hyperedges.
 """
 
 from __future__ import annotations
@@ -10,12 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from placedsl.algorithms.kernels import kernel
+from placedsl.algorithms.partitions.annealing_kernel import device_energy
 from placedsl.arrays import Booleans, Floats, Integers
-
-#: Cost of load below the target, as a share of that above it: a slight pull towards less load in total.
-_PULL = 1e-3
-#: Penalty for exceeding a device's memory: a constant, and a multiple of the relative excess.
-_OVERFULL, _OVERFLOW = 0.05, 10.0
 
 
 class RoutedInstance(NamedTuple):
@@ -40,16 +37,6 @@ class RoutedInstance(NamedTuple):
     way: Floats
     pays: Booleans
     at_once: bool
-
-
-class RoutedState(NamedTuple):
-    """A partition and what follows from it: ``device`` u, ``pins_on_device`` t x D counts, ``load`` D seconds,
-    ``memory_used`` D bytes."""
-
-    device: Integers
-    pins_on_device: Integers
-    load: Floats
-    memory_used: Floats
 
 
 @kernel(no_cpython_wrapper=True)
@@ -103,13 +90,10 @@ def _move(instance, state, u, b):  # type: ignore[no-untyped-def]
 
 @kernel(no_cpython_wrapper=True)
 def _energy(instance, state, target):  # type: ignore[no-untyped-def]
-    """The sum over devices of the load above the target, relative to it, and of a penalty for memory."""
+    """The sum of the costs of the devices."""
     cost = 0.0
     for d in range(len(state.load)):
-        cost += max(0.0, state.load[d] - target) / target + _PULL * state.load[d] / target
-        if state.memory_used[d] > instance.capacity[d]:
-            excess = state.memory_used[d] - instance.capacity[d]
-            cost += _OVERFULL + _OVERFLOW * excess / max(instance.capacity[d], 1.0)
+        cost += device_energy(state.load[d], target, state.memory_used[d], instance.capacity[d])
     return cost
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from placedsl.algorithms.annealing import improves, slices
 from placedsl.algorithms.partitions.instance import even_segments, partition_units
-from placedsl.algorithms.partitions.routed_kernel import RoutedInstance, RoutedState, anneal_routed, recompute_routed
+from placedsl.algorithms.partitions.load_kernel import PartitionState
+from placedsl.algorithms.partitions.routed_kernel import RoutedInstance, anneal_routed, recompute_routed
 from placedsl.algorithms.partitions.search import STEPS_PER_UNIT
 from placedsl.algorithms.supports import PLACING, Supports
 from placedsl.algorithms.units import placement_units, with_rounding
@@ -76,11 +77,11 @@ def begin(problem: Problem, start: Integers | None, seed: int) -> RoutedSearch:
     return RoutedSearch(instance, quotient.unit_of_node, [even], best, values[first], np.random.default_rng(seed))
 
 
-def state_of(instance: RoutedInstance, device: Integers) -> RoutedState:
+def state_of(instance: RoutedInstance, device: Integers) -> PartitionState:
     """The state of a partition (``device``: u), computed from scratch."""
     devices = len(instance.capacity)
     inside = np.zeros((len(instance.pin_start) - 1, devices), dtype=np.int64)
-    state = RoutedState(np.array(device, dtype=np.int64), inside, np.zeros(devices), np.zeros(devices))
+    state = PartitionState(np.array(device, dtype=np.int64), inside, np.zeros(devices), np.zeros(devices))
     recompute_routed(instance, state)
     return state
 

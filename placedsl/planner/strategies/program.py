@@ -139,7 +139,8 @@ def _one_objective(
     near = max(run.request.gap or 0.0, 0.5 * SAME_VALUE)
     last = position + 1 == len(run.problem.objectives)
     if (run.request.gap or 0.0) <= SAME_VALUE and not last and grounded.program.whole(position):
-        near = min(near, 0.5 / max(run.reach, 1.0))  # what later objectives are minimised within is exact
+        # What later objectives are minimised within is exact; a gap is a share of the value, constant part included.
+        near = min(near, 0.5 / max(run.reach + abs(lowered.program.offset), 1.0))
     budget = Budget(left, near, run.request.workers or 0, run.request.seed or 0)
     timed = run.problem.execution.run == "operators" and solver.features.integers_only
     if timed and np.isposinf(finite_bounds(lowered.program)[1]).any():
