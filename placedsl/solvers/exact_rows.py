@@ -10,7 +10,11 @@ numbers satisfies ``a x <= u`` if and only if there are whole carries ``c_k`` wi
 coefficient is larger than K then, and a violation by one is far above any tolerance.
 
 Until it is broken a row stays as it is, so programs without such rows, and most of those with them, are solved as they
-were.  A bound of a program with rows that the solver takes too loosely is a bound still.
+were, unless an outcome contradicts itself or a known point.  A bound of a program with rows that the solver takes too
+loosely is a bound still.
+
+*Spent columns.*  A real column without a cost that every row likes best at one end (the largest of what earlier
+objectives limit) is set there, so that its rows are rows of whole numbers too.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ from placedsl.solvers.outcome import Clock, outcome, row_of_entry, value
 from placedsl.tolerances import EVALUATION
 
 #: Rows whose sums stay below this are exact for every solver: 1e-6 of it is less than a half.
-_LARGE = 1e5
+LARGE = 1e5
 #: The base of the digits.
 _BASE = 2**16
 #: So often are rows written in digits and the program solved again; each time at least one more row is.
@@ -55,8 +59,9 @@ class WholeRows:
         row = row_of_entry(program)
         ends = np.maximum(np.abs(program.lower), np.abs(program.upper))
         reach = np.bincount(row, np.abs(program.coefficient) * ends[program.column], program.rows)
-        other = ~program.integer[program.column] | ~whole_numbers(program.coefficient)
-        whole = (np.bincount(row, other, program.rows) == 0) & (reach >= _LARGE) & (reach < 2.0**53)
+        of_whole = program.integer | ((program.lower == program.upper) & whole_numbers(program.lower))
+        other = ~of_whole[program.column] | ~whole_numbers(program.coefficient)
+        whole = (np.bincount(row, other, program.rows) == 0) & (reach >= LARGE) & (reach < 2.0**53)
         rows = np.flatnonzero(whole)
         counts = np.diff(program.start)[rows]
         return cls(
@@ -76,6 +81,7 @@ def solved_exactly(solve: Solve, program: LinearProgram, budget: Budget, progres
 
     ``progress`` is told of such points only.
     """
+    program = _settled(program)
     known = WholeRows.of(program)
     if not len(known.rows):
         return solve(program, budget, progress)
@@ -97,6 +103,9 @@ def solved_exactly(solve: Solve, program: LinearProgram, budget: Budget, progres
     for _ in range(_MOST_RUNS):
         asked = with_digits(program, known, in_digits) if in_digits.any() else program
         found = solve(asked, replace(budget, time_limit=clock.left), heard)
+        if _doubtful(found, program) and not in_digits[known.rows].all():
+            in_digits[known.rows] = True
+            continue
         bound = max(bound, found.bound)
         if found.incumbent is None:
             return replace(found, seconds=clock.seconds)
@@ -113,6 +122,35 @@ def solved_exactly(solve: Solve, program: LinearProgram, budget: Budget, progres
     message = found.message if ended else f"its points break '{program.row_name(int(wrong[0]))}' by rounding"
     last = best[0] if best else None
     return outcome(program, budget, clock, reason, last, bound, message, found.version, found.details)
+
+
+def _doubtful(found: Outcome, program: LinearProgram) -> bool:
+    """Whether an outcome may come of coefficients that a solver drops for their size (HiGHS: 1e-9 of the largest): no
+    point where one is known, or a point and a bound that do not fit each other."""
+    refuted = found.termination == "infeasible" and program.hint is not None
+    return refuted or (found.termination == "error" and found.incumbent is not None)
+
+
+def _settled(program: LinearProgram) -> LinearProgram:
+    """The program with spent columns at the end, a whole number, that every row likes best; none is on a native
+    constraint's word."""
+    real = ~program.integer & (program.cost == 0.0) & (program.lower < program.upper)
+    if program.native or not real.any():
+        return program
+    row, column = row_of_entry(program), program.column
+    alone = np.diff(program.start)[row] == 1  # a bound of the column, which is known
+    from_above = np.isfinite(program.row_upper)[row] & ~alone
+    from_below = np.isfinite(program.row_lower)[row] & ~alone
+    positive = program.coefficient > 0.0
+    harms_up = np.bincount(column, np.where(positive, from_above, from_below), program.columns) > 0
+    harms_down = np.bincount(column, np.where(positive, from_below, from_above), program.columns) > 0
+    up = real & ~harms_up & whole_numbers(program.upper) & np.isfinite(program.upper)
+    down = real & ~up & ~harms_down & whole_numbers(program.lower) & np.isfinite(program.lower)
+    if not (up | down).any():
+        return program
+    lower, upper = np.where(up, program.upper, program.lower), np.where(down, program.lower, program.upper)
+    hint = None if program.hint is None else np.where(up | down, np.where(up, upper, lower), program.hint)
+    return replace(program, lower=lower, upper=upper, hint=hint)
 
 
 def _within(side: Floats) -> Floats:

@@ -27,6 +27,7 @@ from placedsl.planner.strategies.latency_starts import start_by_waiting
 from placedsl.problem.expressions import Provided
 from placedsl.problem.formulation import choose, passed_over
 from placedsl.solvers.bound_propagation import finite_bounds
+from placedsl.solvers.exact_rows import LARGE
 from placedsl.solvers.interface import Outcome
 from placedsl.solvers.isolated import run_here, run_isolated
 from placedsl.solvers.registry import get
@@ -96,6 +97,8 @@ def _with_solver(run: Run, name: str, grounded: Grounded) -> tuple[str, str]:
         if endless is None and ended[0] in ("optimal", "gap_reached"):
             run.best.disclaim()
             return "error", "in the time that there was nothing proved that the objective has a least value at all"
+        if ended[0] == "optimal" and _owes_the_unit(run, name, grounded, position):
+            ended = _to_the_unit(run, name, grounded, fixed, position)
         if ended[0] not in ("optimal", "gap_reached") or run.best.evaluation is None:
             return ended
         # The whole is proven no better than its least proven objective.
@@ -148,6 +151,42 @@ def _one_objective(
     outcome = _solved(run, name, grounded, lowered.program, budget, position)
     run.crashed = outcome.termination == "error"
     return _judged(run, outcome, grounded, fixed, position)
+
+
+def _owes_the_unit(run: Run, name: str, grounded: Grounded, position: int) -> bool:
+    """Whether later objectives are minimised within a whole number so large that a solver stops some units off it."""
+    exact = get(name).features.integers_only or (run.request.gap or 0.0) > SAME_VALUE
+    last = position + 1 == len(run.problem.objectives)
+    return not last and not exact and _known(run, position) >= LARGE and grounded.program.whole(position)
+
+
+def _to_the_unit(
+    run: Run, name: str, grounded: Grounded, fixed: tuple[tuple[int, float], ...], position: int
+) -> tuple[str, str]:
+    """Ask for one less than the best value until there is none: rows of whole numbers are exact, objectives are not."""
+    features = get(name).features
+    runs = run_isolated if run.isolated else run_here
+    while (value := _known(run, position)) - 1.0 >= run.best.proven[position]:
+        placement, known = run.best.placement, run.best.evaluation
+        hint = None if placement is None or known is None else grounded.hint(placement, known.values)
+        less = (*fixed, (position, value - 1.0))
+        lowered = lower(grounded.program, native=features.native, objective=position, fixed=less, hint=hint)
+        if run.left is not None and run.left <= 0.0:
+            return (
+                "time_limit",
+                "the time limit was reached before a whole objective was proven to the unit",
+            )
+        budget = Budget(run.left, 0.0, run.request.workers or 0, run.request.seed or 0)
+        outcome = runs(name, lowered.program, budget, lambda *_: False)
+        if outcome.termination == "infeasible":
+            run.best.bound(value, position, claimed=True)
+            break
+        point = outcome.incumbent
+        if point is None or not run.best.offer(grounded.placement(point), grounded.values(point)):
+            return outcome.termination if point is None else "error", outcome.message
+        if _known(run, position) >= value:
+            return "error", f"{name} gives a point that does not have the value that it was asked for"
+    return "optimal", f"proven by {name}"
 
 
 def _coarse(run: Run, position: int, most: float) -> bool:
