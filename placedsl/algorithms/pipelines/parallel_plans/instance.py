@@ -1,0 +1,137 @@
+"""What is planned: units with options for each degree of tensor parallelism, on devices that are all alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from placedsl.algorithms.stages.stage_costs import DeviceClasses, StageCostModel
+from placedsl.arrays import Floats, Integers
+from placedsl.graph.order import csr
+
+#: What the copies of a stage exchange their weights once per: each sample, each round (a sample on each copy), or each
+#: batch of microbatches.
+Exchange = Literal["sample", "round", "batch"]
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """How each kind of unit can run.  o options, by degree and then by kind.
+
+    ``degree``   o devices that a copy of the stage has
+    ``kind``     o the kind of units that it is an option of
+    ``time``     o seconds per sample;  ``weights``  o seconds to send the unit's weights once over the link of a device
+    ``stash``    o bytes per sample in flight;  ``memory``  o bytes whatever is in flight
+    """
+
+    degree: Integers
+    kind: Integers
+    time: Floats
+    weights: Floats
+    stash: Floats
+    memory: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class PlanInstance:
+    """u units of c kinds, e tensors, g degrees.
+
+    ``kind``      u the kind of each unit: units of a kind have the same options
+    ``producer``  e the unit that makes each tensor;  ``reads``  pairs (tensor, unit)
+    ``input_cost``, ``output_cost``   g x e seconds per sample for a stage that reads, or sends, a tensor
+    ``before``, ``after``  pairs of units along which the pipeline goes forward
+    ``degrees``   g tensor-parallel degrees, ascending
+    ``copies``    data-parallel degrees, ascending, 1 among them
+    ``devices``   how many there are, each with ``capacity`` bytes
+    ``microbatches``  samples of a batch, and the most that may be in flight
+    ``traffic``   how often the weights cross a device's link in one exchange among many copies
+    """
+
+    kind: Integers
+    options: Options
+    producer: Integers
+    reads: tuple[Integers, Integers]
+    input_cost: Floats
+    output_cost: Floats
+    before: Integers
+    after: Integers
+    degrees: tuple[int, ...]
+    copies: tuple[int, ...]
+    devices: int
+    capacity: float
+    microbatches: int
+    exchange: Exchange
+    traffic: float
+
+    @property
+    def units(self) -> int:
+        """How many units there are."""
+        return len(self.kind)
+
+    @property
+    def kinds(self) -> int:
+        """How many kinds of units there are."""
+        return int(max(self.kind.max(initial=-1), self.options.kind.max(initial=-1))) + 1
+
+    def least(self, values: Floats) -> Floats:
+        """g x u: the least of a value (o) among the options of each unit; inf where it has none."""
+        out = np.full((len(self.degrees), self.kinds), np.inf)
+        allowed = np.isin(self.options.degree, self.degrees)
+        degree = np.searchsorted(self.degrees, self.options.degree[allowed])
+        np.minimum.at(out, (degree, self.options.kind[allowed]), values[allowed])
+        of_units: Floats = out[:, self.kind]
+        return of_units
+
+    def stage_costs(self) -> StageCostModel:
+        """The cost model of stages from the loss towards the input, on one class per degree: its one component is the
+        time of a sample under the quickest options."""
+        work = self.least(self.options.time)
+        tensor, unit = self.reads
+        touching = np.concatenate((self.producer, unit))
+        start, touched = csr(touching, np.concatenate((np.arange(len(self.producer)), tensor)), self.units)
+        role = np.where(np.arange(len(touching)) < len(self.producer), 1, 2)
+        by_unit = np.argsort(touching, kind="stable")
+        classes = len(self.degrees)
+        return StageCostModel(
+            classes=DeviceClasses((1,) * classes, (np.inf,) * classes, (np.zeros(1, dtype=np.int64),) * classes),
+            before=self.after, after=self.before, work=work, touch_start=start,
+            touched=touched.astype(np.int32), role=role[by_unit].astype(np.int32),
+            readers=np.bincount(tensor, minlength=len(self.producer)).astype(np.int32),
+            unit_cost=np.where(np.isfinite(work), work, 0.0)[None], input_cost=self.input_cost[None],
+            output_cost=self.output_cost[None], limit=np.full((1, classes), np.inf), loads=1,
+            memory=np.zeros(self.units),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedStage:
+    """A stage: its units, its data- and tensor-parallel degrees, samples in flight per copy, its load, the bytes on
+    each device, and the option of each unit (a position in ``Options``)."""
+
+    units: Integers
+    copies: int
+    degree: int
+    in_flight: int
+    load: float
+    memory: float
+    option: Mapping[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Stages in order, that of the input first."""
+
+    stages: tuple[PlannedStage, ...]
+
+    @property
+    def value(self) -> float:
+        """The largest load."""
+        return max(stage.load for stage in self.stages)
+
+    @property
+    def devices(self) -> int:
+        """How many devices take part."""
+        return sum(stage.copies * stage.degree for stage in self.stages)

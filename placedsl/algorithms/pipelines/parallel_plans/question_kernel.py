@@ -1,0 +1,371 @@
+"""Compiled: whether a plan stays within a load, by dynamic programming from the loss towards the input.
+
+What lies behind a stage matters to it by two numbers only: the copies of all stages behind (samples in flight), and the
+devices that they take.  An ideal is therefore worth, for each number of copies, the fewest devices.  From a state, and
+with a tensor-parallel degree, only the least number of copies counts that satisfies the load and the memory: more of
+them leave more in flight and fewer devices to everything before.   Piper, section 4, in the form of a threshold.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from placedsl.algorithms.kernels import kernel
+from placedsl.algorithms.pipelines.parallel_plans.knapsack_kernel import most_in_flight, screened, time_within
+from placedsl.algorithms.pipelines.parallel_plans.options import (
+    GIVEN_UP,
+    TOO_SLOW,
+    YES,
+    Demand,
+    KeptSwaps,
+    OptionTable,
+    Workspace,
+)
+from placedsl.algorithms.stages.cut_edges_kernel import contained, edge_costs, mark_cuts
+from placedsl.arrays import Floats, Integers, Integers32
+
+#: The devices of what is not reached.
+NEVER = 2**30
+#: Periods of the exchange of weights: per sample, per round, per batch.
+SAMPLE, ROUND, BATCH = 0, 1, 2
+#: What the rounding of sums over ideals may make of a comparison; closer ones are decided by the options themselves.
+_ROUNDING = 1e-12
+#: Swaps that are kept, for all degrees and samples in flight.
+_MOST_KEPT = 2_000_000
+
+
+class Exchanges(NamedTuple):
+    """The exchange of weights: its period, how often weights cross a link in it, samples of a batch."""
+
+    period: int
+    traffic: float
+    microbatches: int
+
+
+class PlanTerms(NamedTuple):
+    """K ideals, c kinds, g degrees.
+
+    ``table``    the options
+    ``of_kind``  K x c units of each kind
+    ``degree``   g devices of a copy;  ``next_copies``  the least allowed number of copies that is no less (0: none)
+    ``devices``, ``most_copies``, ``capacity``   of the machine
+    ``exchange`` of weights among copies
+    ``weight``   K seconds of device time that the units take at least
+    ``weights``  g x K seconds to send the units' weights once, at least
+    ``stash``, ``memory``  g x K bytes of the quickest options;  ``alike``  options of a unit with one degree differ in
+                 no weights, so that the quickest are the same however often weights are sent
+    ``smallest`` g x y x K bytes of the smallest options with so many samples in flight; empty where it would be large
+    """
+
+    table: OptionTable
+    of_kind: Integers32
+    degree: Integers
+    next_copies: Integers
+    devices: int
+    most_copies: int
+    capacity: float
+    exchange: Exchanges
+    weight: Floats
+    weights: Floats
+    stash: Floats
+    memory: Floats
+    alike: bool
+    smallest: Floats
+
+
+class Reached(NamedTuple):
+    """K x (s + 1), s the most copies: the fewest devices with at most so many copies behind an ideal, and how.
+
+    ``base``, ``base_copies``, ``degree``, ``copies``: the ideal and the copies before the last stage, the position of
+    its degree, its copies; where ``devices`` was reached with exactly so many copies.
+    """
+
+    devices: Integers32
+    base: Integers32
+    base_copies: Integers32
+    degree: Integers32
+    copies: Integers32
+
+
+class Scratch(NamedTuple):
+    """What is known while stages are looked at.
+
+    ``copies``, ``devices``   the states of an ideal, by copies: none has fewer of both than another one
+    ``fits``, ``exceeds``     per number of copies of the stage ``stage``: most samples in flight that fit, fewest
+                              that do not
+    ``units``                 c units of the stage by kind;  ``kinds``  room for the kinds that there are
+    ``every``                 all kinds
+    ``seen``                  stages looked at, knapsacks asked, and given up on
+    """
+
+    copies: Integers
+    devices: Integers
+    fits: Integers
+    exceeds: Integers
+    stage: Integers
+    units: Integers
+    kinds: Integers
+    every: Integers
+    seen: Integers
+
+
+class Knapsacks(NamedTuple):
+    """What knapsacks need beside the options."""
+
+    space: Workspace
+    kept: KeptSwaps
+
+
+class Stage(NamedTuple):
+    """A stage between two ideals with a degree: its position, seconds of its quickest options and of its transfers, and
+    to send its weights once; the copies that it needs at least."""
+
+    base: int
+    goal: int
+    g: int
+    time: float
+    edges: float
+    sent: float
+    first: int
+
+
+@kernel(nogil=True)
+def times_sent(exchange, copies):  # type: ignore[no-untyped-def]
+    """How often all copies of a stage together send their weights, per sample."""
+    if exchange.period == SAMPLE:
+        return exchange.traffic * (copies - 1)
+    if exchange.period == ROUND:
+        return exchange.traffic * (copies - 1) / copies
+    return exchange.traffic * (copies - 1) / exchange.microbatches
+
+
+@kernel(nogil=True)
+def within(pairs, terms, bound, reached, knapsacks):  # type: ignore[no-untyped-def]
+    """Fill ``reached`` for a load; how many stages were looked at, how many knapsacks asked, and given up on."""
+    everything = len(pairs.weight) - 1
+    classes, kinds = len(terms.degree), terms.of_kind.shape[1]
+    paid = np.zeros((pairs.limit.shape[0], classes))
+    mark = np.zeros(pairs.input_cost.shape[2], dtype=np.int32)
+    room = terms.most_copies + 2
+    scratch = Scratch(
+        np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64), np.zeros(room, dtype=np.int64),
+        np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64), np.zeros(kinds, dtype=np.int64),
+        np.zeros(kinds, dtype=np.int64), np.arange(kinds), np.zeros(3, dtype=np.int64),
+    )  # fmt: skip
+    tabled, largest = len(terms.smallest) > 0, terms.capacity * (1.0 + _ROUNDING)
+    reached.devices[:] = NEVER
+    reached.devices[0, :] = 0
+    for base in range(everything):
+        states = _states(reached, base, scratch)
+        if states == 0:
+            continue
+        fewest = scratch.devices[states - 1]
+        mark_cuts(pairs, base, mark, True)
+        for goal in range(base + 1, everything + 1):
+            rest = _devices_for(terms.weight[everything] - terms.weight[goal], bound)
+            own = max(1, _devices_for(terms.weight[goal] - terms.weight[base], bound))
+            if fewest + own + rest > terms.devices or not contained(pairs, base, goal):
+                continue
+            edge_costs(pairs, base, goal, mark, False, paid)
+            scratch.units[0] = -1  # not counted yet
+            for g in range(classes):
+                if pairs.unsupported[g, goal] != pairs.unsupported[g, base]:
+                    continue
+                time, edges = pairs.unit_sum[0, g, goal] - pairs.unit_sum[0, g, base], max(paid[0, g], 0.0)
+                sent = terms.weights[g, goal] - terms.weights[g, base]
+                first = _least_copies(
+                    terms.exchange, terms.next_copies, terms.most_copies, time + edges, sent, bound
+                )  # fmt: skip
+                # States come by copies; those that lead to nothing new, or to too many devices, are most of them.
+                i, devices, taken = 0, terms.devices - rest, first * terms.degree[g]
+                while first and i < states and scratch.copies[i] + first <= terms.most_copies:
+                    k = scratch.devices[i] + taken
+                    new = k <= devices and reached.devices[goal, scratch.copies[i] + first] > k
+                    if new and tabled:
+                        # With as many copies as there are devices for, fewest samples are in flight.
+                        most = (devices - scratch.devices[i]) // terms.degree[g]
+                        fewest_in_flight = -(-scratch.copies[i] // most) + 1
+                        least = terms.smallest[g, fewest_in_flight - 1, goal]
+                        new = least - terms.smallest[g, fewest_in_flight - 1, base] <= largest
+                    if new:
+                        stage = Stage(base, goal, g, time, edges, sent, first)
+                        scratch.seen[0] += 1
+                        _extend(terms, stage, i, states, devices, bound, reached, scratch, knapsacks)
+                        break
+                    i += 1
+        mark_cuts(pairs, base, mark, False)
+    return scratch.seen
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _devices_for(weight, bound):  # type: ignore[no-untyped-def]
+    """How many devices some time of devices needs at least, within a load."""
+    return np.int64(np.ceil(weight / bound * (1.0 - 1e-9)))
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _states(reached, base, scratch):  # type: ignore[no-untyped-def]
+    """Collect the states in which an ideal can be gone on from; how many there are."""
+    states, fewest = 0, NEVER
+    for s in range(reached.devices.shape[1]):
+        if reached.devices[base, s] < fewest:
+            fewest = reached.devices[base, s]
+            scratch.copies[states], scratch.devices[states] = s, fewest
+            states += 1
+    return states
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _extend(terms, stage, state, states, devices, bound, reached, scratch, knapsacks):  # type: ignore[no-untyped-def]
+    """Extend the states of an ideal, from one on, by a stage of one degree, with the fewest copies that do.
+
+    ``devices``: how many may be used with the stage.
+    """
+    first, goal, degree, together = stage.first, stage.goal, terms.degree[stage.g], -1
+    for i in range(state, states):
+        behind, used = scratch.copies[i], scratch.devices[i]
+        if behind + first > terms.most_copies:
+            return  # states come by copies
+        if used + first * degree > devices or reached.devices[goal, behind + first] <= used + first * degree:
+            continue
+        if together < 0:
+            together = _together(terms, stage, scratch)
+        if together == 0 or (together == 1 and behind > 0):
+            return
+        copies = first
+        if together > 1 and copies * (together - 1) < behind:
+            copies = terms.next_copies[min(-(-behind // (together - 1)), terms.most_copies + 1)]
+        while copies:
+            s, k = behind + copies, used + copies * degree
+            if s > terms.most_copies or k > devices or reached.devices[goal, s] <= k:
+                break
+            in_flight = -(-s // copies)
+            if scratch.stage[copies] != scratch.seen[0]:
+                scratch.stage[copies] = scratch.seen[0]
+                scratch.fits[copies], scratch.exceeds[copies] = 0, NEVER
+            if scratch.fits[copies] < in_flight < scratch.exceeds[copies]:
+                answer = _asked(terms, stage, copies, in_flight, bound, scratch, knapsacks)
+                if answer == YES:
+                    scratch.fits[copies] = in_flight
+                else:
+                    scratch.exceeds[copies] = 0 if answer == TOO_SLOW else in_flight
+            if in_flight <= scratch.fits[copies]:
+                _reach(reached, stage, s, k, behind, copies)
+                break
+            copies = terms.next_copies[copies + 1]
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _asked(terms, stage, copies, in_flight, bound, scratch, knapsacks):  # type: ignore[no-untyped-def]
+    """Whether options of a stage fit: by sums over ideals, by the relaxation, or by the knapsack itself."""
+    g, base, goal = stage.g, stage.base, stage.goal
+    scratch.seen[1] += 1
+    exchange, room = times_sent(terms.exchange, copies), bound * copies - stage.edges
+    _count(terms, base, goal, scratch)
+    if terms.alike:
+        time = stage.time + exchange * stage.sent
+        need = (terms.stash[g, goal] - terms.stash[g, base]) * in_flight - terms.capacity
+        need += terms.memory[g, goal] - terms.memory[g, base]
+        if need <= -terms.capacity * _ROUNDING and time <= room * (1.0 - _ROUNDING):
+            return YES
+        if need > terms.capacity * _ROUNDING and len(knapsacks.kept.swaps):
+            answer = screened(terms.table, knapsacks.kept, scratch.units, scratch.every, g, in_flight, time, need, room)
+            if answer != GIVEN_UP:
+                return answer
+    active = _present(scratch.units, scratch.kinds)
+    demand = Demand(active, scratch.units, g, in_flight, exchange, room, terms.capacity)
+    answer, _ = time_within(terms.table, demand, knapsacks.space)
+    scratch.seen[2] += answer == GIVEN_UP
+    return answer
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _count(terms, base, goal, scratch):  # type: ignore[no-untyped-def]
+    """Count the units of a stage by kind, once."""
+    if scratch.units[0] < 0:
+        for c in range(len(scratch.units)):
+            scratch.units[c] = terms.of_kind[goal, c] - terms.of_kind[base, c]
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _together(terms, stage, scratch):  # type: ignore[no-untyped-def]
+    """How many samples may be in flight at most for the smallest options of a stage to fit; 0: none."""
+    if len(terms.smallest) == 0:
+        _count(terms, stage.base, stage.goal, scratch)
+        active = _present(scratch.units, scratch.kinds)
+        return most_in_flight(terms.table, active, scratch.units, stage.g, terms.capacity, terms.most_copies + 1)
+    low, high = 0, terms.smallest.shape[1] + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        size = terms.smallest[stage.g, middle - 1, stage.goal] - terms.smallest[stage.g, middle - 1, stage.base]
+        if size <= terms.capacity * (1.0 + _ROUNDING):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _present(count, kinds):  # type: ignore[no-untyped-def]
+    """The kinds of which there are units; ``kinds`` has room for them."""
+    there = 0
+    for c in range(len(count)):
+        if count[c]:
+            kinds[there] = c
+            there += 1
+    return kinds[:there]
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _least_copies(exchange, next_copies, most, alone, sent, bound):  # type: ignore[no-untyped-def]
+    """The fewest copies that stay within a load under the quickest options (0: none): what copies send only grows with
+    their number, so that each bound on it gives the next one.
+
+    ``alone``: the load of one copy;  ``sent``: seconds to send the weights once.
+    """
+    copies = next_copies[1]
+    while copies:
+        needed = np.ceil((alone + times_sent(exchange, copies) * sent) / bound * (1.0 - 1e-9))
+        if needed <= copies:
+            return copies
+        if needed > most:
+            return 0
+        copies = next_copies[np.int64(needed)]
+    return 0
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _reach(reached, stage, s, k, behind, copies):  # type: ignore[no-untyped-def]
+    """Note a state, and that what is reached with so many copies is reached with more."""
+    goal = stage.goal
+    reached.base[goal, s], reached.base_copies[goal, s] = stage.base, behind
+    reached.degree[goal, s], reached.copies[goal, s] = stage.g, copies
+    at = s
+    while at < reached.devices.shape[1] and reached.devices[goal, at] > k:
+        reached.devices[goal, at] = k
+        at += 1
+
+
+def workspace(table: OptionTable) -> Workspace:
+    """Room for questions over a table."""
+    kinds, options = table.kinds, len(table.time)
+    whole, real = np.zeros(options, dtype=np.int64), np.zeros(options)
+    return Workspace(
+        np.zeros(kinds, dtype=np.int64), whole, whole.copy(), real, real.copy(), real.copy(),
+    )  # fmt: skip
+
+
+def kept_swaps(table: OptionTable, base: Integers, most: int) -> KeptSwaps:
+    """Room for the swaps of all kinds with up to ``most`` samples in flight; none where that is much.
+
+    ``base``: g x c the quickest options.
+    """
+    degrees = len(base)
+    swaps = len(table.time)
+    rows = degrees * (most + 1) if degrees * (most + 1) * max(swaps, table.kinds) <= _MOST_KEPT else 0
+    whole, real = np.zeros((rows, swaps), dtype=np.int64), np.zeros((rows, swaps))
+    return KeptSwaps(
+        most + 1, np.full(rows, -1, dtype=np.int64), base, whole, whole.copy(), real, real.copy(), real.copy(),
+    )  # fmt: skip

@@ -1,0 +1,250 @@
+"""The plan with the least largest load, by thresholds; every lower load is refuted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from placedsl.algorithms.ideals.chain_cover import ChainCover, chain_cover
+from placedsl.algorithms.ideals.enumeration import ideals
+from placedsl.algorithms.pipelines.parallel_plans.instance import Plan, PlanInstance, PlannedStage
+from placedsl.algorithms.pipelines.parallel_plans.knapsack_kernel import options_within, time_within
+from placedsl.algorithms.pipelines.parallel_plans.options import YES, Demand, OptionTable
+from placedsl.algorithms.pipelines.parallel_plans.question_kernel import (
+    BATCH,
+    NEVER,
+    ROUND,
+    SAMPLE,
+    Exchanges,
+    Knapsacks,
+    PlanTerms,
+    Reached,
+    kept_swaps,
+    times_sent,
+    within,
+    workspace,
+)
+from placedsl.algorithms.pipelines.state_dp import SearchLimits
+from placedsl.algorithms.stages.cut_edges_kernel import edge_costs
+from placedsl.algorithms.stages.stage_costs import StageCostModel
+from placedsl.algorithms.stages.stage_pairs import all_stage_pairs, between, ideal_sums
+from placedsl.arrays import Floats, Integers
+
+#: More ideals than this are not planned over.
+MOST_IDEALS = 40_000
+#: The best plan is proven when everything below it by this share is refuted.
+_STRICTLY = 1e-11
+#: From this distance between bound and value on, the question is whether there is anything better at all.
+_CLOSE = 1e-3
+_PERIODS = {"sample": SAMPLE, "round": ROUND, "batch": BATCH}
+_PARTS = 2**44
+#: With so few kinds the smallest options are summed up as they are asked for; of more there is a table, up to a size.
+_FEW_KINDS, _LARGEST_TABLE = 8, 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class PlanResult:
+    """The best plan (None: there is none, where ``complete``) and a proven bound on the largest load."""
+
+    plan: Plan | None
+    bound: float
+    complete: bool
+    too_many: bool = False
+    questions: int = 0
+
+
+def best_plan(instance: PlanInstance, limits: SearchLimits | None = None) -> PlanResult:
+    """The plan whose largest load is least."""
+    limits = limits or SearchLimits()
+    costs = instance.stage_costs()
+    supported = np.isfinite(costs.work).any(axis=0)
+    if not supported.all():
+        return PlanResult(None, np.inf, True)
+    cover = chain_cover(costs.units, costs.before, costs.after)
+    if cover is None:
+        return PlanResult(None, 0.0, False, True)
+    walked = ideals(cover, np.ones(costs.units, dtype=np.int64), most=MOST_IDEALS, deadline=limits.deadline)
+    if not walked.complete:
+        return PlanResult(None, 0.0, False, walked.too_many)
+    table = _Table(instance, costs, cover, walked.positions)
+    return table.best(limits)
+
+
+class _Table:
+    """The ideals of an instance with their sums, and the questions that are asked of them."""
+
+    def __init__(self, instance: PlanInstance, costs: StageCostModel, cover: ChainCover, positions: np.ndarray) -> None:
+        self.instance, self.cover = instance, cover
+        #: The option (a position in the instance's options) of each row of the table.
+        self.row = _sorted(instance)
+        #: Its degree and kind as one number.
+        self._key = np.searchsorted(instance.degrees, instance.options.degree[self.row]) * instance.kinds
+        self._key += instance.options.kind[self.row]
+        self.table = _option_table(instance)
+        busy = (costs.work * np.array(instance.degrees)[:, None]).min(axis=0)
+        whole = float(busy.sum())
+        parts = np.rint(busy / whole * _PARTS).astype(np.int64) if whole > 0.0 else np.zeros(costs.units, np.int64)
+        self.pairs, self.positions = all_stage_pairs(costs, cover, positions, parts)
+        one_hot = (instance.kind == np.arange(instance.kinds)[:, None]).astype(np.int32)
+        most = min(instance.devices, instance.microbatches, 2**20)
+        allowed = [r for r in instance.copies if r <= most]
+        after = np.zeros(most + 3, dtype=np.int64)
+        for copies in reversed(allowed):
+            after[: copies + 1] = copies
+
+        def sums(values: Floats) -> Floats:
+            """Over each ideal, of an entry a unit, 0 where it is not supported."""
+            of_ideals: Floats = ideal_sums(cover, self.positions, np.where(np.isfinite(values), values, 0.0))
+            return of_ideals
+
+        by_kind = self._quickest_rows()
+        quickest = by_kind[:, instance.kind]
+        stash, memory = (np.where(quickest >= 0, of[quickest], 0.0) for of in (self.table.stash, self.table.memory))
+        self.terms = PlanTerms(
+            self.table, np.ascontiguousarray(ideal_sums(cover, self.positions, one_hot).T),
+            np.array(instance.degrees, dtype=np.int64), after, instance.devices, most, instance.capacity,
+            Exchanges(_PERIODS[instance.exchange], instance.traffic, instance.microbatches), sums(busy),
+            sums(instance.least(instance.options.weights)), sums(stash), sums(memory), self._alike(),
+            self._smallest(most + 1, sums),
+        )  # fmt: skip
+        rows = (len(self.positions), most + 1)
+        self.reached = Reached(*(np.empty(rows, dtype=np.int32) for _ in range(5)))
+        self.knapsacks = Knapsacks(workspace(self.table), kept_swaps(self.table, by_kind, most + 1))
+
+    def _quickest_rows(self) -> Integers:
+        """g x c: the row of the quickest option of each kind, of equally quick ones the smallest; -1 for none."""
+        instance, table = self.instance, self.table
+        key = self._key
+        order = np.lexsort((table.stash + table.memory, table.time, key))
+        out = np.full(len(instance.degrees) * instance.kinds, -1, dtype=np.int64)
+        out[key[order][::-1]] = order[::-1]  # of several the first one of the order is written last
+        return out.reshape(-1, instance.kinds)
+
+    def _alike(self) -> bool:
+        """Whether options of a kind that have one degree have the same weights."""
+        low, high = np.full(int(self._key.max(initial=0)) + 1, np.inf), np.zeros(int(self._key.max(initial=0)) + 1)
+        np.minimum.at(low, self._key, self.table.weights)
+        np.maximum.at(high, self._key, self.table.weights)
+        return bool((low >= high)[np.isfinite(low)].all())
+
+    def _smallest(self, most: int, sums: Callable[[Floats], Floats]) -> Floats:
+        """g x y x K: bytes of the smallest options; empty where kinds are few, or the table would be large."""
+        instance, table, degrees = self.instance, self.table, len(self.instance.degrees)
+        few = instance.kinds <= _FEW_KINDS
+        if few or degrees * most * max(len(self.positions), instance.units) > _LARGEST_TABLE:
+            return np.zeros((0, 0, 0))
+        out = np.full((degrees * instance.kinds, most), np.inf)
+        in_flight = np.arange(1, most + 1)
+        np.minimum.at(out, self._key, table.stash[:, None] * in_flight + table.memory[:, None])
+        of_units = out.reshape(degrees, instance.kinds, most)[:, instance.kind]
+        return np.ascontiguousarray(sums(np.ascontiguousarray(of_units.transpose(0, 2, 1))))
+
+    def best(self, limits: SearchLimits) -> PlanResult:
+        """Ask for one load after another: upwards to a first plan, by halves, and at last for anything better."""
+        bound = float(self.terms.weight[-1]) / self.instance.devices * (1.0 - 1e-12)
+        ceiling = self._ceiling()
+        plan: Plan | None = None
+        value, step, questions, last = np.inf, 0.02, 0, False
+        while not limits.passed:
+            if value * (1.0 - _STRICTLY) <= bound:
+                return PlanResult(plan, value, True, questions=questions)
+            last = plan is not None and (value - bound <= _CLOSE * value or bound <= 0.0) and not last
+            if plan is None:
+                load = min(bound * (1.0 + step), ceiling) if bound > 0.0 else ceiling
+                step *= 4.0
+            else:
+                load = value * (1.0 - _STRICTLY) if last else (bound + value) / 2.0
+            found, sure = self._plan_within(load)
+            questions += 1
+            if found is not None:
+                plan, value = found, found.value
+            elif not sure:
+                break
+            elif load >= ceiling:
+                return PlanResult(None, np.inf, True, questions=questions)
+            else:
+                bound = max(bound, load)
+        return PlanResult(plan, bound, False, questions=questions)
+
+    def _ceiling(self) -> float:
+        """A load that no stage exceeds."""
+        slowest = np.zeros(self.instance.kinds)
+        np.maximum.at(slowest, self.instance.options.kind, self.instance.options.time)
+        heaviest = np.zeros(self.instance.kinds)
+        np.maximum.at(heaviest, self.instance.options.kind, self.instance.options.weights)
+        count = np.bincount(self.instance.kind, minlength=self.instance.kinds)
+        exchange = self.instance.traffic * max(1.0, float(max(self.instance.copies)))
+        edges = float((self.instance.input_cost + self.instance.output_cost).max(axis=0, initial=0.0).sum())
+        return 1.0000001 * float((count * (slowest + exchange * heaviest)).sum() + edges) + 1e-300
+
+    def _plan_within(self, load: float) -> tuple[Plan | None, bool]:
+        _, _, given_up = within(self.pairs, self.terms, load, self.reached, self.knapsacks)
+        least = self.reached.devices[-1]
+        if int(least.min()) >= NEVER:
+            return None, not given_up
+        return self._traced(load, int(np.argmin(least))), True
+
+    def _traced(self, load: float, copies: int) -> Plan:
+        reached, goal = self.reached, len(self.positions) - 1
+        stages: list[PlannedStage] = []
+        while goal:
+            # What was reached with fewer copies stands for more of them.
+            copies = int(np.flatnonzero(reached.devices[goal, : copies + 1] == reached.devices[goal, copies])[0])
+            base, own = int(reached.base[goal, copies]), int(reached.copies[goal, copies])
+            stages.append(self._stage(base, goal, int(reached.degree[goal, copies]), own, copies, load))
+            copies, goal = int(reached.base_copies[goal, copies]), base
+        return Plan(tuple(stages))
+
+    def _stage(self, base: int, goal: int, g: int, copies: int, behind: int, load: float) -> PlannedStage:
+        """The stage between two ideals, with options that stay within the load."""
+        terms, options = self.terms, self.instance.options
+        units = between(self.cover, self.positions, base, goal)
+        count = (terms.of_kind[goal] - terms.of_kind[base]).astype(np.int64)
+        in_flight = -(-behind // copies)
+        edges = self._edges(base, goal)[g]
+        exchange = float(times_sent(terms.exchange, copies))
+        room = load * copies - edges
+        demand = Demand(np.flatnonzero(count), count, g, in_flight, exchange, room, terms.capacity)
+        question = (terms.table, demand, self.knapsacks.space)
+        assert time_within(*question)[0] == YES, "the sums of a stage and its options disagree"
+        taken = options_within(*question)
+        chosen: dict[int, int] = {}
+        waiting = {k: units[self.instance.kind[units] == k].tolist() for k in set(self.instance.kind[units].tolist())}
+        for k in np.flatnonzero(taken).tolist():
+            for _ in range(int(taken[k])):
+                chosen[waiting[int(options.kind[self.row[k]])].pop()] = int(self.row[k])
+        rows = list(chosen.values())
+        time = float(options.time[rows].sum()) + edges
+        sync = exchange * float(options.weights[rows].sum())
+        memory = float((options.stash[rows] * in_flight + options.memory[rows]).sum())
+        return PlannedStage(
+            units, copies, self.instance.degrees[g], in_flight, (time + sync) / copies, memory, chosen
+        )  # fmt: skip
+
+    def _edges(self, base: int, goal: int) -> Floats:
+        paid = np.zeros((1, len(self.terms.degree)))
+        mark = np.zeros(self.pairs.input_cost.shape[2], dtype=np.int32)
+        for j in range(int(self.pairs.cuts.start[base]), int(self.pairs.cuts.start[base + 1])):
+            mark[self.pairs.cuts.edge[j]] = self.pairs.cuts.code[j]
+        edge_costs(self.pairs, base, goal, mark, False, paid)
+        by_degree: Floats = np.maximum(paid[0], 0.0)
+        return by_degree
+
+
+def _sorted(instance: PlanInstance) -> Integers:
+    """Options by degree, then by kind; of degrees that are allowed."""
+    options = instance.options
+    rows = np.flatnonzero(np.isin(options.degree, instance.degrees))
+    order: Integers = rows[np.lexsort((options.kind[rows], options.degree[rows]))]
+    return order
+
+
+def _option_table(instance: PlanInstance) -> OptionTable:
+    options, rows = instance.options, _sorted(instance)
+    key = np.searchsorted(instance.degrees, options.degree[rows]) * instance.kinds + options.kind[rows]
+    start = np.searchsorted(key, np.arange(len(instance.degrees) * instance.kinds + 1))
+    return OptionTable(
+        instance.kinds, start, options.time[rows], options.weights[rows], options.stash[rows], options.memory[rows]
+    )

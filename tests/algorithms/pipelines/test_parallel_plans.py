@@ -1,0 +1,229 @@
+"""Data x tensor x pipeline plans with recomputation, against enumeration by the formulas of the paper, in fractions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from placedsl.algorithms.pipelines.parallel_plans.instance import Exchange, Options, Plan, PlanInstance
+from placedsl.algorithms.pipelines.parallel_plans.search import best_plan
+
+EXCHANGES: tuple[Exchange, ...] = ("sample", "round", "batch")
+
+
+@dataclass(frozen=True)
+class Option:
+    """One way to run a unit: seconds, seconds to send its weights, bytes in flight and bytes once."""
+
+    degree: int
+    time: int
+    weights: int
+    stash: int
+    memory: int
+
+
+@dataclass(frozen=True)
+class Data:
+    """A problem as plain data: options per kind, kinds of units, edges with seconds to read and to write by degree."""
+
+    options: list[list[Option]]
+    kind: list[int]
+    edges: list[tuple[int, int]]
+    reading: dict[tuple[int, int], int]
+    writing: dict[tuple[int, int], int]
+    degrees: tuple[int, ...]
+    copies: tuple[int, ...]
+    devices: int
+    capacity: int
+    microbatches: int
+    exchange: Exchange
+    traffic: int
+
+    def instance(self) -> PlanInstance:
+        """The same as arrays."""
+        rows = [(k, option) for k, options in enumerate(self.options) for option in options]
+        columns = ("time", "weights", "stash", "memory")
+        options = Options(
+            np.array([option.degree for _, option in rows]), np.array([k for k, _ in rows]),
+            *(np.array([getattr(option, name) for _, option in rows], dtype=float) for name in columns),
+        )  # fmt: skip
+        source, target = np.array(self.edges, dtype=np.int64).reshape(-1, 2).T
+        costs = [
+            np.array([[known[t, e] for e in range(len(self.edges))] for t in self.degrees], dtype=float)
+            for known in (self.reading, self.writing)
+        ]
+        shape = (len(self.degrees), len(self.edges))
+        return PlanInstance(
+            np.array(self.kind), options, source, (np.arange(len(source)), target),
+            costs[0].reshape(shape), costs[1].reshape(shape), source, target, self.degrees, self.copies, self.devices,
+            float(self.capacity), self.microbatches, self.exchange, float(self.traffic),
+        )  # fmt: skip
+
+
+def drawn(seed: int) -> Data:
+    """A random problem: awkward where it may be (missing degrees, free options, unlike weights, full memory)."""
+    rng = random.Random(seed)
+    degrees = tuple(sorted(rng.sample((1, 2, 3, 4), rng.randint(1, 3))))
+    kinds = rng.randint(1, 3)
+    alike = rng.random() < 0.5
+    options = []
+    for _ in range(kinds):
+        own = []
+        for degree in degrees:
+            weights = rng.randint(0, 3)
+            for _ in range(rng.choice((0, 1, 1, 2, 2, 3)) if degree > degrees[0] else rng.randint(1, 3)):
+                sent = weights if alike else rng.randint(0, 3)
+                own.append(Option(degree, rng.randint(0, 12), sent, rng.randint(0, 6), rng.randint(0, 9)))
+                if len(own) > 1 and rng.random() < 0.3:  # as quick as the one before, or as large with one sample
+                    known, last = own[-2], own[-1]
+                    same_size = replace(last, memory=max(0, known.stash + known.memory - last.stash))
+                    own[-1] = rng.choice((replace(last, time=known.time), same_size))
+        options.append(own)
+    units = rng.randint(1, 5)
+    edges = [(u, v) for v in range(units) for u in range(v) if rng.random() < 0.45]
+    microbatches = rng.randint(1, 6)
+    exchange = rng.choice(EXCHANGES)
+    allowed = range(1, microbatches + 1) if exchange != "batch" else [
+        r for r in range(1, microbatches + 1) if microbatches % r == 0]  # fmt: skip
+    table = {(t, e): rng.randint(0, 4) for t in degrees for e in range(len(edges))}
+    other = table if rng.random() < 0.5 else {key: rng.randint(0, 4) for key in table}
+    return Data(
+        options, [rng.randrange(kinds) for _ in range(units)], edges, table, other, degrees, tuple(allowed),
+        rng.randint(1, 6), rng.randint(4, 45), microbatches, exchange, rng.choice((1, 4)),
+    )  # fmt: skip
+
+
+def load(data: Data, stage: frozenset[int], degree: int, copies: int, chosen: dict[int, Option]) -> Fraction:
+    """The load of each device of a stage."""
+    time = Fraction(sum(option.time for option in chosen.values()))
+    for e, (u, v) in enumerate(data.edges):
+        if v in stage and u not in stage:
+            time += data.reading[degree, e]
+        if u in stage and v not in stage:
+            time += data.writing[degree, e]
+    sent = Fraction(data.traffic * (copies - 1) * sum(option.weights for option in chosen.values()), copies)
+    period = {"sample": 1, "round": copies, "batch": data.microbatches}[data.exchange]
+    return time / copies + sent / period
+
+
+def stages_before(data: Data, behind: frozenset[int]) -> Iterator[frozenset[int]]:
+    """What may come right before the units of later stages: sets of units whose readers are in it or behind it."""
+    free = [u for u in range(len(data.kind)) if u not in behind]
+    for chosen in product((False, True), repeat=len(free)):
+        stage = frozenset(u for u, taken in zip(free, chosen, strict=True) if taken)
+        if stage and all(v in stage or v in behind for u, v in data.edges if u in stage):
+            yield stage
+
+
+def optimum(data: Data) -> Fraction | None:
+    """The least largest load of all plans; None where none is feasible."""
+    known: dict[tuple[frozenset[int], int, int, int], Fraction | None] = {}
+    best_stage: dict[tuple[frozenset[int], int, int, int], Fraction | None] = {}
+
+    def of_stage(stage: frozenset[int], degree: int, copies: int, in_flight: int) -> Fraction | None:
+        key = (stage, degree, copies, in_flight)
+        if key not in best_stage:
+            units = sorted(stage)
+            ways = product(*([o for o in data.options[data.kind[u]] if o.degree == degree] for u in units))
+            fitting = [
+                load(data, stage, degree, copies, dict(zip(units, way, strict=True)))
+                for way in ways
+                if sum(o.stash * in_flight + o.memory for o in way) <= data.capacity
+            ]
+            best_stage[key] = min(fitting, default=None)
+        return best_stage[key]
+
+    def rest(behind: frozenset[int], devices: int, copies_behind: int) -> Fraction | None:
+        if len(behind) == len(data.kind):
+            return Fraction(0)
+        key = (behind, devices, copies_behind, 0)
+        if key in known:
+            return known[key]
+        best = None
+        for stage in stages_before(data, behind):
+            for degree, copies in product(data.degrees, data.copies):
+                together = copies_behind + copies
+                if degree * copies > devices or together > data.microbatches:
+                    continue
+                own = of_stage(stage, degree, copies, -(-together // copies))
+                if own is None or (best is not None and own >= best):
+                    continue
+                before = rest(behind | stage, devices - degree * copies, together)
+                if before is not None and (best is None or max(own, before) < best):
+                    best = max(own, before)
+        known[key] = best
+        return best
+
+    return rest(frozenset(), data.devices, 0)
+
+
+def check(data: Data, plan: Plan, value: Fraction) -> None:
+    """That a plan is one, by the data: order, devices, copies, options, memory and loads."""
+    seen: set[int] = set()
+    largest = Fraction(0)
+    options = [(k, option) for k, own in enumerate(data.options) for option in own]
+    for position, stage in enumerate(plan.stages):
+        units = frozenset(stage.units.tolist())
+        assert not units & seen
+        assert all(u in seen or u in units for u, v in data.edges if v in units)
+        seen |= units
+        assert stage.copies in data.copies
+        together = sum(later.copies for later in plan.stages[position:])
+        assert together <= data.microbatches
+        assert stage.in_flight == -(-together // stage.copies)
+        chosen = {}
+        for unit, row in stage.option.items():
+            kind, chosen[unit] = options[row]
+            assert kind == data.kind[unit]
+            assert chosen[unit].degree == stage.degree
+        assert chosen.keys() == units
+        occupied = sum(o.stash * stage.in_flight + o.memory for o in chosen.values())
+        assert occupied <= data.capacity
+        assert stage.memory == occupied
+        own = load(data, units, stage.degree, stage.copies, chosen)
+        assert stage.load == pytest.approx(float(own), rel=1e-12, abs=1e-12)
+        largest = max(largest, own)
+    assert len(seen) == len(data.kind)
+    assert plan.devices <= data.devices
+    assert float(largest) == pytest.approx(float(value), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("seed", range(2000))
+def test_plans_are_optimal(seed: int) -> None:
+    data = drawn(seed)
+    exact = optimum(data)
+    found = best_plan(data.instance())
+    assert found.complete
+    if exact is None:
+        assert found.plan is None
+        return
+    assert found.plan is not None
+    check(data, found.plan, exact)
+    assert found.bound == pytest.approx(float(exact), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("seed", range(200))
+def test_memory_to_the_byte(seed: int) -> None:
+    """With just the bytes that the best plan occupies it stays; with one less, what enumeration finds."""
+    data = drawn(5_000 + seed)
+    found = best_plan(data.instance())
+    if found.plan is None:
+        pytest.skip("no plan at all")
+    occupied = int(max(stage.memory for stage in found.plan.stages))
+    for capacity in (occupied, occupied - 1):
+        less = replace(data, capacity=capacity)
+        exact, again = optimum(less), best_plan(less.instance())
+        assert again.complete
+        if exact is None:
+            assert again.plan is None
+        else:
+            assert again.plan is not None
+            check(less, again.plan, exact)
