@@ -13,7 +13,7 @@ from placedsl.evaluation.evaluate import Evaluation
 from placedsl.problem.plan import Plan
 from placedsl.problem.problem import Problem
 from placedsl.rendering import Rendered, Renderer
-from placedsl.tolerances import CANCELLED
+from placedsl.tolerances import CANCELLED, SAME_VALUE
 
 if TYPE_CHECKING:
     from placedsl.simulation.pipeline import PipelineTimeline
@@ -86,6 +86,10 @@ class Answer(Rendered[AnswerRenderer]):
             return (float("inf"),) * len(self.bounds)
         known = zip(self.evaluation.objectives, self.bounds, self.evaluation.sizes, strict=True)
         return tuple(gap(value, bound, size) for value, bound, size in known)
+
+    def proven(self, position: int = 0) -> bool:
+        """Whether an objective is as good as it can be: the whole is proven no better than any of them."""
+        return self.termination == "optimal" or self.gaps[position] <= SAME_VALUE
 
     @property
     def solution(self) -> str:

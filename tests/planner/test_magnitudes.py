@@ -228,3 +228,29 @@ def test_sizes_that_solvers_drop_beside_larger_ones(solver: str) -> None:
     assert answer.termination == "optimal", answer.message
     assert answer.evaluation is not None
     assert answer.evaluation.objectives == (1073741827.0, pytest.approx(18e-6, rel=1e-9))
+
+
+@pytest.mark.parametrize("solver", ["highs", "cp-sat"])
+def test_a_zero_whose_terms_are_zero(solver: str) -> None:
+    """On a grid of integers the bound is just below it: no share of the value, but none of the data either."""
+    answer = by_program(
+        """
+graph {
+    node a { time = {accelerator: 3 ms, host: 7 ms}, memory = 1 MiB }
+    node b { time = {accelerator: 2 ms, host: 7 ms}, memory = 1 MiB }
+    a -> b
+}
+device gpu[1]: accelerator { memory = 16 MiB }
+device cpu[1]: host
+interconnect { bandwidth = 1000 MiB/s }
+var y: integer in 0..2
+schedule calls
+minimize (max(y * 2 ms, memory(gpu[1]) / (1 MiB) * 1 ms)) - y * 1 ms
+""",
+        solver,
+    )
+    assert answer.termination == "optimal", answer.message
+    assert answer.evaluation is not None
+    assert answer.evaluation.objectives == (0.0,)
+    assert answer.bound <= 0.0
+    assert answer.proven()

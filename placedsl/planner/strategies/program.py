@@ -24,6 +24,7 @@ from placedsl.planner.run import PORTFOLIO_DELAY_S, Run
 from placedsl.planner.strategies.endless_objectives import falls_for_ever
 from placedsl.planner.strategies.endless_times import refuse_endless, refuse_times_without_end
 from placedsl.planner.strategies.latency_starts import start_by_waiting
+from placedsl.planner.strategies.smallest_terms import smallest_term
 from placedsl.problem.expressions import Provided
 from placedsl.problem.formulation import choose, passed_over
 from placedsl.solvers.bound_propagation import finite_bounds
@@ -150,7 +151,7 @@ def _one_objective(
         refuse_times_without_end(run.problem, grounded.program, solver.features)
     outcome = _solved(run, name, grounded, lowered.program, budget, position)
     run.crashed = outcome.termination == "error"
-    return _judged(run, outcome, grounded, fixed, position)
+    return _judged(run, outcome, grounded, fixed, position, lowered.program)
 
 
 def _owes_the_unit(run: Run, name: str, grounded: Grounded, position: int) -> bool:
@@ -250,7 +251,12 @@ def members_beside(run: Run, position: int, delay: float = PORTFOLIO_DELAY_S) ->
 
 
 def _judged(
-    run: Run, outcome: Outcome, grounded: Grounded, fixed: tuple[tuple[int, float], ...], position: int
+    run: Run,
+    outcome: Outcome,
+    grounded: Grounded,
+    fixed: tuple[tuple[int, float], ...],
+    position: int,
+    solved: LinearProgram,
 ) -> tuple[str, str]:
     """What a solver's outcome amounts to once its placement has been evaluated."""
     if outcome.version:
@@ -279,6 +285,8 @@ def _judged(
     settled = outcome.termination in ("optimal", "gap_reached")
     if settled and _left(run, position) <= _given_way(run, grounded.program, fixed, position):
         distance = 0.0  # no more than earlier objectives gave way
+    if settled and np.isinf(distance) and 0.0 < _left(run, position) <= SAME_VALUE * smallest_term(solved):
+        distance = 0.0  # the value is zero, and so are its terms
     if (reason := run.stop_reason(distance)) is not None:
         return reason
     if settled:

@@ -12,7 +12,6 @@ from placedsl.problem.plan import sharing
 from placedsl.problem.problem import Objective, Problem
 from placedsl.report.html.render import html, render
 from placedsl.report.text.summary import WORDS, amount
-from placedsl.tolerances import SAME_VALUE
 from placedsl.units import DATA, NUMBER, TIME, show
 
 #: So many devices are listed, and so many nodes are drawn; a page that holds more is of no use.
@@ -72,7 +71,7 @@ def spec_html(problem: Problem) -> str:
 
 def _proof(goal: Objective, answer: Answer, position: int) -> str:
     distance, bound = answer.gaps[position], answer.bounds[position]
-    if distance <= SAME_VALUE:
+    if answer.proven(position):
         return "proven optimal"
     return "no bound" if math.isinf(distance) else f"bound {amount(bound, goal.dimension)}, gap {distance:.2%}"
 

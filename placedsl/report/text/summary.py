@@ -16,7 +16,6 @@ from placedsl.planner.answer import Answer
 from placedsl.problem.plan import sharing
 from placedsl.problem.problem import Labels, Problem
 from placedsl.report.text import tables
-from placedsl.tolerances import SAME_VALUE
 from placedsl.units import DATA, NUMBER, TIME, Dimension, show
 
 #: So many values of one variable are shown.
@@ -57,7 +56,7 @@ def print_answer(answer: Answer, console: Console) -> None:
         value, bound = answer.evaluation.objectives[k], answer.bounds[k]
         distance = answer.gaps[k]
         known = f"bound {amount(bound, goal.dimension)}, gap {distance:.2%}"
-        proven = "proven optimal" if distance <= SAME_VALUE else known
+        proven = "proven optimal" if answer.proven(k) else known
         shown = f"[bold]{amount(value, goal.dimension)}[/bold]"
         console.print(f"  {escape(goal.name)} = {shown}  ({proven})", highlight=False)
     print_own(problem, answer.evaluation, console)
