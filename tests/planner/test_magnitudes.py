@@ -15,7 +15,7 @@ from placedsl.planner.request import Request
 from placedsl.planner.solve import solve
 from placedsl.planner.strategies import program as strategy
 from placedsl.solvers.interface import Outcome, Progress
-from placedsl.solvers.isolated import run_here
+from placedsl.solvers.isolated import run_isolated
 
 SOLVERS = ("highs", "cp-sat")
 GOALS = (
@@ -119,9 +119,9 @@ def test_solvers_may_not_stop_one_short_of_a_whole_objective(monkeypatch: pytest
 
     def heard(name: str, program: LinearProgram, budget: Budget, progress: Progress) -> Outcome:
         asked.append(budget.gap)
-        return run_here(name, program, budget, progress)
+        return run_isolated(name, program, budget, progress)
 
-    monkeypatch.setattr(strategy, "run_here", heard)
+    monkeypatch.setattr(strategy, "run_isolated", heard)
     spec = loads("""
 graph {
     node a { time = {accelerator: 1 s} }
@@ -130,7 +130,7 @@ graph {
 device gpu[2]: accelerator
 minimize 100000000 + (a on gpu[2]) + 2 * (b on gpu[2]) then time_per_sample
 """)
-    solve(spec.problem, spec.elaborated.checked_formulations, Request(solver="highs"), isolated=False)
+    solve(spec.problem, spec.elaborated.checked_formulations, Request(solver="highs"))
     assert len(asked) == 3  # the second asks for one less, and there is none
     assert asked[0] * 100000000 < 1
 
