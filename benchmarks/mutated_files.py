@@ -6,136 +6,24 @@ the characters and bytes that the file is made of.
 
 from __future__ import annotations
 
-import copy
 import functools
-import io
 import json
 import random
 import subprocess
 import sys
-import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import mutated_specs
+from mutated_programs import torch_program
+from mutation import PLAIN, TAIL, Made, changed, encoded, scrambled
 
 ROOT = Path(__file__).resolve().parents[1]
 
-#: The text of a spec, the files beside it, and what is done with them (None: they are checked).
-Made = tuple[str, dict[str, bytes], Callable[[Any, Path], None] | None]
 
-#: Values in the place of others.  Some are no JSON: Python writes and reads them.
-ODD: tuple[Any, ...] = (
-    None, True, False, 0, 1, -1, 2, 0.5, -0.0, 1e308, -1e308, 1e-320, float("inf"), float("nan"), 2**31, 2**53 + 1,
-    2**63, -(2**63), 10**30, 10**400, "", "a", "0", "1", "-1", "1 ms", "gpu", "cpu", "gpu[1]", "é", "\ud800", "\0",
-    "a" * 300, '"', "\n", "*", "[", [], {}, [[]], [None], [0, 1], {"": 0}, {"a": {}}, [1e308] * 3,
-)  # fmt: skip
-_TAIL = """
-device gpu[2]: accelerator { memory = 6 GiB, compute = 10 TFLOP/s, memory_bandwidth = 300 GB/s }
-device cpu: host { compute = 500 GFLOP/s, memory_bandwidth = 40 GB/s }
-interconnect { bandwidth = 16 GB/s }
-minimize time_per_sample
-subject to
-    memory
-    contiguous
-"""
-_PLAIN = 'graph from "FILE"\n' + _TAIL
-_WITH_UNIT = 'graph from "FILE" { time_unit = 1 ms }\n' + _TAIL
-_SPLIT_TRAINING = _PLAIN.replace("contiguous", "colocated by layer")
-
-
-def places(root: Any) -> list[tuple[Any, Any]]:
-    """Every entry of a JSON value: what holds it, and its key or position."""
-    out: list[tuple[Any, Any]] = []
-    stack = [root]
-    while stack:
-        one = stack.pop()
-        keys: list[Any] = list(one) if isinstance(one, dict) else list(range(len(one)))
-        for key in keys:
-            out.append((one, key))
-            if isinstance(one[key], dict | list):
-                stack.append(one[key])
-    return out
-
-
-def changed(rng: random.Random, root: Any) -> Any:
-    """A JSON value with a few changes of structure; it may be changed in place."""
-    for _ in range(rng.choice([1, 1, 1, 2, 3, 6])):
-        every = places(root) if isinstance(root, dict | list) else []
-        if not every:
-            return rng.choice(ODD)
-        holder, key = rng.choice(every)
-        other, its = rng.choice(every)
-        match rng.randrange(10):
-            case 0:
-                del holder[key]
-            case 1 | 2 | 3:
-                holder[key] = copy.deepcopy(rng.choice(ODD))
-            case 4:
-                holder[key] = copy.deepcopy(other[its])
-            case 5:
-                holder[key], other[its] = copy.deepcopy(other[its]), copy.deepcopy(holder[key])
-            case 6 if isinstance(holder, list):
-                holder.insert(rng.randrange(len(holder) + 1), copy.deepcopy(holder[key]))
-            case 6:
-                holder[rng.choice([*holder, "x", "", "time", "id"])] = copy.deepcopy(holder[key])
-            case 7 if isinstance(holder, dict):
-                holder[rng.choice(["x", key + "s", key[:-1], key.upper()])] = holder.pop(key)
-            case 7:
-                holder.reverse()
-            case 8 if isinstance(holder[key], int | float) and abs(holder[key]) <= 1e308:
-                holder[key] = rng.choice([-holder[key], holder[key] * rng.choice([0, 2, 1e6, 1e300]), holder[key] + 1])
-            case 8:
-                holder[key] = str(holder[key])
-            case _:
-                for _ in range(rng.choice([1, 1, 3, 200])):
-                    holder[key] = rng.choice([[holder[key]], {"a": holder[key]}])
-    return root
-
-
-def encoded(rng: random.Random, root: Any) -> bytes:
-    """A JSON value as a file, sometimes with changes of its characters."""
-    text = json.dumps(root, indent=rng.choice([None, None, 1]), ensure_ascii=rng.random() < 0.8)
-    data = text.encode("utf-8", "surrogatepass")
-    return scrambled(rng, data) if rng.random() < 0.25 else data
-
-
-def scrambled(rng: random.Random, data: bytes) -> bytes:
-    """Bytes with pieces cut out, doubled, replaced, or cut off."""
-    for _ in range(rng.choice([1, 1, 2, 4])):
-        at = rng.randrange(len(data) + 1)
-        size = rng.choice([1, 1, 2, 5, 20, 100])
-        match rng.randrange(7):
-            case 0:
-                data = data[:at] + data[at + size :]
-            case 1:
-                data = data[:at] + data[at : at + size] * rng.choice([2, 2, 3, 50]) + data[at + size :]
-            case 2:
-                data = data[:at] + bytes([rng.randrange(256)]) + data[at + 1 :]
-            case 3:
-                data = data[:at]
-            case 4:
-                odd = (
-                    b"\0",
-                    b"\xef\xbb\xbf",
-                    b"\xff",
-                    b"1e999",
-                    b"NaN",
-                    b"-",
-                    b"null",
-                    b"[[[[",
-                    b'"',
-                    b"\\ud800",
-                    b"\r",
-                )
-                data = data[:at] + rng.choice(odd) + data[at:]
-            case 5:
-                other = rng.randrange(len(data) + 1)
-                data = data[:at] + data[other : other + size] + data[at + size :]
-            case _:
-                data = data[:at] + rng.choice([b"9" * 5000, b"[" * 5000, b'{"a":' * 3000, b" " * 3000]) + data[at:]
-    return data
+_WITH_UNIT = 'graph from "FILE" { time_unit = 1 ms }\n' + TAIL
+_SPLIT_TRAINING = PLAIN.replace("contiguous", "colocated by layer")
 
 
 def native(rng: random.Random) -> Any:
@@ -222,7 +110,7 @@ def json_graph(rng: random.Random) -> Made:
     """One of the formats in JSON."""
     kind = rng.randrange(3)
     root = (native, workload, profile_of_devices)[kind](rng)
-    spec = (rng.choice([_PLAIN, _PLAIN, _SPLIT_TRAINING]), rng.choice([_PLAIN, _WITH_UNIT]), _MOIRAI)[kind]
+    spec = (rng.choice([PLAIN, PLAIN, _SPLIT_TRAINING]), rng.choice([PLAIN, _WITH_UNIT]), _MOIRAI)[kind]
     if kind == 2:
         devices = range(len(root["devices"]) + rng.choice([0] * 9 + [1]))
         spec = spec.replace("DEVICES", "\n".join(f"device device{i}: accelerator {{ memory = 14 B }}" for i in devices))
@@ -262,8 +150,8 @@ def text_graph(rng: random.Random) -> Made:
             text = step(rng, [text])
         data = text.encode("utf-8", "surrogatepass")
         data = scrambled(rng, data) if rng.random() < 0.2 else data
-        return rng.choice([_PLAIN, _SPLIT_TRAINING]).replace("FILE", "graph.txt"), {"graph.txt": data}, None
-    return rng.choice([mutated_specs.mutated, mutated_specs.altered, _lines])(rng, [_INLINE]) + _TAIL, {}, None
+        return rng.choice([PLAIN, _SPLIT_TRAINING]).replace("FILE", "graph.txt"), {"graph.txt": data}, None
+    return rng.choice([mutated_specs.mutated, mutated_specs.altered, _lines])(rng, [_INLINE]) + TAIL, {}, None
 
 
 def _lines(rng: random.Random, texts: list[str]) -> str:
@@ -296,7 +184,7 @@ def profile(rng: random.Random) -> Made:
     for i, node in enumerate(own["nodes"]):
         node["attributes"] = {"type": ("Conv", "Relu")[i % 2]}
     names = [str(node["id"]) for node in own["nodes"]]
-    spec = _PLAIN.replace('"FILE"', '"graph.json" { profile = "FILE" }')
+    spec = PLAIN.replace('"FILE"', '"graph.json" { profile = "FILE" }')
     files = {"graph.json": json.dumps(own).encode()}
     if rng.random() < 0.5:
         times = [
@@ -389,134 +277,13 @@ def planned(_: Any, folder: Path) -> None:
         file.unlink()
 
 
-_MEMBERS = ("graph_module", "schema_version", "opset_version", "range_constraints")
-
-
-@functools.cache
-def _programs() -> tuple[str, ...]:
-    """The exported program of the documents in parts: its first operators, and all of it."""
-    with zipfile.ZipFile(ROOT / "docs" / "encoder.pt2") as archive:
-        name = next(n for n in archive.namelist() if n.endswith("model.json"))
-        whole = json.loads(archive.read(name))
-    out = []
-    for count in (4, 9, 16, 10**6):
-        root = copy.deepcopy(whole)
-        graph = root["graph_module"]["graph"]
-        graph["nodes"] = graph["nodes"][:count]
-        for node in graph["nodes"]:
-            node["metadata"] = {k: v for k, v in node["metadata"].items() if k == "nn_module_stack"}
-        if count < 10**6:
-            used = set(_names(graph["nodes"]))
-            graph["tensor_values"] = {k: v for k, v in graph["tensor_values"].items() if k in used}
-            signature = root["graph_module"]["signature"]
-            signature["input_specs"] = [s for s in signature["input_specs"] if used & set(_names(s))]
-            root = {key: root[key] for key in _MEMBERS if key in root}
-        out.append(json.dumps(root))
-    return tuple(out)
-
-
-def _names(root: Any) -> Iterator[str]:
-    """Every name that stands in a JSON value."""
-    for holder, key in places(root):
-        if key == "name" and isinstance(holder[key], str):
-            yield holder[key]
-
-
-def _region(rng: random.Random, root: Any) -> None:
-    """Put some operators into a region, as ``torch.no_grad()`` makes one."""
-    graph = root["graph_module"]["graph"]
-    at = rng.randrange(len(graph["nodes"]))
-    inside = graph["nodes"][at : at + 2]
-    outputs = [output for node in inside for output in node["outputs"]]
-    region = {"inputs": [], "outputs": outputs, "nodes": inside, "tensor_values": {}}
-    graph["nodes"][at : at + 2] = [
-        {
-            "target": "torch.ops.higher_order."
-            + rng.choice(["wrap_with_set_grad_enabled", "wrap_with_autocast", "cond"]),
-            "inputs": [
-                {"name": "", "arg": {"as_bool": True}},
-                {"name": "", "arg": {"as_graph": {"name": "r", "graph": region}}},
-            ],
-            "outputs": outputs,
-            "metadata": {},
-        }
-    ]
-
-
-def torch_program(rng: random.Random) -> Made:
-    """An exported program of PyTorch: JSON in an archive."""
-    programs = _programs()
-    root = json.loads(programs[rng.choices(range(len(programs)), [8, 5, 5, 1])[0]])
-    if rng.random() < 0.15:
-        _region(rng, root)
-    whole = rng.random() < 0.25
-    if not whole:
-        parts = [root, root["graph_module"]["graph"]["nodes"], root["graph_module"]["graph"]["tensor_values"]]
-        part = rng.choice([*parts, root["graph_module"]["signature"]])
-        if rng.random() < 0.25:
-            _sizes(rng, root)
-        elif changed(rng, part) is not part:
-            root = part
-    text = encoded(rng, root)
-    members = {"encoder/models/model.json": text, "encoder/archive_format": b"pt2", "encoder/byteorder": b"little"}
-    if whole:
-        members = dict(rng.sample(list(members.items()), rng.randint(0, 3)))
-        for name in rng.sample(["models/a.json", "b/models/x.json", "serialized_exported_program.json", "../x"], 1):
-            if rng.random() < 0.4:
-                members[name] = rng.choice([b"", b"{}", b"[]", text])
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", rng.choice([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])) as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
-    data = out.getvalue()
-    data = scrambled(rng, data) if whole and rng.random() < 0.7 else data
-    dimension = rng.choice([""] * 12 + [' { "x[0]" = 3 }', " { s0 = 4 }", " { batch = 2 }"])
-    return _PLAIN.replace('"FILE"', '"graph.pt2"' + dimension), {"graph.pt2": data}, None
-
-
-def _sizes(rng: random.Random, root: Any) -> None:
-    """Other sizes of tensors, symbolic ones among them."""
-    tensors = list(root["graph_module"]["graph"]["tensor_values"].values())
-    for meta in rng.sample(tensors, min(len(tensors), rng.randint(1, 4))):
-        sizes = [
-            {"as_int": rng.choice([0, 1, 7, -1, 2**31, 2**62, 10**30])},
-            {
-                "as_expr": {
-                    "expr_str": rng.choice(
-                        [
-                            "s0",
-                            "2*s0",
-                            "s0**8",
-                            "Pow(s0, 8)",
-                            "s0//0",
-                            "Mod(s0, 3)",
-                            "(" * 200,
-                            "9**9**9",
-                            "Max()",
-                            "1e5",
-                            "-s0",
-                            "~s0",
-                            "f(s0)",
-                            "Symbol('s1')",
-                            "s0 + s1",
-                            "",
-                        ]
-                    ),
-                    "hint": rng.choice([None, {"as_int": rng.choice([0, 3, -2, 10**400, "x"])}, {}]),
-                }
-            },
-        ]
-        meta["sizes"] = [copy.deepcopy(rng.choice(sizes)) for _ in range(rng.randint(0, 4))]
-
-
-#: Specs whose answers are changed, with an inline graph.
 _GRAPH = _WITH_DATA[: _WITH_DATA.index("param")]
 _ANSWERED = (
-    _GRAPH + _TAIL,
-    _GRAPH + _TAIL.replace("time_per_sample", "latency\nschedule calls"),
-    _GRAPH + _TAIL.replace("time_per_sample", "latency\nschedule dataflow").replace("    contiguous\n", ""),
-    _GRAPH + "parallelism { data = 1..2 }\n" + _TAIL,
-    _GRAPH + _TAIL.replace("subject", "var x[v in nodes]: real in 0..9\nsubject") + "    least: x[a] >= 3\n",
+    _GRAPH + TAIL,
+    _GRAPH + TAIL.replace("time_per_sample", "latency\nschedule calls"),
+    _GRAPH + TAIL.replace("time_per_sample", "latency\nschedule dataflow").replace("    contiguous\n", ""),
+    _GRAPH + "parallelism { data = 1..2 }\n" + TAIL,
+    _GRAPH + TAIL.replace("subject", "var x[v in nodes]: real in 0..9\nsubject") + "    least: x[a] >= 3\n",
 )
 
 
@@ -596,7 +363,7 @@ def onnx_model(rng: random.Random) -> Made:
     import mutated_onnx
 
     data, sizes = mutated_onnx.model(rng)
-    return _PLAIN.replace('"FILE"', '"graph.onnx"' + sizes), {"graph.onnx": data}, None
+    return PLAIN.replace('"FILE"', '"graph.onnx"' + sizes), {"graph.onnx": data}, None
 
 
 MAKERS: dict[str, Callable[[random.Random], Made]] = {

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from google.protobuf.message import DecodeError
-from mutated_files import scrambled
+from mutation import scrambled
 from onnx import AttributeProto, ModelProto, TensorProto, helper, numpy_helper
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,6 +49,7 @@ def _graph(nodes: list[Any], inputs: dict[str, tuple[int, list[Any]]], stored: d
     return bytes(helper.make_model(made, opset_imports=imports, **more).SerializeToString())
 
 
+# Longer than 80 lines: models, one after another.
 @functools.cache
 def bases() -> tuple[bytes, ...]:
     """Models in order."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parents[1] / "placedsl"
+ROOT = Path(__file__).resolve().parents[1]
 LINES_OF_A_FILE, LINES_OF_A_FUNCTION, PARAMETERS = 400, 80, 10
 #: A comment directly above a function (a file: in its first lines) that begins so gives the reason.
 LONG_FILE, LONG_FUNCTION = "# Longer than 400 lines: ", "# Longer than 80 lines: "
@@ -37,8 +37,9 @@ def oversized(text: str) -> Iterator[str]:
 
 def test_files_and_functions_are_short_or_say_why_not() -> None:
     found = [
-        f"{path.relative_to(PACKAGE.parent)}:{finding}"
-        for path in sorted(PACKAGE.rglob("*.py"))
+        f"{path.relative_to(ROOT)}:{finding}"
+        for folder in ("placedsl", "tests", "benchmarks", "examples")
+        for path in sorted((ROOT / folder).rglob("*.py"))
         for finding in oversized(path.read_text(encoding="utf-8"))
     ]
     assert not found, "\n".join(found)

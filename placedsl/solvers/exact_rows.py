@@ -81,7 +81,7 @@ def solved_exactly(solve: Solve, program: LinearProgram, budget: Budget, progres
 
     ``progress`` is told of such points only.
     """
-    program = _settled(program)
+    program = with_spent_columns(program)
     known = WholeRows.of(program)
     if not len(known.rows):
         return solve(program, budget, progress)
@@ -131,25 +131,38 @@ def _doubtful(found: Outcome, program: LinearProgram) -> bool:
     return refuted or (found.termination == "error" and found.incumbent is not None)
 
 
-def _settled(program: LinearProgram) -> LinearProgram:
-    """The program with spent columns at the end, a whole number, that every row likes best; none is on a native
-    constraint's word."""
-    real = ~program.integer & (program.cost == 0.0) & (program.lower < program.upper)
+def with_spent_columns(program: LinearProgram) -> LinearProgram:
+    """The program with spent columns at the end, a whole number, that every row likes best, where that makes a large
+    row one of whole numbers; a program with native constraints as it is."""
+    row, column = row_of_entry(program), program.column
+    moving = ~program.integer & (program.lower < program.upper)
+    large = np.bincount(row, np.abs(program.coefficient) >= LARGE, program.rows) > 0
+    large &= np.bincount(row, moving[column], program.rows) == 1
+    large &= np.bincount(row, ~whole_numbers(program.coefficient), program.rows) == 0
+    real = moving & (program.cost == 0.0) & (np.bincount(column, large[row], program.columns) > 0)
     if program.native or not real.any():
         return program
-    row, column = row_of_entry(program), program.column
-    alone = np.diff(program.start)[row] == 1  # a bound of the column, which is known
+    # A row of one column is a bound of it.
+    alone = (np.diff(program.start)[row] == 1) & (np.abs(program.coefficient) == 1.0)
+    lower, upper = program.lower.copy(), program.upper.copy()
+    sign, own = program.coefficient[alone], column[alone]
+    low, high = program.row_lower[row[alone]], program.row_upper[row[alone]]
+    np.maximum.at(lower, own, np.where(sign > 0.0, low, -high))
+    np.minimum.at(upper, own, np.where(sign > 0.0, high, -low))
     from_above = np.isfinite(program.row_upper)[row] & ~alone
     from_below = np.isfinite(program.row_lower)[row] & ~alone
     positive = program.coefficient > 0.0
     harms_up = np.bincount(column, np.where(positive, from_above, from_below), program.columns) > 0
     harms_down = np.bincount(column, np.where(positive, from_below, from_above), program.columns) > 0
-    up = real & ~harms_up & whole_numbers(program.upper) & np.isfinite(program.upper)
-    down = real & ~up & ~harms_down & whole_numbers(program.lower) & np.isfinite(program.lower)
+    real &= lower <= upper
+    up = real & ~harms_up & whole_numbers(upper)
+    down = real & ~up & ~harms_down & whole_numbers(lower)
     if not (up | down).any():
         return program
-    lower, upper = np.where(up, program.upper, program.lower), np.where(down, program.lower, program.upper)
-    hint = None if program.hint is None else np.where(up | down, np.where(up, upper, lower), program.hint)
+    end = np.where(up, upper, lower)
+    fixed = up | down
+    hint = None if program.hint is None else np.where(fixed, end, program.hint)
+    lower, upper = np.where(fixed, end, program.lower), np.where(fixed, end, program.upper)
     return replace(program, lower=lower, upper=upper, hint=hint)
 
 

@@ -9,7 +9,7 @@ import pytest
 from support.programs import INF, dense, linear
 
 from placedsl.ir.program import LinearProgram
-from placedsl.solvers.exact_rows import WholeRows, with_digits
+from placedsl.solvers.exact_rows import WholeRows, with_digits, with_spent_columns
 
 
 def carried(program: LinearProgram, point: np.ndarray) -> bool:
@@ -59,3 +59,39 @@ def test_only_large_rows_of_whole_numbers_over_integer_columns() -> None:
     assert known.high.tolist() == [3e9, 1e9]  # within the rounding of a side that is not whole
     assert known.broken(np.array([1.0, 1.0, 0.0])).tolist() == [4]
     assert known.broken(np.array([1.0, 0.0, 0.0])).tolist() == []
+
+
+def completions(program: LinearProgram, point: tuple[int, ...]) -> bool:
+    """Whether some value of the last column, the only real one, completes a point."""
+    low, high = float(program.lower[-1]), float(program.upper[-1])
+    for row, least, most in zip(dense(program), program.row_lower, program.row_upper, strict=True):
+        known = float(row[:-1] @ np.array(point))
+        if row[-1] == 0.0:
+            if not least <= known <= most:
+                return False
+            continue
+        ends = sorted(((least - known) / row[-1], (most - known) / row[-1]))
+        low, high = max(low, ends[0]), min(high, ends[1])
+    return low <= high
+
+
+def test_spent_columns_rule_out_no_point() -> None:
+    """Whole sizes, the largest of them in a real column, bounds of it as rows."""
+    rng = np.random.default_rng(14)
+    spent = 0
+    for _ in range(400):
+        rows = int(rng.integers(1, 5))
+        sizes = rng.choice([0, 1, 2**20, 2**30 + 1], (rows, 3)) * rng.choice([-1, 1], (rows, 1))
+        real = rng.choice([-1, 0, 1, 1, 2], rows)
+        sizes[rng.random(rows) < 0.3] = 0  # a bound of the real column, or nothing
+        matrix = np.column_stack((sizes, real)).astype(float)
+        side = rng.choice([0, 3, 2**30, 2**31], rows).astype(float)
+        low = np.where(rng.random(rows) < 0.4, side - rng.choice([0, 2**20], rows), -INF)
+        high = np.where(np.isinf(low) | (rng.random(rows) < 0.5), side, INF)
+        ends = sorted(rng.choice([0, 1, 2**30, 2**31], 2).tolist())
+        program = linear([0] * 4, matrix, low, high, [0] * 3 + ends[:1], [1] * 3 + ends[1:], [True] * 3 + [False])
+        other = with_spent_columns(program)
+        spent += other is not program
+        for point in itertools.product((0, 1), repeat=3):
+            assert completions(other, point) == completions(program, point)
+    assert spent > 50

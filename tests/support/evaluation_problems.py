@@ -17,6 +17,7 @@ SPAN = SOURCE.whole()
 INF = float("inf")
 
 
+# More than ten arguments: what a problem has, all with defaults.
 def problem_of(
     edges,  # (source, target, tensor)
     producers,

@@ -54,3 +54,21 @@ def light_folder() -> Path:
     import onnx.backend.test
 
     return Path(onnx.backend.test.__file__).parent / "data" / "light"
+
+
+def chained_functions(depth: int, first: str = "") -> Any:
+    """``f0`` is one operator (or a call of ``first``), and each further function calls the one before twice."""
+    local, opset = "own.functions", [helper.make_opsetid("", 17), helper.make_opsetid("own.functions", 1)]
+
+    def call(name: str, read: str, made: str) -> Any:
+        return helper.make_node(name, [read], [made], domain=local)
+
+    inner = call(first, "a", "b") if first else helper.make_node("Relu", ["a"], ["b"])
+    functions = [helper.make_function(local, "f0", ["a"], ["b"], [inner], opset)]
+    for level in range(1, depth + 1):
+        twice = [call(f"f{level - 1}", "a", "m"), call(f"f{level - 1}", "m", "b")]
+        functions.append(helper.make_function(local, f"f{level}", ["a"], ["b"], twice, opset))
+    made = model([call(f"f{depth}", "x", "y")], {"x": [2]})
+    made.functions.extend(functions)
+    made.opset_import.append(helper.make_opsetid(local, 1))
+    return made

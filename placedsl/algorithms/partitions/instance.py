@@ -72,11 +72,15 @@ def _order(problem: Problem, quotient: Quotient) -> Integers:
     return np.argsort(total / count, kind="stable")
 
 
+def blank_state(device: Integers, edges: int, devices: int) -> PartitionState:
+    """A state with room for what follows from a partition (``device``: u)."""
+    inside = np.zeros((edges, devices), dtype=np.int64)
+    return PartitionState(np.array(device, dtype=np.int64), inside, np.zeros(devices), np.zeros(devices))
+
+
 def state_of(instance: PartitionInstance, device: Integers) -> PartitionState:
     """The state of a partition (``device``: u), computed from scratch."""
-    devices = len(instance.capacity)
-    inside = np.zeros((len(instance.pin_start) - 1, devices), dtype=np.int64)
-    state = PartitionState(np.array(device, dtype=np.int64), inside, np.zeros(devices), np.zeros(devices))
+    state = blank_state(device, len(instance.pin_start) - 1, len(instance.capacity))
     recompute(instance, state)
     return state
 

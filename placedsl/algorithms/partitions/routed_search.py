@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from placedsl.algorithms.annealing import improves, slices
-from placedsl.algorithms.partitions.instance import even_segments, partition_units
+from placedsl.algorithms.partitions.instance import blank_state, even_segments, partition_units
 from placedsl.algorithms.partitions.load_kernel import PartitionState
 from placedsl.algorithms.partitions.routed_kernel import RoutedInstance, anneal_routed, recompute_routed
 from placedsl.algorithms.partitions.search import STEPS_PER_UNIT
@@ -79,9 +79,7 @@ def begin(problem: Problem, start: Integers | None, seed: int) -> RoutedSearch:
 
 def state_of(instance: RoutedInstance, device: Integers) -> PartitionState:
     """The state of a partition (``device``: u), computed from scratch."""
-    devices = len(instance.capacity)
-    inside = np.zeros((len(instance.pin_start) - 1, devices), dtype=np.int64)
-    state = PartitionState(np.array(device, dtype=np.int64), inside, np.zeros(devices), np.zeros(devices))
+    state = blank_state(device, len(instance.pin_start) - 1, len(instance.capacity))
     recompute_routed(instance, state)
     return state
 
