@@ -29,7 +29,7 @@ from placedsl.budget import Budget
 from placedsl.ir.affine import spread
 from placedsl.ir.program import LinearProgram, Origin
 from placedsl.solvers.interface import Outcome, Progress
-from placedsl.solvers.outcome import Clock, outcome, row_of_entry, value
+from placedsl.solvers.outcome import UNPROVEN, Clock, outcome, row_of_entry, value
 from placedsl.tolerances import EVALUATION
 
 #: Rows whose sums stay below this are exact for every solver: 1e-6 of it is less than a half.
@@ -59,8 +59,7 @@ class WholeRows:
         row = row_of_entry(program)
         ends = np.maximum(np.abs(program.lower), np.abs(program.upper))
         reach = np.bincount(row, np.abs(program.coefficient) * ends[program.column], program.rows)
-        of_whole = program.integer | ((program.lower == program.upper) & whole_numbers(program.lower))
-        other = ~of_whole[program.column] | ~whole_numbers(program.coefficient)
+        other = ~program.integer[program.column] | ~whole_numbers(program.coefficient)
         whole = (np.bincount(row, other, program.rows) == 0) & (reach >= LARGE) & (reach < 2.0**53)
         rows = np.flatnonzero(whole)
         counts = np.diff(program.start)[rows]
@@ -125,10 +124,10 @@ def solved_exactly(solve: Solve, program: LinearProgram, budget: Budget, progres
 
 
 def _doubtful(found: Outcome, program: LinearProgram) -> bool:
-    """Whether an outcome may come of coefficients that a solver drops for their size (HiGHS: 1e-9 of the largest): no
-    point where one is known, or a point and a bound that do not fit each other."""
+    """Whether an outcome contradicts itself, or says that there is no point where one is known: solvers drop
+    coefficients that are small beside others (HiGHS: 1e-9 of the largest)."""
     refuted = found.termination == "infeasible" and program.hint is not None
-    return refuted or (found.termination == "error" and found.incumbent is not None)
+    return refuted or (found.termination == "error" and found.message.startswith(UNPROVEN))
 
 
 def with_spent_columns(program: LinearProgram) -> LinearProgram:
@@ -162,8 +161,21 @@ def with_spent_columns(program: LinearProgram) -> LinearProgram:
     end = np.where(up, upper, lower)
     fixed = up | down
     hint = None if program.hint is None else np.where(fixed, end, program.hint)
-    lower, upper = np.where(fixed, end, program.lower), np.where(fixed, end, program.upper)
-    return replace(program, lower=lower, upper=upper, hint=hint)
+    # What is fixed goes to the sides of its rows: solvers drop a coefficient that is small beside the others.
+    gone = fixed[column]
+    moved = np.bincount(row[gone], program.coefficient[gone] * end[column[gone]], program.rows)
+    counts = np.bincount(row[~gone], minlength=program.rows)
+    return replace(
+        program,
+        lower=np.where(fixed, end, program.lower),
+        upper=np.where(fixed, end, program.upper),
+        start=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+        column=column[~gone],
+        coefficient=program.coefficient[~gone],
+        row_lower=program.row_lower - moved,
+        row_upper=program.row_upper - moved,
+        hint=hint,
+    )
 
 
 def _within(side: Floats) -> Floats:

@@ -31,6 +31,10 @@ def has_module(name: str) -> bool:
     return importlib.util.find_spec(name) is not None
 
 
+#: How the message begins of a solver that calls optimal what its own bound does not bear out.
+UNPROVEN = "the solver reports an optimal point and "
+
+
 def gap(objective: float, bound: float) -> float:
     """(objective - bound) / max(|objective|, 1e-9); infinite when either is missing."""
     if not (np.isfinite(objective) and np.isfinite(bound)):
@@ -177,7 +181,7 @@ def outcome(
         reason = "optimal" if left <= SAME_VALUE else "gap_reached"
     elif reason == "optimal":
         reason = "error"
-        message = "the solver reports an optimal point and " + (
+        message = UNPROVEN + (
             "does not give it" if point is None else f"a bound that is {left:.3g} away from it, relatively"
         )
     return Outcome(reason, point, objective, bound, message, clock.seconds, version, details or {})
