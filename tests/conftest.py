@@ -1,7 +1,8 @@
 """The published workloads, a line in the summary when they are absent, compiled kernels, and the choice of cases.
 
-A test marked ``sampled(n)`` runs one case in n, a test marked ``everything`` none; ``--everything`` runs all cases.
-The cases rotate: the commit chooses which one in n, and ``--cases NUMBER`` repeats the choice of another run.
+A test marked ``sampled(n)`` runs one case in n; a case of a costly file, marked ``rotates(n)``, runs on one commit in
+n; a test marked ``everything`` runs with ``--everything`` only, as all cases do. The commit chooses the cases, and
+``--cases NUMBER`` repeats the choice of another run.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -72,7 +74,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _some_of(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep one case in n of each sampled test, never none."""
+    """Keep one case in n of each sampled test, and the cases of costly files whose turn it is."""
     offset = int(config.option.cases)
     cases: dict[str, list[pytest.Item]] = {}
     for item in sorted(items, key=lambda item: item.nodeid):
@@ -82,10 +84,16 @@ def _some_of(config: pytest.Config, items: list[pytest.Item]) -> None:
         for number, item in enumerate(alike):
             sampled = item.get_closest_marker("sampled")
             step = min(int(sampled.args[0]), len(alike)) if sampled is not None else 1
-            if item.get_closest_marker("everything") is None and (number - offset) % step == 0:
+            chosen = (number - offset) % step == 0 and _has_its_turn(item, offset)
+            if chosen and item.get_closest_marker("everything") is None:
                 kept.add(item.nodeid)
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in kept])
     items[:] = [item for item in items if item.nodeid in kept]
+
+
+def _has_its_turn(item: pytest.Item, offset: int) -> bool:
+    mark = item.get_closest_marker("rotates")
+    return mark is None or (zlib.crc32(item.nodeid.encode()) + offset) % int(mark.args[0]) == 0
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -10,6 +10,8 @@ import pytest
 from placedsl import loads
 from placedsl.algorithms.colocation import with_implied_colocation
 
+pytestmark = pytest.mark.rotates(2)
+
 SPEC = """
 graph {
     node a { time = {accelerator: 4 ms, host: 9 ms},  memory = 2 GiB, output = 8 MiB, g = 1 }

@@ -17,7 +17,10 @@ PROBLEMS = 10
 INPUTS = 110
 KINDS = ("grammar", "mutation", "tokens", "json", "text", "onnx", "pt2", "profile", "data", "plan")
 
-pytestmark = pytest.mark.skipif(not (ROOT / "benchmarks").is_dir(), reason="benchmarks/ is not in this archive")
+pytestmark = [
+    pytest.mark.skipif(not (ROOT / "benchmarks").is_dir(), reason="benchmarks/ is not in this archive"),
+    pytest.mark.rotates(2),
+]
 
 
 def run(script: str, *arguments: str) -> None:

@@ -18,6 +18,8 @@ import placedsl
 from placedsl.cli import commands
 from placedsl.cli import main as cli
 
+pytestmark = pytest.mark.rotates(3)
+
 SCHEMA = json.loads((ROOT / "docs" / "answer.schema.json").read_text(encoding="utf-8"))
 
 

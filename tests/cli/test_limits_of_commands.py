@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from support.commands import started
 
+pytestmark = pytest.mark.rotates(3)
+
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="signals and /proc")
 
 

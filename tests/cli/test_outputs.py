@@ -19,6 +19,8 @@ import placedsl
 from placedsl import Model, UsageError
 from placedsl.system import files
 
+pytestmark = pytest.mark.rotates(3)
+
 if sys.platform != "linux":
     pytest.skip("devices and limits of Linux", allow_module_level=True)
 

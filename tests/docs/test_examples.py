@@ -25,6 +25,8 @@ from placedsl.planner.answer import Answer
 from placedsl.report.text.summary import print_answer
 from placedsl.system.installation import grammar_text, model_files
 
+pytestmark = pytest.mark.rotates(2)
+
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 LANGUAGE = ROOT / "docs" / "language"
 FENCE = re.compile(

@@ -16,6 +16,8 @@ from support.paths import ROOT
 
 from placedsl.cli.main import main
 
+pytestmark = pytest.mark.rotates(2)
+
 GUIDES = {
     name: (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("tutorial", "first-formulation")
 }

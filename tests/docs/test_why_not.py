@@ -14,6 +14,8 @@ from support.paths import ROOT
 
 from placedsl.cli.main import main
 
+pytestmark = pytest.mark.rotates(2)
+
 TEXT = (ROOT / "docs" / "why-not.md").read_text(encoding="utf-8")
 WHOLE = re.compile(r"^<!-- file: ([\w.]+) -->\n```[\w-]+\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 CHANGED = re.compile(r"^<!-- file: ([\w.]+), full.place (.*?) -->\n", re.MULTILINE)

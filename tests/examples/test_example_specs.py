@@ -14,6 +14,8 @@ from placedsl.diagnostics import Source
 from placedsl.language.syntax.parser import parse
 from placedsl.report.explanation.elaborated_spec import elaborated
 
+pytestmark = pytest.mark.rotates(2)
+
 EXAMPLES = ROOT / "examples"
 #: Those that need a published workload are solved in the tests of the language's samples.
 WITH_WORKLOADS = {"bert3", "bert3-training", "custom"}

@@ -15,7 +15,7 @@ from support.paths import ROOT
 from placedsl import Diagnostic, InputError, Spec, load, loads
 
 OPERATORS = Path("dnn-partitioning") / "throughput-inputs" / "OperatorGraphs"
-pytestmark = pytest.mark.workloads
+pytestmark = [pytest.mark.workloads, pytest.mark.rotates(2)]
 EXAMPLES = ROOT / "examples"
 
 

@@ -22,6 +22,8 @@ from placedsl.export.programs.formats import FORMATS
 from placedsl.planner.answer import Answer
 from placedsl.report.json.answer_document import document
 
+pytestmark = pytest.mark.rotates(3)
+
 HEADER = re.compile(r"^. formulation \w+: (\d+) columns \((\d+) integer\), (\d+) rows, (\d+) entries$", re.MULTILINE)
 
 

@@ -10,6 +10,8 @@ from placedsl import InputError, load, loads
 from placedsl.grounding.build import build
 from placedsl.problem.formulation import choose
 
+pytestmark = pytest.mark.rotates(3)
+
 GRAPH = """
 graph {
     node a { time = 4 ms, memory = 2 GiB, output = 8 MiB }

@@ -15,6 +15,8 @@ from placedsl import InputError, loads
 from placedsl import units as known
 from placedsl.units import DATA, ENERGY, MONEY, NUMBER, POWER, TIME, Dimension, Quantity, parse_quantity, parse_unit
 
+pytestmark = pytest.mark.rotates(2)
+
 SPEC = "graph {{\n    node a {{ time = 1 ms }}\n}}\ndevice cpu: host\nminimize time_per_sample\nparam x = {}\n"
 
 

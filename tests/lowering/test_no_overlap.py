@@ -16,6 +16,8 @@ from placedsl.evaluation.overlap import overlapping_pairs
 from placedsl.language.syntax.parser import parse
 from placedsl.language.syntax.printer import expression
 
+pytestmark = pytest.mark.rotates(3)
+
 SOLVERS = ("highs", "cp-sat", "pyomo", "mip", "cvxpy")
 GRAPH = """
 graph {

@@ -10,6 +10,8 @@ import pytest
 
 from placedsl import load
 
+pytestmark = pytest.mark.rotates(4)
+
 HERE = Path(__file__).parent
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from placedsl.system import first_run
 
+pytestmark = pytest.mark.rotates(2)
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

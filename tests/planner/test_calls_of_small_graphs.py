@@ -11,6 +11,8 @@ from placedsl.algorithms.subgraph_calls.instance import call_instance
 from placedsl.planner.request import Request
 from placedsl.planner.solve import solve
 
+pytestmark = pytest.mark.rotates(3)
+
 
 def spec(seed: int) -> str:
     """Two accelerators and a host, two or three calls each; memory limits by chance, and at times a call is told."""

@@ -17,6 +17,8 @@ from placedsl.planner.answer import Answer
 from placedsl.planner.request import Request
 from placedsl.planner.solve import solve
 
+pytestmark = pytest.mark.rotates(2)
+
 F, S, LATENCY = "finish", "start", (1.0, ("latency", 0))
 #: How an objective is written, what it adds up, and whether only the latency's limit keeps it from falling for ever.
 GOALS = {

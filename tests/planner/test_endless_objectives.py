@@ -6,6 +6,8 @@ import pytest
 
 from placedsl import loads
 
+pytestmark = pytest.mark.rotates(2)
+
 SPEC = """
 graph { node a { time = {accelerator: 2 s, host: 9 s}, memory = 2 GiB } }
 device gpu[2]: accelerator { memory = 4 GiB }

@@ -8,6 +8,8 @@ from placedsl import loads
 from placedsl.planner.answer import Answer
 from placedsl.report.explanation.elaborated_spec import elaborated
 
+pytestmark = pytest.mark.rotates(2)
+
 PAIR = """graph {
     node a { time = 5 ms, memory = 1 GiB, output = 1 MiB, layer = 1 }
     node b { time = 1 ms, memory = 1 GiB, output = 1 MiB, layer = 2 }

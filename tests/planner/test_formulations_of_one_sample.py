@@ -14,6 +14,8 @@ from support.paths import child_environment
 
 import placedsl
 
+pytestmark = pytest.mark.rotates(4)
+
 SOLVERS = ("highs", "cp-sat", "pyomo", "mip", "cvxpy")
 KINDS = ("calls", "dataflow")
 #: Problems of each kind; one fifth is compared by default.

@@ -17,6 +17,8 @@ from placedsl.planner.strategies import program as strategy
 from placedsl.solvers.interface import Outcome, Progress
 from placedsl.solvers.isolated import run_isolated
 
+pytestmark = pytest.mark.rotates(2)
+
 SOLVERS = ("highs", "cp-sat")
 GOALS = (
     "time_per_sample", "max(d in gpu: load(d)) + load(cpu)", "sum(d in devices: load(d))",

@@ -13,6 +13,8 @@ from placedsl.planner.request import Request
 from placedsl.planner.solve import solve
 from placedsl.problem.formulation import choose
 
+pytestmark = pytest.mark.rotates(2)
+
 SOLVERS = ("cp-sat", "highs", "pyomo", "mip", "cvxpy", "auto")
 #: What the grounding refuses because no placement satisfies it.
 CONTRADICTION = "is false whatever the placement"

@@ -18,6 +18,8 @@ from placedsl.solvers.interface import Outcome, Progress
 from placedsl.solvers.isolated import run_isolated
 from placedsl.solvers.outcome import heard_by_nobody
 
+pytestmark = pytest.mark.rotates(2)
+
 GRAPH = """
 graph {
     node a { time = {accelerator: 4 ms, host: 9 ms}, memory = 2 GiB, output = 8 MiB }

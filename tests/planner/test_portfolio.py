@@ -17,6 +17,8 @@ from placedsl.planner.request import Request
 from placedsl.planner.solve import solve
 from placedsl.solvers.interface import Outcome
 
+pytestmark = pytest.mark.rotates(2)
+
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="signals and /proc")
 
 FREE = """

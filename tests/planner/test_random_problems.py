@@ -17,6 +17,8 @@ from support.suites import PATHS
 
 import placedsl
 
+pytestmark = pytest.mark.rotates(3)
+
 PROBLEMS = 250
 CHUNK, FEW = 125, 15
 #: Seeds from here on are for formulas.

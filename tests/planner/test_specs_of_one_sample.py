@@ -14,6 +14,8 @@ from placedsl.planner.solve import solve
 from placedsl.problem.formulation import choose
 from placedsl.solvers.registry import get
 
+pytestmark = pytest.mark.rotates(2)
+
 GRAPH = """
 graph {
     node a { time = {accelerator: 4 s, host: 9 s},  memory = 2 GiB, output = 8 GiB }

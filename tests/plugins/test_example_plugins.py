@@ -28,7 +28,7 @@ subject to
 """
 
 # One worker installs, and runs what needs it.
-pytestmark = pytest.mark.xdist_group("example plug-ins")
+pytestmark = [pytest.mark.xdist_group("example plug-ins"), pytest.mark.rotates(3)]
 
 
 @pytest.fixture(scope="module")

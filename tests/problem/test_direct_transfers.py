@@ -11,6 +11,8 @@ import placedsl
 from placedsl.algorithms.pipelines import solve as contiguous
 from placedsl.algorithms.supports import costs_by_device, ignored
 
+pytestmark = pytest.mark.rotates(2)
+
 GRAPH = """
 graph {
     node a { time = {accelerator: 4 ms, host: 9 ms}, memory = 1 GiB, output = 80 MB }

@@ -21,6 +21,8 @@ from placedsl.problem.plan import Plan
 from placedsl.problem.plan_document import plan_document, plan_from_document, read_plan
 from placedsl.problem.problem import Problem
 
+pytestmark = pytest.mark.rotates(2)
+
 MIB = 2**20
 CHAIN = """graph {
     node a { time = 2 ms, output = 4 MiB, layer = 1 }

@@ -16,6 +16,8 @@ from placedsl.api.spec import Spec
 from placedsl.problem.execution import Execution
 from placedsl.report.explanation.elaborated_spec import elaborated
 
+pytestmark = pytest.mark.rotates(2)
+
 RANDOM = {"spec": random_spec, "formulas": random_formulas, "algebra": random_algebra}
 
 

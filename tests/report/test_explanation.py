@@ -15,6 +15,8 @@ from placedsl.report.explanation.contributions import Contribution
 from placedsl.report.explanation.explain import Explanation
 from placedsl.report.explanation.explanation_document import explanation_document
 
+pytestmark = pytest.mark.rotates(2)
+
 GRAPH = """
 graph {
     node a { time = {accelerator: 4 ms, host: 9 ms},  memory = 2 GiB, output = 8 MiB, weight = 1 }

@@ -17,6 +17,8 @@ from placedsl.cli import main as cli
 from placedsl.report.text import heartbeat
 from placedsl.report.text.heartbeat import Heartbeat, Ticker
 
+pytestmark = pytest.mark.rotates(2)
+
 SPEC = """graph {
     node a { time = 1 ms, memory = 1 GiB, output = 1 MiB }
     node b { time = 1 ms, memory = 1 GiB }

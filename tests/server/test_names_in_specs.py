@@ -16,6 +16,8 @@ from placedsl.server.navigation import RenameError, definition, references, rena
 from placedsl.server.outline import outline
 from placedsl.server.reading import read
 
+pytestmark = pytest.mark.rotates(2)
+
 GRAPHS = Graphs()
 FOLDER = ROOT / "docs" / "language"
 SPECS = specs()

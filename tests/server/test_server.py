@@ -19,6 +19,8 @@ from placedsl.diagnostics import Diagnostic
 from placedsl.server.analysis import Graphs
 from placedsl.server.positions import Positions
 
+pytestmark = pytest.mark.rotates(2)
+
 
 def checked(text: str, folder: Path) -> list[Diagnostic]:
     """What ``placedsl check`` tells."""

@@ -20,6 +20,8 @@ from placedsl.problem.problem import Problem
 from placedsl.problem.virtual_stages import cut
 from placedsl.simulation.pipeline import PipelineTimeline, simulate
 
+pytestmark = pytest.mark.rotates(2)
+
 SEEDS = range(40)
 
 

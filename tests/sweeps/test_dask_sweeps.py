@@ -19,7 +19,7 @@ from placedsl.sweeps.jobs import jobs_of
 
 NODES = '"nodes": [{"id": "a", "time": {"accelerator": 2, "host": 9}}], "edges": []'
 GRAPH = '{"format": "placedsl-graph", "version": 1, ' + NODES + "}"
-pytestmark = pytest.mark.xdist_group("dask")
+pytestmark = [pytest.mark.xdist_group("dask"), pytest.mark.rotates(3)]
 
 
 @pytest.fixture(scope="module")

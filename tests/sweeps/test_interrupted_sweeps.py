@@ -15,7 +15,7 @@ import pytest
 from support.commands import finished, run, started
 from support.sweep_specs import answers, hard_spec
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="signals and /proc")
+pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="signals and /proc"), pytest.mark.rotates(2)]
 COMMAND = ("hard.place", "--method", "program", "--solver", "highs", "--seed", "0..5", "--time-limit", "0.5s")
 
 

@@ -25,6 +25,8 @@ from placedsl.sweeps.table import Row, Table, table_of
 from placedsl.sweeps.tasks import Task
 from placedsl.sweeps.worker import solved
 
+pytestmark = pytest.mark.rotates(2)
+
 SCHEMA = json.loads((ROOT / "docs" / "answer.schema.json").read_text(encoding="utf-8"))
 
 

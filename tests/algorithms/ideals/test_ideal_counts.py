@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from placedsl.algorithms.ideals.chain_cover import MOST_CHAINS, ChainCover, chain_cover
 from placedsl.algorithms.ideals.enumeration import Ideals, count_ideals, ideals
 
+pytestmark = pytest.mark.rotates(2)
+
 Pairs = list[tuple[int, int]]
 RELATIONS = st.tuples(st.integers(1, 8), st.sets(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=14))
 

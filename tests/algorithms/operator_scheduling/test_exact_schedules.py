@@ -10,6 +10,8 @@ from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance,
 from placedsl.algorithms.operator_scheduling.schedule_kernel import schedule_of
 from placedsl.machine.routes import TransferTimes
 
+pytestmark = pytest.mark.rotates(2)
+
 #: Times on four devices, in units of 10 us (the first and the last node are on the first device), and what reads what.
 TIME = [
     [4800, 11800, 11900, 7500], [200, 300, 300, 200], [4700, 11800, 11800, 7300], [200, 300, 200, 200],

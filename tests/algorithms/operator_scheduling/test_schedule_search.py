@@ -24,6 +24,8 @@ from placedsl.algorithms.operator_scheduling.search.incremental_kernel import in
 from placedsl.algorithms.operator_scheduling.search.initial_orders import initial_orders
 from placedsl.algorithms.operator_scheduling.search.search import run, search_from
 
+pytestmark = pytest.mark.rotates(3)
+
 READINGS = [set(), {"port"}, {"link"}, {"port", "link"}]
 
 

@@ -20,7 +20,7 @@ import placedsl
 from placedsl.export.workload_spec import spec_of_workload
 from placedsl.graph.readers import read
 
-pytestmark = pytest.mark.xdist_group("bounds")
+pytestmark = [pytest.mark.xdist_group("bounds"), pytest.mark.rotates(2)]
 CASES = 240
 TOLD = (1.0, np.inf, 2.0, 0.9)
 

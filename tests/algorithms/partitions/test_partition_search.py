@@ -24,6 +24,8 @@ from placedsl.algorithms.supports import reasons_against
 from placedsl.evaluation.evaluate import evaluate
 from placedsl.problem.problem import Problem
 
+pytestmark = pytest.mark.rotates(2)
+
 PROBLEMS = 80
 
 

@@ -12,6 +12,8 @@ from placedsl.algorithms.partitions.bounds.relaxation import DeviceClass
 from placedsl.algorithms.partitions.bounds.state_graph import state_graph
 from placedsl.algorithms.units import Hyperedges
 
+pytestmark = pytest.mark.rotates(2)
+
 CASES = range(150)
 
 

@@ -12,6 +12,8 @@ import pytest
 import placedsl
 from placedsl.algorithms.pipelines import solve as contiguous
 
+pytestmark = pytest.mark.rotates(3)
+
 #: Three rows of nodes side by side.
 BRANCHES = (
     "graph {\n"

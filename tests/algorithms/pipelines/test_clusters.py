@@ -20,6 +20,8 @@ from placedsl.planner.request import Request
 from placedsl.planner.solve import solve
 from placedsl.problem.problem import Problem
 
+pytestmark = pytest.mark.rotates(2)
+
 CHAIN = """
 graph {
     node a { time = {accelerator: 4 ms}, memory = 2 GiB, output = 8 MiB }

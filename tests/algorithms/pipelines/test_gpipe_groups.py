@@ -11,6 +11,8 @@ from algorithms.pipelines.test_nested_clusters import confirm, spec_of
 
 import placedsl
 
+pytestmark = pytest.mark.rotates(2)
+
 COMMUNICATION = ("sequential", "overlapped", "full_duplex")
 
 

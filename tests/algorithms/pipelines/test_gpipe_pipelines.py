@@ -14,6 +14,8 @@ from placedsl.algorithms.pipelines import solve as contiguous
 from placedsl.algorithms.supports import ignored, reasons_against
 from placedsl.evaluation.evaluate import evaluate
 
+pytestmark = pytest.mark.rotates(2)
+
 
 def specs(first: int, last: int) -> list[str]:
     """Random training graphs, contiguous and without rules of their own, all under GPipe's schedule."""

@@ -16,6 +16,8 @@ from placedsl.algorithms.pipelines.state_dp import SearchLimits, best_pipeline
 from placedsl.algorithms.stages.stage_costs import DeviceClasses, StageCostModel, after_computation
 from placedsl.graph.contraction import contract
 
+pytestmark = pytest.mark.rotates(2)
+
 
 def prepared(case: Small) -> tuple[StageCostModel, Clusters, Replication]:
     schedule = SCHEDULES[case.schedule]

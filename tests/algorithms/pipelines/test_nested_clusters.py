@@ -15,6 +15,8 @@ from placedsl.algorithms.supports import ignored, reasons_against
 from placedsl.evaluation.evaluate import evaluate
 from placedsl.problem.problem import Problem
 
+pytestmark = pytest.mark.rotates(2)
+
 #: Up to five devices in two or three levels of clusters, of like and unlike sizes, some outside of the inner clusters;
 #: a statement ends at a semicolon.
 MACHINES = (

@@ -13,6 +13,8 @@ from placedsl.graph.readers import load, read
 from placedsl.planner.answer import Answer
 from placedsl.problem import placement_files as placements
 
+pytestmark = pytest.mark.rotates(3)
+
 
 def solved(file: Path, folder: Path, *, contiguous: bool, **options: object) -> Answer:
     text = spec_of_workload(read(file, "dnn-partitioning"), file, folder, contiguous=contiguous)

@@ -28,6 +28,8 @@ from placedsl.problem.plan import sharing
 from placedsl.problem.problem import Problem
 from placedsl.report.json.answer_document import device_list
 
+pytestmark = pytest.mark.rotates(2)
+
 BY_HAND = """
 graph {
     node a { time = {accelerator: 2 ms}, memory = 2 GiB, output = 16 MiB }

@@ -16,6 +16,8 @@ from placedsl.algorithms.pipelines.state_dp import SearchLimits, StateDPResult, 
 from placedsl.algorithms.stages.stage_costs import DeviceClasses, StageCostModel, after_computation
 from placedsl.graph.contraction import Quotient, contract
 
+pytestmark = pytest.mark.rotates(2)
+
 
 def problem(seed: int) -> tuple[Quotient, DeviceClasses]:
     """A random graph of up to eight nodes on one or two classes of devices, with groups, memory, unsupported nodes."""

@@ -26,6 +26,8 @@ from placedsl.evaluation.evaluate import evaluate
 from placedsl.export.workload_spec import latency_spec_of_workload
 from placedsl.graph.readers import read
 
+pytestmark = pytest.mark.rotates(2)
+
 
 def exact(instance: CallInstance) -> bool:
     """Nothing is relaxed: alike accelerators of one piece, one host at most, no classes."""

@@ -22,6 +22,8 @@ from placedsl.planner.request import Request, resolve
 from placedsl.problem.formulation import choose
 from placedsl.report.text.conflict_text import print_conflict
 
+pytestmark = pytest.mark.rotates(3)
+
 SCHEMA = json.loads((ROOT / "docs" / "answer.schema.json").read_text(encoding="utf-8"))
 CHAIN = """graph {
     node a { time = {accelerator: 4 ms, host: 9 ms}, memory = 2 GiB, output = 8 MiB, layer = 1 }

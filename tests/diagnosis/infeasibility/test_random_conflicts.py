@@ -18,6 +18,8 @@ from support.paths import child_environment
 import placedsl
 from placedsl.problem.problem import Problem
 
+pytestmark = pytest.mark.rotates(3)
+
 SEEDS = 160
 SOLVERS = ("highs", "cp-sat", "pyomo", "mip", "cvxpy")
 

@@ -16,6 +16,8 @@ from support.paths import child_environment
 
 import placedsl
 
+pytestmark = pytest.mark.rotates(3)
+
 SEEDS = 60
 
 
