@@ -2,6 +2,7 @@
 
     python benchmarks/campaign.py --seconds 1800 [--seed 1] [--family NAME ...]     new seeds every run unless given
     python benchmarks/campaign.py --problems 200
+    python benchmarks/campaign.py --seconds 1800 --in-process      ten times as many problems
 
 A problem is generated as data, written as a spec, and solved by ``auto`` or by a solver that is drawn.  The enumeration
 works on the data, in fractions, by the formulas of ``docs/language``; it imports nothing of the package.  What counts
@@ -10,7 +11,8 @@ a placement (or the reverse), and anything raised.  Data are awkward on purpose:
 nodes without edges, nodes that one kind of device does not support, magnitudes that are 10^6 apart, memory that is full
 to the last byte.
 
-Each problem is printed with its seed, so that ``--seed N --problems 1`` repeats it.
+Each problem is printed with its seed, so that ``--seed N --problems 1`` repeats it.  A solve starts processes of its
+solver, whose start is most of its time; ``--in-process`` keeps one process a solver for all problems instead.
 """
 
 from __future__ import annotations
@@ -22,8 +24,15 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from multiprocessing import TimeoutError as NoAnswer
+from multiprocessing import get_context
+from multiprocessing.pool import Pool
+from typing import TYPE_CHECKING
 
 from campaign_quantities import INFINITE, Device, Node, Problem, Quantities, Rule, number, time_on
+
+if TYPE_CHECKING:
+    from placedsl.planner.answer import Answer
 
 #: Relative difference between a proven value and the optimum that rounding explains.
 NEAR = 2e-6
@@ -258,7 +267,18 @@ def alike(goal: str, found: float, exact: float) -> bool:
     return found == exact if whole else abs(found - exact) <= NEAR * abs(exact) + 1e-15
 
 
-def compare(seed: int, families: Sequence[str], solver: str | None) -> str:
+def solved(text: str, solver: str | None, isolated: bool) -> Answer:
+    """The answer; ``isolated``: as the command gives it, the solver in a process of its own."""
+    import placedsl
+    from placedsl.planner.request import Request
+    from placedsl.planner.solve import solve
+
+    spec = placedsl.loads(text)
+    request = Request(solver, time_limit=LIMIT, workers=2 if isolated else 1)
+    return solve(spec.problem, spec.elaborated.checked_formulations, request, isolated=isolated)
+
+
+def compare(seed: int, families: Sequence[str], solver: str | None, isolated: bool = True) -> str:
     """What is wrong with the answer; empty where nothing is."""
     import placedsl
 
@@ -266,7 +286,7 @@ def compare(seed: int, families: Sequence[str], solver: str | None) -> str:
     text = problem.text()
     least = optimum(problem)
     try:
-        answer = placedsl.loads(text).solve(solver=solver, time_limit=LIMIT, workers=2)
+        answer = solved(text, solver, isolated)
     except placedsl.LimitError:
         return ""
     except Exception as error:  # noqa: BLE001 - whatever is raised is a finding
@@ -290,19 +310,38 @@ def compare(seed: int, families: Sequence[str], solver: str | None) -> str:
     return "" if right else f"optimum {exact}: {said}\n{text}"
 
 
+class Apart:
+    """One process a solver (two of their libraries do not load beside one another), for problem after problem."""
+
+    def __init__(self) -> None:
+        self.pools: dict[str, Pool] = {}
+
+    def compare(self, seed: int, families: Sequence[str], solver: str) -> str:
+        """The same comparison in the process of the solver; a process that dies or hangs is a finding."""
+        if solver not in self.pools:
+            self.pools[solver] = get_context("spawn").Pool(1)
+        try:
+            return self.pools[solver].apply_async(compare, (seed, families, solver, False)).get(3 * LIMIT)
+        except NoAnswer:
+            self.pools.pop(solver).terminate()
+            return f"the process of the solver died or hangs\n{generated(seed, families).text()}"
+
+
 def main(arguments: Sequence[str]) -> int:
     """Compare problem after problem, print what is wrong and the counts."""
     parser = argparse.ArgumentParser(description="Random small problems against an independent enumeration.")
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--problems", type=int)
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--in-process", action="store_true")
     parser.add_argument("--family", nargs="*", choices=FAMILIES, default=list(FAMILIES))
     asked = parser.parse_args(arguments)
     seed = random.SystemRandom().randrange(10**9) if asked.seed is None else asked.seed
-    began, done, wrong = time.monotonic(), 0, 0
+    began, done, wrong, apart = time.monotonic(), 0, 0, Apart()
     while (asked.problems is None or done < asked.problems) and time.monotonic() - began < asked.seconds:
         solver = random.Random(f"solver {seed}").choice([None, None, None, *SOLVERS])
-        finding = compare(seed, asked.family, solver)
+        here = asked.in_process and solver is not None
+        finding = apart.compare(seed, asked.family, solver) if here else compare(seed, asked.family, solver)
         if finding:
             wrong += 1
             print(f"seed {seed}, {solver or 'auto'}: {finding}")
