@@ -1,4 +1,4 @@
-"""Execution models x sharing x clusters x graph x objective x path: what works, and what is refused with which message.
+"""Execution models x transfers x sharing x clusters x graph x objective x path: what works, what a message refuses.
 
     python benchmarks/combinations.py                      count the cells
     python benchmarks/combinations.py --root CHECKOUT      of another checkout, by its public interface
@@ -29,14 +29,22 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests")]
 
 from support import combination_paths  # noqa: E402
-from support.combinations import EXECUTIONS, LEVELS, PATHS, SHARING, Cell, Fault, Outcome, cells, outcome  # noqa: E402
+from support.combinations import (  # noqa: E402
+    PATHS,
+    Cell,
+    Fault,
+    Outcome,
+    cells,
+    outcome,
+)
 
 HEAD = """# What can be combined
 
 `python benchmarks/combinations.py --page docs/combinations.md` writes this page. Each cell stands for {per_cell} small
 specs: inference and training, each with three objectives (the time, the peak memory, and the time followed by the
 number of devices). A cell *works* if the path finds the optimum of all of them; enumeration of all placements by the
-evaluator gives the optimum. Some paths are checked otherwise:
+evaluator gives the optimum. Transfers go through RAM, from device to device, or to all readers at once. Some paths
+are checked otherwise:
 
 - **search**: a [method](methods.md) by name finds nothing better than the optimum, and states no bound above it; it may
   find no placement. The method is `local-search` (1F1B) or `m-etf` (operators) for the time where each stage is on one
@@ -91,7 +99,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _groups() -> list[list[Cell]]:
     """Cells that share an enumeration."""
-    key = lambda cell: (cell.execution, cell.sharing, cell.levels, cell.graph)  # noqa: E731
+    key = lambda cell: (cell.execution, cell.transfers, cell.sharing, cell.levels, cell.graph)  # noqa: E731
     return [list(own) for _, own in itertools.groupby(cells(), key)]
 
 
@@ -163,31 +171,29 @@ def _counts(found: Mapping[Cell, Outcome | str]) -> str:
 def page(outcomes: Mapping[Cell, Outcome], before: Mapping[Cell, Outcome | str] | None = None) -> str:
     """The page as Markdown; ``before``: what came of the same cells at an earlier version."""
     works = sum(found.works for found in outcomes.values())
-    per_cell = len(outcomes) // (len(EXECUTIONS) * len(SHARING) * len(LEVELS) * len(PATHS))
+    rows = list(dict.fromkeys((cell.execution, cell.transfers, cell.sharing, cell.levels) for cell in outcomes))
+    per_cell = len(outcomes) // (len(rows) * len(PATHS))
     earlier = ""
     if before is not None:
         worked = sum(isinstance(said, Outcome) and said.works for said in before.values())
         neither = sum(isinstance(said, str) for said in before.values())
         earlier = (
-            f" At commit 4a0f44d, before execution models were data, {worked:,} of them worked, "
-            f"{len(before) - worked - neither:,} were refused, and {neither:,} neither "
+            f" Of the {len(before):,} that a spec could state at commit 4a0f44d, before execution models were data, "
+            f"{worked:,} worked, {len(before) - worked - neither:,} were refused, and {neither:,} neither "
             "(`python benchmarks/combinations.py --root CHECKOUT`)."
         )
     lines = [
         HEAD.format(per_cell=per_cell, total=len(outcomes), works=works, refused=len(outcomes) - works, before=earlier)
     ]
     lines += [
-        f"| execution | stages | levels of clusters | {' | '.join(PATHS)} |\n",
-        "| --- " * (3 + len(PATHS)) + "|\n",
+        f"| execution | transfers | stages | levels of clusters | {' | '.join(PATHS)} |\n",
+        "| --- " * (4 + len(PATHS)) + "|\n",
     ]
     messages: dict[str, int] = {}
-    for execution in EXECUTIONS:
-        for sharing in SHARING:
-            for levels in LEVELS:
-                row = {cell: found for cell, found in outcomes.items()
-                       if (cell.execution, cell.sharing, cell.levels) == (execution, sharing, levels)}  # fmt: skip
-                shown = [_shown([row[cell] for cell in row if cell.path == path], messages) for path in PATHS]
-                lines.append(f"| {execution} | {sharing} | {levels} | {' | '.join(shown)} |\n")
+    for row in rows:
+        own = {c: o for c, o in outcomes.items() if (c.execution, c.transfers, c.sharing, c.levels) == row}
+        shown = [_shown([own[cell] for cell in own if cell.path == path], messages) for path in PATHS]
+        lines.append(f"| {' | '.join(map(str, (*row, *shown)))} |\n")
     lines.append("\n## Messages\n\n")
     lines += [f"{number}. {message}{_remark(message)}\n" for message, number in messages.items()]
     lines.append(

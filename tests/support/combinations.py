@@ -1,7 +1,8 @@
 """What can be combined: small specs that cross the choices of the language, and each path's answer by enumeration.
 
-A cell is one execution model, one way of sharing stages, a number of cluster levels, a kind of graph, an objective and
-a path.  It *works* if the path answers with the optimum that enumeration by the evaluator finds, it is *refused* if a
+A cell is one execution model, one way of transfers between devices, one way of sharing stages, a number of cluster
+levels, a kind of graph, an objective and a path.
+It *works* if the path answers with the optimum that enumeration by the evaluator finds, it is *refused* if a
 message says why the combination is not known.  Anything else is a fault.
 """
 
@@ -22,15 +23,17 @@ from support.enumeration import Objectives, enumerated, least
 
 #: Execution models and how a spec asks for them.
 EXECUTIONS = {
-    "1F1B": "schedule pipedream",
-    "1F1B, overlapped": "schedule overlapped",
-    "1F1B, full duplex": "schedule duplex",
+    "1F1B": "schedule 1f1b",
+    "1F1B, overlapped": "schedule 1f1b { communication = overlapped }",
+    "1F1B, full duplex": "schedule 1f1b { communication = full_duplex }",
     "GPipe": "schedule gpipe",
     "GPipe, overlapped": "schedule gpipe { communication = overlapped }",
     "GPipe, full duplex": "schedule gpipe { communication = full_duplex }",
     "subgraph calls": "schedule calls { pieces = 2 }",
     "operators": "schedule dataflow",
 }
+#: Ways of transfers and the setting of each; without any, tensors go through RAM where there are no links.
+TRANSFERS = {"RAM": "", "direct": "transfers = direct", "broadcast": "transfers = broadcast"}
 ONE_SAMPLE = ("subgraph calls", "operators")
 SHARING = {"alone": "", "shared": "parallelism { data = 1..2, weights = memory }"}
 LEVELS = range(3)
@@ -82,6 +85,7 @@ class Cell:
     """One combination of everything."""
 
     execution: str
+    transfers: str
     sharing: str
     levels: int
     graph: str
@@ -125,7 +129,10 @@ def spec_text(cell: Cell, goal: str, more: str = "") -> str:
         constraints.append("colocated by layer")
     if cell.contiguous:
         constraints.append("contiguous")
-    parts = [GRAPHS[cell.graph], machine(cell.levels, cell.sharing), EXECUTIONS[cell.execution], SHARING[cell.sharing]]
+    name, _, own = EXECUTIONS[cell.execution].partition(" {")
+    settings = ", ".join(filter(None, (own.strip(" }"), TRANSFERS[cell.transfers])))
+    schedule = name + (f" {{ {settings} }}" if settings else "")
+    parts = [GRAPHS[cell.graph], machine(cell.levels, cell.sharing), schedule, SHARING[cell.sharing]]
     rules = "".join(f"    {constraint}\n" for constraint in constraints)
     return "\n".join([*(part for part in parts if part), f"minimize {goal}", "subject to", rules + more])
 
@@ -143,9 +150,13 @@ class Fault(AssertionError):
 
 
 def cells() -> Iterator[Cell]:
-    """All of them; those that share a spec, or an enumeration, follow one another."""
-    axes = (EXECUTIONS, SHARING, LEVELS, GRAPHS, OBJECTIVES, PATHS)
-    return itertools.starmap(Cell, itertools.product(*axes))
+    """All of them; those that share a spec, or an enumeration, follow one another.
+
+    One sample has transfers of its own: with ``calls`` through RAM, with ``dataflow`` over links.
+    """
+    axes = (EXECUTIONS, TRANSFERS, SHARING, LEVELS, GRAPHS, OBJECTIVES, PATHS)
+    every = itertools.starmap(Cell, itertools.product(*axes))
+    return (cell for cell in every if cell.transfers == "RAM" or cell.execution not in ONE_SAMPLE)
 
 
 def reference(cell: Cell) -> Objectives:

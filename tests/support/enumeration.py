@@ -24,7 +24,7 @@ def enumerated(problem: Problem) -> list[Objectives]:
     """The objectives of all that satisfies the constraints; ``latency`` of operators is that of the best order."""
     out: list[Objectives] = []
     for place in placements(problem):
-        if problem.device_to_device is not None:
+        if problem.execution.run == "operators":
             found = evaluate(problem, place)
             if not found.violations:
                 latency = latency_of(problem, place)
