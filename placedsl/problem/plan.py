@@ -23,7 +23,7 @@ from typing import Literal, Protocol
 from placedsl.graph.graph import Graph
 from placedsl.graph.order import topological
 from placedsl.machine.link_names import along_route, through_memory
-from placedsl.problem.execution import Communication, Order, Run
+from placedsl.problem.execution import Communication, Order, Run, Transfers
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
 from placedsl.problem.virtual_stages import cut
@@ -149,7 +149,8 @@ class Plan:
 
     ``spec``           the name of the spec
     ``kind``           what a stage is, see the module
-    ``run``, ``order``, ``communication``  the execution model, see :class:`placedsl.problem.execution.Execution`
+    ``run``, ``order``, ``communication``, ``routing``  the execution model, see
+                       :class:`placedsl.problem.execution.Execution` (there ``transfers``; None: not a pipeline)
     ``devices``        all devices of the machine, in the order of declaration
     ``transfers``      between stages, by source, target and tensor
     """
@@ -162,6 +163,7 @@ class Plan:
     devices: tuple[PlannedDevice, ...]
     stages: tuple[Stage, ...]
     transfers: tuple[Transfer, ...]
+    routing: Transfers | None = None
 
     def device(self, name: str) -> PlannedDevice:
         """The device of that name; KeyError when there is none."""
@@ -206,7 +208,7 @@ class Plan:
         return cls(
             problem.name.strip("<>"), kind, execution.run, execution.order, execution.communication,
             _devices_of(problem), tuple(_stages(problem, placed, sets, devices)),
-            tuple(_transfers(problem, sets, devices)),
+            tuple(_transfers(problem, sets, devices)), None if execution.one_sample else execution.transfers,
         )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from placedsl.diagnostics import Diagnostic, InputError, Source
 from placedsl.graph.readers.json_places import place_of
 from placedsl.graph.readers.json_text import parsed
 from placedsl.graph.readers.records import word
-from placedsl.problem.execution import Communication, Order, Run
+from placedsl.problem.execution import Communication, Order, Run, Transfers
 from placedsl.problem.plan import Kind, Plan, PlannedDevice, PlannedNode, Stage, Transfer
 
 
@@ -20,7 +20,8 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     return {
         "spec": plan.spec,
         "kind": plan.kind,
-        "execution": {"run": plan.run, "order": plan.order, "communication": plan.communication},
+        "execution": {"run": plan.run, "order": plan.order, "communication": plan.communication}
+        | ({} if plan.routing is None else {"transfers": plan.routing}),
         "devices": [
             {"name": d.name, "kind": d.kind, "family": d.family, "number": d.number}
             | ({"cluster": d.cluster} if d.cluster else {})
@@ -37,6 +38,7 @@ def plan_from_document(document: object, source: Source | None = None) -> Plan:
     """
     root = _Entry(document, (), source)
     execution = root.at("execution")
+    routing = execution.get("transfers")
     devices = tuple(_device(d) for d in root.at("devices").each())
     held = [_stage_of(s, {d.name for d in devices}) for s in root.at("stages").each()]
     return Plan(
@@ -44,6 +46,7 @@ def plan_from_document(document: object, source: Source | None = None) -> Plan:
         execution.at("run").one_of(get_args(Run)), execution.at("order").one_of(get_args(Order)),
         execution.at("communication").one_of(get_args(Communication)),
         devices, tuple(stage for stage, _ in held), tuple(t for _, sent in held for t in sent),
+        None if routing is None else routing.one_of(get_args(Transfers)),
     )  # fmt: skip
 
 
