@@ -17,6 +17,8 @@ import placedsl
 from placedsl.planner import solve as planner
 from placedsl.system import interruption
 
+pytestmark = pytest.mark.rotates(6)
+
 if sys.platform != "linux":
     pytest.skip("signals", allow_module_level=True)
 
@@ -33,8 +35,6 @@ minimize time_per_sample
 #: Runs the command and sends itself a signal when a function is called (the first, or so many calls later).
 AT = """
 import os, signal, sys
-
-pytestmark = pytest.mark.rotates(6)
 name, count, number, *arguments = sys.argv[1:]
 left = int(count)
 def watch(frame, event, _):

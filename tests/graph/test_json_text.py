@@ -25,6 +25,8 @@ MACHINE = "device gpu[2]: accelerator\ninterconnect { bandwidth = 16 GB/s }\nmin
         ('{"a": -Infinity}', "'a' is infinite, or too large", 7),
         ('{"a": ' + "1" * 400 + "}", "'a' is infinite, or too large", 7),
         ('{"a": ' + "1" * 5000 + "}", "'a' is infinite, or too large", 7),
+        ('{"a": ' + "1" * 5000 + "]}", "this is not JSON", 5007),
+        ('{"a": ' + "1" * 5000 + ', "b": "\\q"}', "this is not JSON", 5015),
         ('["\\ud800"]', "half of a surrogate pair", 2),
     ],
 )

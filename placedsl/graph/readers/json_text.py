@@ -18,6 +18,9 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|-?(?:Infinity|\d[\d.eE+-]*)|N
 _COLON = re.compile(r"[ \t\r\n]*:")
 #: What may be a number beyond floating point, or half of a pair; both are looked for in the whole text first.
 _LARGE = re.compile(r"[eE]\+?\d{3}|\d{300}")
+#: Whole numbers of more digits than Python reads, and surely beyond floating point.
+_MOST_DIGITS = 4000
+_MANY_DIGITS = re.compile(r"\d{%d}" % _MOST_DIGITS)
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -36,8 +39,13 @@ def parsed(source: Source) -> Any:
         suspicious = True
         return float(text)
 
+    def whole(text: str) -> int | float:
+        return int(text) if len(text) <= _MOST_DIGITS else float(text)
+
     try:
-        root = json.loads(source.text, object_pairs_hook=fields, parse_constant=no_number)
+        # Such a function is called for every whole number.
+        known = whole if _MANY_DIGITS.search(source.text) else None
+        root = json.loads(source.text, object_pairs_hook=fields, parse_constant=no_number, parse_int=known)
     except json.JSONDecodeError as problem:
         ended = not source.text[problem.pos :].strip()
         message = "the file ends in the middle of its JSON" if ended else f"this is not JSON: {problem.msg}"
@@ -45,8 +53,6 @@ def parsed(source: Source) -> Any:
         raise InputError([Diagnostic(message, source.span(at), "was it cut off?" if ended else "")]) from None
     except RecursionError:
         raise InputError([Diagnostic("this JSON is nested too deeply", source.whole())]) from None
-    except ValueError:  # Python reads no whole numbers of so many digits
-        root, suspicious = None, True
     if suspicious:
         found = _defects(source)
         if found:
