@@ -20,7 +20,7 @@ _COLON = re.compile(r"[ \t\r\n]*:")
 _LARGE = re.compile(r"[eE]\+?\d{3}|\d{300}")
 #: Whole numbers of more digits than Python reads, and surely beyond floating point.
 _MOST_DIGITS = 4000
-_MANY_DIGITS = re.compile(r"\d{%d}" % _MOST_DIGITS)
+_MANY_DIGITS = re.compile(rf"\d{{{_MOST_DIGITS}}}")
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
