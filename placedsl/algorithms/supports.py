@@ -33,6 +33,7 @@ class Supports:
                           the evaluator decides)
     ``clusters``          machines with clusters
     ``data_parallelism``  several devices per stage
+    ``options``           options of operators, copies of several devices, and samples in flight
     ``variables``         variables of the spec
     ``routes``            costs of transfers that depend on both devices
     ``formulations``      formulations of the spec, whose rows may rule out placements
@@ -48,6 +49,7 @@ class Supports:
     constraints: frozenset[str] | None = None
     clusters: bool = True
     data_parallelism: bool = False
+    options: bool = False
     variables: bool = False
     routes: bool = False
     formulations: bool = False
@@ -76,6 +78,8 @@ def reasons_against(problem: Problem, supports: Supports) -> list[str]:
         against.append(f"it knows no costs of stages under communication {problem.execution.communication}")
     if problem.execution.data_parallelism is not None and not supports.data_parallelism:
         against.append("it does not know devices that share a stage")
+    elif problem.execution.options is not None and not supports.options:
+        against.append("it does not know options of operators, nor samples in flight")
     missing = [name for name in supports.requires if problem.constraint(name) is None]
     against += [f"it requires the '{name}' constraint" + _REQUIRED.get(name, "") for name in missing]
     return against if supports.relaxes else against + _unsupported(problem, supports)

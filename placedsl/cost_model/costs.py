@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from placedsl.arrays import Booleans, Floats
-from placedsl.cost_model import cluster_surcharge, weight_exchange
+from placedsl.cost_model import cluster_surcharge, option_costs, weight_exchange
 from placedsl.cost_model.estimators import ESTIMATORS, Estimator
 from placedsl.cost_model.own_shares import own_shares
 from placedsl.cost_model.places import Places
@@ -26,6 +26,7 @@ from placedsl.diagnostics import Diagnostic
 from placedsl.graph.graph import Graph
 from placedsl.machine.machine import Machine
 from placedsl.machine.routes import TransferTimes
+from placedsl.problem.execution import OptionCosts
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,7 @@ class Options:
     ``own_shares``  what each device pays of that is asked for (pipelines)
     ``weights``     n bytes that devices exchange which share the samples of a stage (None: no such devices)
     ``places``      where diagnostics point
+    ``planned``     what the options of operators cost is asked for
     ``estimators``  ways to estimate running times, in order of precedence
     ``terms``       transfer costs that add up
     """
@@ -44,6 +46,7 @@ class Options:
     own_shares: bool = False
     weights: Floats | None = None
     places: Places = field(default_factory=Places)
+    planned: bool = False
     estimators: Sequence[Estimator] = ESTIMATORS
     terms: Sequence[Term] = TERMS
 
@@ -63,6 +66,7 @@ class Costs:
                           have no weights
     ``diagnostics``       what must be known and is not; times that depend on it are nan
     ``notes``             what is worth knowing about the data, in sentences
+    ``options``           of operators, where the options ask for them
     """
 
     time: Floats
@@ -75,6 +79,7 @@ class Costs:
     diagnostics: tuple[Diagnostic, ...]
     notes: tuple[str, ...]
     own_shares_exact: bool = True
+    options: OptionCosts | None = None
 
 
 def build(graph: Graph, machine: Machine, options: Options | None = None) -> Costs:
@@ -97,7 +102,12 @@ def build(graph: Graph, machine: Machine, options: Options | None = None) -> Cos
     exchange, unsent = np.zeros((0, 0)), list[Diagnostic]()
     if options.weights is not None:
         exchange, unsent = weight_exchange.seconds(graph, machine, options.weights, places, between)
+    ways: OptionCosts | None = None
+    if options.planned:
+        ways, unpriced = option_costs.build(graph, machine, times.time, options.weights, places)
+        unsent = [*unsent, *unpriced]
     found = (*(missing or unknown), *unsent, *times.diagnostics)
     return Costs(
-        times.time, times.measured, transfer, sizes(graph), surcharge, between, exchange, found, times.notes, exact
+        times.time, times.measured, transfer, sizes(graph), surcharge, between, exchange, found, times.notes, exact,
+        ways,
     )  # fmt: skip

@@ -8,11 +8,13 @@ from math import isfinite
 
 from placedsl.evaluation.evaluation import Violation
 from placedsl.evaluation.graph_paths import coming_back, cycle_of_sets, successors
+from placedsl.evaluation.planned_stages import PlannedStages
 from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.quantities import Quantities
 from placedsl.evaluation.sample_times import Task
 from placedsl.evaluation.set_properties import cycle, path
 from placedsl.evaluation.tolerance import at_most
+from placedsl.problem.execution import DataParallelism
 from placedsl.problem.problem import Constraint, Problem, Variable
 from placedsl.problem.values import Values
 from placedsl.tolerances import SOLVER_ROW
@@ -77,12 +79,48 @@ def copies(data: ProblemData, quantities: Quantities) -> Iterator[Violation]:
         elif quantities.nodes[device] and number not in sharing.degrees:
             message = f"copies[{name}] is {number:g}, allowed are {some([str(n) for n in sharing.degrees])}"
             yield Violation("copies", message, sharing.span, 1.0)
+    stages = quantities.stages
     for devices in held.values():
-        taken = sum(quantities.copies[d] for d in devices)
+        taken = sum(quantities.copies[d] * (1.0 if stages is None else stages.tensor[d]) for d in devices)
         if taken > len(devices):
             names = some([data.device_names[d] for d in devices])
-            message = f"{taken:g} copies on {_count(len(devices), 'device')} ({names})"
+            what = "copies" if stages is None else "devices of stages"
+            message = f"{taken:g} {what} on {_count(len(devices), 'device')} ({names})"
             yield Violation("copies", message, sharing.span, taken - len(devices))
+    if stages is not None:
+        yield from plan(data, sharing, stages)
+
+
+def plan(data: ProblemData, sharing: DataParallelism, stages: PlannedStages) -> Iterator[Violation]:
+    """Every node has an option for the devices of its stage's copies, stages stand in an order that work follows, and
+    no more samples are in flight than there are."""
+    wrong = []
+    for v, (device, option) in enumerate(zip(stages.placement, stages.option, strict=True)):
+        known = option in stages.options[v] and stages.costs.degree[option] == stages.tensor[device]
+        if device >= 0 and not (known and isfinite(stages.time(v, device))):
+            wrong.append(f"{data.node_names[v]} over {stages.tensor[device]:g}")
+    if wrong:
+        message = f"no such option: {some(wrong)}"
+        yield Violation("options", message, sharing.span, float(len(wrong)))
+    odd = [d for d in stages.used if stages.tensor[d] not in sharing.tensor]
+    if odd:
+        given = some([f"{stages.tensor[d]:g} on {data.device_names[d]}" for d in odd])
+        allowed = some([str(t) for t in sharing.tensor])
+        yield Violation("tensor", f"devices of a copy: {given}, allowed are {allowed}", sharing.span, float(len(odd)))
+    if len({stages.number[d] for d in stages.used}) < len(stages.used):
+        yield Violation("stage", "two stages have one place in the pipeline", sharing.span, 1.0)
+    back = [
+        f"{data.node_names[u]} -> {data.node_names[v]}"
+        for u, v in data.pairs
+        if stages.number[stages.placement[u]] > stages.number[stages.placement[v]]
+    ]
+    if back:
+        yield Violation("stage", f"goes back in the pipeline: {some(back)}", sharing.span, float(len(back)))
+    in_flight = sum(stages.copies[d] for d in stages.used)
+    most = sharing.microbatches
+    if most is not None and in_flight > most:
+        message = f"{in_flight:g} samples are in flight, a batch has {most}"
+        yield Violation("microbatches", message, sharing.span, in_flight - most)
 
 
 def times(data: ProblemData, quantities: Quantities) -> Iterator[Violation]:

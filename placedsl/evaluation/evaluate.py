@@ -9,6 +9,7 @@ from placedsl.evaluation import built_in_constraints as constraints
 from placedsl.evaluation import user_constraints
 from placedsl.evaluation.evaluation import Evaluation, Violation
 from placedsl.evaluation.expressions import Compiler
+from placedsl.evaluation.planned_stages import PlannedStages
 from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.quantities import Quantities
 from placedsl.evaluation.sizes import cancels, size
@@ -32,7 +33,8 @@ def quantities_of(
     copies = values.get("copies") if data.problem.execution.data_parallelism is not None else None
     if not copies:
         return plain
-    return Quantities(data, placement, [copies.get((d,), number) for d, number in enumerate(plain.copies)])
+    shared = [copies.get((d,), number) for d, number in enumerate(plain.copies)]
+    return Quantities(data, placement, shared, decisions)
 
 
 def evaluate(problem: Problem, placement: Sequence[int], values: Values | None = None) -> Evaluation:
@@ -83,6 +85,8 @@ def _evaluated(data: ProblemData, given: Sequence[int], values: Values, *, not_b
     quantities = quantities_of(data, known, values, not_before=not_before)
     if problem.execution.data_parallelism is not None:
         values = {**values, "copies": {(d,): number for d, number in enumerate(quantities.copies)}}
+    if quantities.stages is not None:
+        values = {**values, **_plan_decisions(quantities.stages)}
     violations = list(constraints.missing(data, list(given)))
     complete = not violations
     violations += constraints.unsupported(data, quantities)
@@ -123,6 +127,15 @@ def _evaluated(data: ProblemData, given: Sequence[int], values: Values, *, not_b
         values={name: dict(known) for name, known in values.items()},
         times=quantities.times if problem.execution.one_sample and complete else None,
     )
+
+
+def _plan_decisions(stages: PlannedStages) -> Values:
+    """The decisions of a plan as the stages carry them out."""
+    return {
+        "tensor": {(d,): stages.tensor[d] for d in stages.used},
+        "option": {(v,): float(option) for v, option in enumerate(stages.option)},
+        "stage": {(d,): stages.number[d] for d in stages.used},
+    }
 
 
 def _schedule_decisions(problem: Problem, quantities: Quantities) -> Values:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from placedsl.evaluation.planned_stages import PlannedStages
 from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.tolerance import total
 from placedsl.problem.execution import Communication
@@ -43,7 +44,8 @@ class Components:
 def shared(communication: Communication, alone: float, copies: float, synchronisation: float) -> float:
     """How long each of several devices is busy that share the samples of a stage (Appendix C.2).
 
-    ``alone``: how long one device would be; ``synchronisation``: how long the weights of the stage take over a link.
+    ``alone``: how long one copy would be; ``synchronisation``: how long the weights of the stage take over a link, per
+    sample.
     """
     share, others = alone / max(1.0, copies), (copies - 1) / copies if copies >= 1 else 0.0
     weights = synchronisation * others
@@ -60,18 +62,23 @@ def computing(data: ProblemData, placement: Sequence[int]) -> list[Components]:
 
 
 def of_pipeline(
-    data: ProblemData, placement: Sequence[int], phases: int, phase: Callable[[int], int]
+    data: ProblemData,
+    placement: Sequence[int],
+    phases: int,
+    phase: Callable[[int], int],
+    stages: PlannedStages | None = None,
 ) -> list[list[Components]]:
     """Per phase and device; ``phase`` of a node is from 0.
 
     A tensor read into a device counts in every phase that reads it there; one written out of it counts in the phase of
     its producer: once, or once for every reading device where tensors go directly.  Through RAM a device pays besides
-    for what crosses the boundaries of its clusters.
+    for what crosses the boundaries of its clusters.  ``stages``: how the stages of a plan run.
     """
     out = [[Components() for _ in range(data.devices)] for _ in range(phases)]
     for node, device in enumerate(placement):
         if device >= 0:
-            out[phase(node)][device].computation.append(data.time[node][device])
+            time = data.time[node][device] if stages is None else stages.time(node, device)
+            out[phase(node)][device].computation.append(time)
     for tensor, producer in enumerate(data.producer):
         home = placement[producer]
         reading = {(phase(r), placement[r]) for r in data.readers[tensor] if placement[r] != home}
@@ -86,8 +93,12 @@ def of_pipeline(
         for when, device in reading:
             if device >= 0 and data.accelerator[device]:
                 out[when][device].received.extend(transfer_durations(data, tensor, device, {home}))
+                if stages is not None:
+                    out[when][device].received.append(stages.received(tensor, device))
         if reading and home >= 0 and data.accelerator[home]:
             out[phase(producer)][home].sent.extend(transfer_durations(data, tensor, home, touched))
+            if stages is not None:
+                out[phase(producer)][home].sent.append(stages.sent(tensor, home))
     return out
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from placedsl.evaluation import operator_schedule as dataflow
 from placedsl.evaluation import subgraph_call_schedule as calls
 from placedsl.evaluation.load_components import Components, computing, of_calls, of_pipeline, shared
+from placedsl.evaluation.planned_stages import PlannedStages
 from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.sample_times import SampleTimes
 from placedsl.evaluation.tolerance import total
@@ -22,8 +23,8 @@ class Quantities:
     """Loads, memory and traffic; ``placement`` has a device per node, -1 for none.
 
     ``copies`` says how many devices share the samples of what is on each device (one, where nothing is said).
-    ``schedule_decisions`` are those that an answer gives for one sample's run: ``piece``, or ``start`` and ``sent``;
-    ``not_before``: these starts are kept, not only their order.
+    ``schedule_decisions`` are those that an answer gives for one sample's run: ``piece``, or ``start`` and ``sent``
+    (``not_before``: these starts are kept, not only their order); and for the stages of a plan.
     """
 
     def __init__(
@@ -51,6 +52,14 @@ class Quantities:
         return out
 
     @cached_property
+    def stages(self) -> PlannedStages | None:
+        """How stages run, where the spec asks for a plan."""
+        costs = self.data.problem.execution.options
+        if costs is None:
+            return None
+        return PlannedStages(self.data, costs, self.placement, self.copies, self.schedule_decisions)
+
+    @cached_property
     def components(self) -> list[list[Components]]:
         """What keeps each device busy, by phase of the run: forward and backward pass under GPipe, else all in one."""
         run = self.data.problem.execution.run
@@ -62,7 +71,9 @@ class Quantities:
 
     def _phases(self, passes: int) -> list[list[Components]]:
         backward = self.data.backward
-        return of_pipeline(self.data, self.placement, passes, lambda v: int(backward[v]) if passes > 1 else 0)
+        return of_pipeline(
+            self.data, self.placement, passes, lambda v: int(backward[v]) if passes > 1 else 0, self.stages
+        )
 
     def pass_loads(self) -> list[list[float]]:
         """Busy time of each device in the forward and in the backward pass, transfers counted in each."""
@@ -79,8 +90,7 @@ class Quantities:
         alone = [[part.busy(execution.communication) for part in phase] for phase in phases]
         if execution.data_parallelism is None:
             return alone
-        synchronisation = self.data.attributes["node", "synchronisation"]
-        weights = [total(synchronisation[v][device] for v in nodes) for device, nodes in enumerate(self.nodes)]
+        weights = self._weights()
         exchanged = [[0.0] * len(weights)] * (len(alone) - 1) + [weights]
         return [
             [shared(execution.communication, *parts) for parts in zip(phase, self.copies, due, strict=True)]
@@ -97,11 +107,23 @@ class Quantities:
         """How long each device takes part in the exchange of gradients; nothing where no stage is shared."""
         if self.data.problem.execution.data_parallelism is None:
             return [0.0] * self.data.devices
-        weights = self.data.attributes["node", "synchronisation"]
         return [
-            total(weights[v][device] for v in nodes) * (copies - 1) / copies if copies >= 1 else 0.0
-            for device, (nodes, copies) in enumerate(zip(self.nodes, self.copies, strict=True))
+            weights * (copies - 1) / copies if copies >= 1 else 0.0
+            for weights, copies in zip(self._weights(), self.copies, strict=True)
         ]
+
+    def _weights(self) -> list[float]:
+        """How long the weights of each device take over its link, per sample."""
+        sharing = self.data.problem.execution.data_parallelism
+        assert sharing is not None
+        if self.stages is not None:
+            stages = self.stages
+            return [
+                sharing.sent(self.copies[device]) * stages.weights(nodes, device) if nodes else 0.0
+                for device, nodes in enumerate(self.nodes)
+            ]
+        known = self.data.attributes["node", "synchronisation"]
+        return [total(known[v][device] for v in nodes) for device, nodes in enumerate(self.nodes)]
 
     @cached_property
     def piece(self) -> list[int]:
@@ -120,7 +142,10 @@ class Quantities:
 
     @cached_property
     def memory(self) -> list[float]:
-        """Memory that the nodes of each device occupy."""
+        """Memory that the nodes of each device occupy; in a plan, with what the samples in flight do."""
+        if self.stages is not None:
+            stages = self.stages
+            return [stages.memory(nodes, device) if nodes else 0.0 for device, nodes in enumerate(self.nodes)]
         return [total(self.data.memory[v] for v in nodes) for nodes in self.nodes]
 
     @cached_property
@@ -171,6 +196,8 @@ class Quantities:
         if name == "time_per_sample":
             return total(max(phase, default=0.0) for phase in self.phase_loads)
         if name == "devices_used":
+            if self.stages is not None:
+                return total(copies * each for copies, each in zip(self.copies, self.stages.tensor, strict=True))
             return float(sum(self.copies))
         if name == "communication":
             return total(self._transfers())

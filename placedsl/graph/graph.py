@@ -20,6 +20,7 @@ import numpy as np
 
 from placedsl.arrays import Booleans, Column, Floats, Integers
 from placedsl.diagnostics import Source
+from placedsl.graph.options import OperatorOptions
 
 T = TypeVar("T")
 
@@ -62,6 +63,7 @@ class Graph:
                          they go before ``time`` and before what is estimated
     ``notes``            what is worth knowing about the file, in sentences
     ``folded``           operators of a model that depend on no input, and so are no nodes
+    ``options``          ways to run the nodes, where there are several; ``time`` is then the least of each
 
     Attributes ``flops`` (operations) and ``bytes`` (read and written) stand for the times of nodes that have none.
     """
@@ -86,6 +88,7 @@ class Graph:
     measured: Mapping[str, Floats] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     folded: Folded = field(default_factory=Folded)
+    options: OperatorOptions | None = None
 
     @property
     def nodes(self) -> int:
@@ -107,7 +110,8 @@ class Graph:
         time = {k: v * unit for k, v in self.time.items()}
         matrix = None if self.tensor_matrix is None else self.tensor_matrix * unit
         return replace(
-            self, time=time, tensor_time=self.tensor_time * unit, time_in_seconds=True, tensor_matrix=matrix
+            self, time=time, tensor_time=self.tensor_time * unit, time_in_seconds=True, tensor_matrix=matrix,
+            options=None if self.options is None else self.options.in_units(unit),
         )  # fmt: skip
 
     @property

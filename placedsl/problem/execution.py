@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from placedsl.arrays import Floats
+from placedsl.arrays import Floats, Integers
 from placedsl.diagnostics import Span
+from placedsl.graph.options import Moved
 
 #: A stream of samples through a pipeline; one sample by uninterrupted subgraph calls; one sample operator by operator.
 Run = Literal["pipeline", "subgraph_calls", "operators"]
@@ -23,10 +24,15 @@ Communication = Literal["sequential", "overlapped", "full_duplex"]
 #: one reading device after another; or to all of them at once.
 Transfers = Literal["through_host", "direct", "broadcast"]
 
+#: What the copies of a stage exchange their weights once per: each sample, each round (a sample on each copy), or each
+#: batch of microbatches.
+Exchange = Literal["sample", "round", "batch"]
+
 RUNS: tuple[Run, ...] = get_args(Run)
 ORDERS: tuple[Order, ...] = get_args(Order)
 COMMUNICATIONS: tuple[Communication, ...] = get_args(Communication)
 TRANSFERS: tuple[Transfers, ...] = get_args(Transfers)
+EXCHANGES: tuple[Exchange, ...] = get_args(Exchange)
 
 #: Times of a node, and of a tensor on its way to a device, within the run of one sample.
 NODE_TIMES = ("start", "finish")
@@ -36,19 +42,64 @@ TIMES = frozenset(("latency", *NODE_TIMES, *TENSOR_TIMES))
 
 
 @dataclass(frozen=True, eq=False)
-class DataParallelism:
-    """Several devices may share the samples of one stage.
+class OptionCosts:
+    """What the options of operators cost on a machine of D devices.  o options, g and s amounts that are moved.
 
-    ``degrees``          how many devices may hold a stage, ascending, 1 among them
+    ``node``      o positions of nodes, ascending;  ``name``  o texts
+    ``degree``    o numbers of devices that the node is split over
+    ``time``      o x D seconds per sample; inf = not supported
+    ``weights``   o x D seconds that the node's weights take over the link of a device
+    ``stash``     o bytes per sample in flight;  ``memory``  o bytes whatever is in flight
+    ``gathered``, ``scattered``  options, tensors and bytes: what bringing a tensor to all devices of a copy moves
+                  beside the tensor itself, into a stage and out of it
+    ``per_byte``  D seconds per byte over the link of a device
+    """
+
+    node: Integers
+    name: tuple[str, ...]
+    degree: Integers
+    time: Floats
+    weights: Floats
+    stash: Floats
+    memory: Floats
+    gathered: Moved
+    scattered: Moved
+    per_byte: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class DataParallelism:
+    """Several devices may share the samples of one stage; each copy of it may be several devices.
+
+    ``degrees``          how many copies a stage may have, ascending, 1 among them
     ``weights``          n bytes of weights that devices exchange that share a stage
     ``synchronisation``  n x D: how long the weights of a node take over the link of a device, in seconds
     ``span``             the statement that allows it
+    ``tensor``           how many devices a copy may have, ascending
+    ``microbatches``     samples of a batch, and the most in flight (None: any number)
+    ``exchange``         what the copies exchange their weights once per
+    ``traffic``          how often weights cross a device's link in one exchange among many copies
+    ``options``          how each node may run, where the spec asks for more than copies (``planned``); memory then
+                         depends on the samples in flight, and stages have an order
     """
 
     degrees: tuple[int, ...]
     weights: Floats
     synchronisation: Floats
     span: Span
+    tensor: tuple[int, ...] = (1,)
+    microbatches: int | None = None
+    exchange: Exchange = "sample"
+    traffic: float = 1.0
+    options: OptionCosts | None = None
+    planned: bool = False
+
+    def sent(self, copies: float) -> float:
+        """How often weights are exchanged per sample of a stage, times the traffic of an exchange."""
+        if self.exchange == "sample" or copies < 1:
+            return self.traffic
+        samples = copies if self.exchange == "round" else float(self.microbatches or 1)
+        return self.traffic / samples
 
 
 @dataclass(frozen=True)
@@ -101,7 +152,9 @@ class Execution:
     @property
     def schedule_decisions(self) -> tuple[str, ...]:
         """The quantities that an answer has to give beside the placement."""
-        return {"pipeline": (), "subgraph_calls": ("piece",), "operators": ("start", "sent")}[self.run]
+        if self.run == "pipeline":
+            return () if self.options is None else ("tensor", "option", "stage")
+        return ("piece",) if self.run == "subgraph_calls" else ("start", "sent")
 
     @property
     def times(self) -> tuple[str, ...]:
@@ -122,7 +175,14 @@ class Execution:
     @property
     def parallelism(self) -> tuple[str, ...]:
         """The kinds of parallelism within a stage that a formulation must be for."""
-        return () if self.data_parallelism is None else ("data",)
+        if self.data_parallelism is None:
+            return ()
+        return ("data",) if self.options is None else ("data", "tensor")
+
+    @property
+    def options(self) -> OptionCosts | None:
+        """How each node may run, where there is a choice; stages then have an order, and copies several devices."""
+        return None if self.data_parallelism is None else self.data_parallelism.options
 
     def alone(self) -> Execution:
         """The same with one device per stage."""

@@ -75,7 +75,7 @@ def choices(execution: Execution) -> Mapping[str, str]:
     return {
         "run": execution.run, "order": execution.order, "communication": execution.communication,
         "transfers": execution.transfers,
-        "parallelism": "none" if execution.data_parallelism is None else "data",
+        "parallelism": "-".join(execution.parallelism) or "none",
     }  # fmt: skip
 
 

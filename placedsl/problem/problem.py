@@ -244,5 +244,7 @@ class Problem:
             if sharing is not None:
                 # What is said of a family, its price say, must hold for all that share a stage.
                 key = (*key, device.family, sharing.synchronisation[:, i].tobytes())
+                if sharing.options is not None:
+                    key = (*key, sharing.options.time[:, i].tobytes(), float(sharing.options.per_byte[i]))
             out[i] = keys.setdefault(key, len(keys))
         return out

@@ -76,13 +76,15 @@ def with_device(problem: Problem, family: str) -> Problem | None:
     machine, fellows = _larger_machine(problem.machine, family)
     execution, sharing = problem.execution, problem.execution.data_parallelism
     directly, weights = problem.device_to_device is not None, None if sharing is None else sharing.weights
-    options = cost_model.Options(directly, not execution.one_sample, weights)
+    planned = sharing is not None and sharing.planned
+    options = cost_model.Options(directly, not execution.one_sample, weights, planned=planned)
     costs = cost_model.build(problem.graph, machine, options)
     if directly and (problem.graph.tensor_matrix is not None or not _all_reached(costs)):
         return None
     if sharing is not None:
         synchronisation = _like_fellows(costs.weight_exchange, fellows)
-        execution = replace(execution, data_parallelism=replace(sharing, synchronisation=synchronisation))
+        priced = replace(sharing, synchronisation=synchronisation, options=costs.options)
+        execution = replace(execution, data_parallelism=priced)
     return replace(
         problem, machine=machine, time=costs.time, measured=costs.measured, cluster_surcharge=costs.cluster_surcharge,
         transfer=_like_fellows(costs.transfer, fellows), device_to_device=costs.device_to_device, execution=execution,

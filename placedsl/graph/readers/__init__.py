@@ -8,7 +8,7 @@ from pathlib import Path
 from placedsl import plugins
 from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
 from placedsl.graph.graph import Graph
-from placedsl.graph.readers import dnn_partitioning, moirai, native, pipedream
+from placedsl.graph.readers import dnn_partitioning, moirai, native, pipedream, piper
 from placedsl.graph.readers import sizes as given_sizes
 from placedsl.graph.readers.json_text import parsed
 from placedsl.graph.readers.sizes import Sizes
@@ -20,6 +20,7 @@ TEXTS: dict[str, Callable[[Source], Graph]] = {
     "moirai": moirai.read,
     "native": native.read,
     "pipedream": pipedream.read,
+    "piper": piper.read,
 }
 
 
@@ -136,6 +137,8 @@ def recognised(source: Source) -> str:
         return "dnn-partitioning"
     if moirai.looks_like(root):
         return "moirai"
+    if piper.looks_like(root):
+        return "piper"
     hint = "known formats: " + ", ".join(READERS) + (_named() or '; name it with format = "…"')
     raise InputError([Diagnostic("this JSON is no graph format that is known", source.whole(), hint)])
 

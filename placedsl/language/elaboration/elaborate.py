@@ -108,7 +108,8 @@ class _Elaboration:
         solve = settings.settings(self.constants, spec.all(syntax.Solve))
         named = self.name_constraints(execution)
         graph = graph or self.stand_in()
-        sharing = parallelism.data_parallelism(self.constants, spec.all(syntax.Parallelism), execution, graph, machine)
+        asked = spec.all(syntax.Parallelism)
+        sharing = parallelism.data_parallelism(self.constants, asked, execution, graph, machine, spec.graph_at.span)
         execution = replace(execution, data_parallelism=sharing)
         execution = schedules.with_transfers(execution, spec.all(syntax.Schedule), machine, graph)
         words = self.vocabulary(graph, machine, devices, execution)
@@ -126,7 +127,8 @@ class _Elaboration:
         spec.fail()
         costs = self.costs(graph, machine, devices, execution)
         if sharing is not None:
-            execution = replace(execution, data_parallelism=replace(sharing, synchronisation=costs.weight_exchange))
+            priced = replace(sharing, synchronisation=costs.weight_exchange, options=costs.options)
+            execution = replace(execution, data_parallelism=priced)
         groups = {name: attribute_groups(graph, name) for name in stated.partitioned(bodies)}
         colocated = [groups[r.by] for r in stated.rules if r.built_in == "colocated"]
         before, after, orientation = precedence(graph, colocated)
@@ -253,7 +255,8 @@ class _Elaboration:
         asked = exchange[0].at.span if exchange else None
         places = cost_model.Places(devices.names, devices.declarations, spec.graph_at.span, asked)
         weights = None if sharing is None else sharing.weights
-        options = cost_model.Options(execution.device_to_device, not execution.one_sample, weights, places)
+        planned = sharing is not None and sharing.planned
+        options = cost_model.Options(execution.device_to_device, not execution.one_sample, weights, places, planned)
         costs = cost_model.build(graph, machine, options)
         spec.found += costs.diagnostics
         spec.fail()

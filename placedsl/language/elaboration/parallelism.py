@@ -1,15 +1,20 @@
-"""``parallelism { data = 1..4, weights = parameters }``: how many devices may share the samples of a stage."""
+"""``parallelism { data = 1..4, tensor = {1, 2, 4}, microbatches = 512 }``: how many devices a stage may have, and how.
+
+With nothing but ``data`` and ``weights`` devices share the samples of a stage.  Any other entry, or a graph whose
+operators have options, asks for a plan: each copy of a stage may be several devices, every operator takes one of its
+options, and memory depends on the samples in flight.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from placedsl.arrays import Floats
 from placedsl.cost_model import weight_exchange
-from placedsl.diagnostics import nearest
+from placedsl.diagnostics import Diagnostic, Span, nearest
 from placedsl.graph.graph import Graph
 from placedsl.language.checking.checker import Checker
 from placedsl.language.checking.constant_folding import known_number
@@ -19,24 +24,34 @@ from placedsl.language.elaboration.statement_entries import STATEMENTS
 from placedsl.language.syntax import statements as syntax
 from placedsl.machine.machine import Machine
 from placedsl.problem import expressions as core
-from placedsl.problem.execution import SHORTHANDS, DataParallelism, Execution
+from placedsl.problem.execution import EXCHANGES, SHORTHANDS, DataParallelism, Exchange, Execution
 from placedsl.problem.problem import Variable
 from placedsl.units import NUMBER
 
 _KNOWN = STATEMENTS["parallelism"].entries
+#: What devices that share samples are asked for; any other entry asks for a plan.
+_SHARING = ("data", "weights")
 
 
 def data_parallelism(
-    checker: Checker, statements: Sequence[syntax.Parallelism], execution: Execution, graph: Graph, machine: Machine
+    checker: Checker,
+    statements: Sequence[syntax.Parallelism],
+    execution: Execution,
+    graph: Graph,
+    machine: Machine,
+    graph_at: Span,
 ) -> DataParallelism | None:
     """What the statement says, None where there is none or it is wrong (which was reported).
 
-    How long the exchange of weights takes is not known yet here: the cost model computes it.
+    How long the exchange of weights takes, and what options cost, is not known yet here: the cost model computes it.
     """
     for extra in statements[1:]:
         hint = first_at(extra.at, statements[0].at)
         checker.error(syntax.Word(extra.at, "parallelism"), "there is a second 'parallelism'", hint)
     if not statements:
+        if graph.options is not None:
+            message = "the operators of this graph have options, and nothing says how stages may use devices"
+            checker.found.append(Diagnostic(message, graph_at, "parallelism { data = 1 }, or more of either kind"))
         return None
     statement = statements[0]
     entries = {entry.name.text: entry for entry in reversed(statement.block)}
@@ -51,15 +66,28 @@ def data_parallelism(
         hint = "it is known under " + ", ".join(name for name, known in SHORTHANDS.items() if known.shareable)
         message = f"schedule {execution.name} runs one sample, and devices that share a stage take different samples"
         checker.error(word, message, hint)
+    count = len(machine.devices)
+    microbatches = _microbatches(checker, entries.get("microbatches"))
     copies: tuple[int, ...] | None = ()
     if "data" in entries:
-        copies = _copies(checker, entries["data"], len(machine.devices))
+        copies = _degrees(checker, entries["data"], count, microbatches)
+        if copies and 1 not in copies:
+            message = "1 must be among the numbers of devices"
+            checker.error(entries["data"].value, message, "as in data = 1..4, or data = {1, 2, 4}")
     elif len(checker.found) == before:
         checker.error(word, "'parallelism' does not say how many devices may share samples", "as in { data = 1..4 }")
     weights = _weights(checker, graph, entries.get("weights"))
+    planned = graph.options is not None or any(name not in _SHARING for name in entries)
+    degrees = _tensor_degrees(checker, entries.get("tensor"), graph, count) if planned else (1,)
+    exchange = _exchange(checker, entries, copies or (1,), microbatches)
+    traffic = _traffic(checker, entries.get("weights_traffic"))
+    if planned and len(checker.found) == before:
+        _refuse_unknown(checker, word, execution)
     if copies is None or weights is None or len(checker.found) > before:
         return None
-    return DataParallelism(copies, weights, np.zeros((0, 0)), statement.at.span)
+    return DataParallelism(
+        copies, weights, np.zeros((0, 0)), statement.at.span, degrees, microbatches, exchange, traffic, None, planned
+    )
 
 
 def variable(given: DataParallelism) -> tuple[Variable, Family]:
@@ -84,28 +112,104 @@ def replicas(given: DataParallelism) -> core.SetExpression:
     return core.Listed(items, ("integer",), given.span)
 
 
-def _copies(checker: Checker, entry: syntax.Entry, devices: int) -> tuple[int, ...] | None:
-    """``1..4`` or ``{1, 2, 4}``: ascending, with 1, and no more than there are devices."""
+def _microbatches(checker: Checker, entry: syntax.Entry | None) -> int | None:
+    return None if entry is None else checker.limited(entry.value, 1, "copies", "microbatches")
+
+
+def _degrees(
+    checker: Checker, entry: syntax.Entry, devices: int, microbatches: int | None = None
+) -> tuple[int, ...] | None:
+    """``1..4``, ``{1, 2, 4}`` or ``divisors(microbatches)``: ascending, and no more than there are devices."""
+    what = "the number of devices"
     match entry.value:
         case syntax.Range(low=low, high=high):
-            ends = [checker.limited(end, 1, "copies", "the number of devices") for end in (low, high)]
+            ends = [checker.limited(end, 1, "copies", what) for end in (low, high)]
             if ends[0] is None or ends[1] is None:
                 return None
             numbers = list(range(ends[0], ends[1] + 1))
         case syntax.Braces(pairs=pairs) if all(value is None for _, value in pairs):
-            given = [checker.limited(item, 1, "copies", "the number of devices") for item, _ in pairs]
+            given = [checker.limited(item, 1, "copies", what) for item, _ in pairs]
             numbers = sorted({number for number in given if number is not None})
             if None in given:
                 return None
+        case syntax.Call(name="divisors", arguments=(of,), body=None):
+            number = microbatches
+            if not (isinstance(of, syntax.Name) and of.name == "microbatches"):
+                number = checker.limited(of, 1, "copies", "the number that is divided")
+            elif microbatches is None:
+                checker.error(of, "'parallelism' does not say how many microbatches there are", "microbatches = 512")
+            if number is None:
+                return None
+            numbers = [n for n in range(1, min(number, devices) + 1) if number % n == 0]
         case _:
-            only = checker.limited(entry.value, 1, "copies", "the number of devices")
+            only = checker.limited(entry.value, 1, "copies", what)
             if only is None:
                 return None
             numbers = [only]
-    if 1 not in numbers:
-        checker.error(entry.value, "1 must be among the numbers of devices", "as in data = 1..4, or data = {1, 2, 4}")
-        return None
     return tuple(number for number in numbers if number <= max(1, devices))
+
+
+def _tensor_degrees(checker: Checker, entry: syntax.Entry | None, graph: Graph, devices: int) -> tuple[int, ...]:
+    """The degrees of tensor parallelism: those that are named, else all that there are options for."""
+    known = (1,) if graph.options is None else graph.options.degrees
+    if entry is None:
+        return tuple(t for t in known if t <= devices) or (1,)
+    degrees = _degrees(checker, entry, devices)
+    if degrees is None:
+        return (1,)
+    options = graph.options
+    for t in degrees:
+        able = {*range(graph.nodes)} if t == 1 and options is None else set[int]()
+        if options is not None:
+            able = set(options.node[options.degree == t].tolist())
+        lacking = [v for v in range(graph.nodes) if v not in able]
+        if len(lacking) == graph.nodes:
+            hint = "there are options for " + ", ".join(map(str, known))
+            checker.error(entry.value, f"no node has an option for {t} devices", hint)
+    if not degrees:
+        checker.error(entry.value, "there are fewer devices than any of these numbers")
+    return degrees or (1,)
+
+
+def _exchange(
+    checker: Checker, entries: Mapping[str, syntax.Entry], copies: tuple[int, ...], microbatches: int | None
+) -> Exchange:
+    entry = entries.get("exchange")
+    if entry is None:
+        return "sample"
+    if not isinstance(entry.value, syntax.Name) or entry.value.name not in EXCHANGES:
+        said = entry.value.name if isinstance(entry.value, syntax.Name) else ""
+        hint = nearest(said, EXCHANGES) or "one of " + ", ".join(EXCHANGES)
+        checker.error(entry.value, "this is no period of the exchange of weights", hint)
+        return "sample"
+    exchange: Exchange = EXCHANGES[EXCHANGES.index(entry.value.name)]
+    if exchange == "batch":
+        if microbatches is None:
+            checker.error(
+                entry.value, "an exchange per batch requires the number of microbatches", "microbatches = 512"
+            )
+        elif any(microbatches % number for number in copies) and "data" in entries:
+            number = next(number for number in copies if microbatches % number)
+            message = f"{microbatches} microbatches cannot be shared evenly by {number} copies"
+            checker.error(entries["data"].value, message, "as in data = divisors(microbatches)")
+    return exchange
+
+
+def _traffic(checker: Checker, entry: syntax.Entry | None) -> float:
+    if entry is None:
+        return 1.0
+    out, kind = checker.number(entry.value)
+    value = known_number(out)
+    if kind.kind != "error" and (value is None or kind.dimension != NUMBER or not value >= 0.0):
+        checker.error(entry.value, "a number known beforehand, 0 or more, is expected here")
+    return 1.0 if value is None else float(value)
+
+
+def _refuse_unknown(checker: Checker, word: syntax.Word, execution: Execution) -> None:
+    """Plans are known for one pipeline schedule so far."""
+    if (execution.order, execution.communication) != ("1f1b", "sequential"):
+        message = f"plans with options or tensor parallelism are not known under schedule {execution.name}"
+        checker.error(word, message, "schedule pipedream does")
 
 
 def _weights(checker: Checker, graph: Graph, entry: syntax.Entry | None) -> Floats | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from placedsl.problem.execution import COMMUNICATIONS, ORDERS, SCHEDULES, TRANSFERS
+from placedsl.problem.execution import COMMUNICATIONS, EXCHANGES, ORDERS, SCHEDULES, TRANSFERS
 from placedsl.units import BANDWIDTH, COMPUTE, DATA, NUMBER, OPERATIONS, PRICE, TIME, Dimension
 
 
@@ -73,6 +73,10 @@ _GRAPH = {
 _PARALLELISM = {
     "data": EntryKind("how many devices may share the samples of a stage, as in 1..4", NUMBER, "1..4"),
     "weights": EntryKind("attribute of nodes that holds the bytes to exchange, or 0", None, "parameters"),
+    "tensor": EntryKind("how many devices each copy of a stage may have", NUMBER, "{1, 2, 4, 8}"),
+    "microbatches": EntryKind("samples of a batch, and the most in flight", NUMBER, "512"),
+    "exchange": EntryKind("copies exchange weights once per " + ", ".join(EXCHANGES), None, "batch"),
+    "weights_traffic": EntryKind("how often weights cross a link in one exchange among many copies", NUMBER, "2"),
 }
 _PIPELINE = {
     "communication": EntryKind("how transfers relate to computation: " + ", ".join(COMMUNICATIONS), None, "overlapped"),

@@ -1,0 +1,68 @@
+"""What the options of operators cost on a machine."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placedsl.arrays import Floats
+from placedsl.cost_model.host_links import link_to_host
+from placedsl.cost_model.places import Places
+from placedsl.diagnostics import Diagnostic
+from placedsl.graph.graph import Graph
+from placedsl.graph.options import NOTHING, OperatorOptions
+from placedsl.machine.machine import Machine
+from placedsl.problem.execution import OptionCosts
+
+
+def build(
+    graph: Graph, machine: Machine, time: Floats, weights: Floats | None, places: Places
+) -> tuple[OptionCosts | None, list[Diagnostic]]:
+    """The options of the graph; where it has none, each node has one: as it stands, on one device.
+
+    ``time`` (n x D seconds) and ``weights`` (n bytes) are those of nodes without options.
+    """
+    options = graph.options
+    per_byte = np.zeros(len(machine.devices))
+    missing: list[Diagnostic] = []
+    given = options if options is not None else _as_they_stand(graph, weights)
+    needed = bool(given.parameters.any() or len(given.gathered.option) or len(given.scattered.option))
+    if needed and not graph.time_in_seconds:
+        hint = 'say what its times are, as in graph from "…" { time_unit = 1 ms }'
+        return None, [Diagnostic("options have bytes, and the graph's times no unit", places.graph, hint)]
+    for i, device in enumerate(machine.devices):
+        if device.kind != "accelerator" or not needed:
+            continue
+        link, _ = link_to_host(machine, device)
+        if link is None:
+            hint = "as in interconnect { bandwidth = 16 GB/s }"
+            message = f"nothing says how fast '{device.family}' sends what options move"
+            missing.append(Diagnostic(message, places.declarations.get(device.family), hint))
+        else:
+            per_byte[i] = 1.0 / link.bandwidth
+    columns = [_given(given, machine, i) for i in range(len(machine.devices))]
+    on_devices = np.column_stack(columns) if options is not None else time
+    return (
+        OptionCosts(
+            given.node, given.name, given.degree, on_devices, given.parameters[:, None] * per_byte, given.stash,
+            given.memory, given.gathered, given.scattered, per_byte,
+        ),
+        missing[:1],
+    )  # fmt: skip
+
+
+def _as_they_stand(graph: Graph, weights: Floats | None) -> OperatorOptions:
+    count = graph.nodes
+    none = np.zeros(count)
+    return OperatorOptions(
+        np.arange(count), ("",) * count, np.ones(count, dtype=np.int64), {}, none if weights is None else weights, none,
+        graph.memory, NOTHING, NOTHING,
+    )  # fmt: skip
+
+
+def _given(options: OperatorOptions, machine: Machine, device: int) -> Floats:
+    """Times on one device: for it, its family, or its kind, the narrowest first; inf: not supported."""
+    out = np.full(len(options.node), np.inf)
+    for name in reversed(machine.aliases(device)):
+        if name in options.time:
+            out = np.where(np.isfinite(options.time[name]), options.time[name], out)
+    return out
