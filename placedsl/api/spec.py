@@ -197,6 +197,11 @@ class Spec:
         from placedsl.problem.formulation import choose
 
         resolve(self.problem, Request())
+        if self.problem.execution.options is not None:
+            from placedsl.planner.strategies.parallel_plans import refuse_unsearched
+
+            refuse_unsearched(self.problem)
+            return
         formulation = choose(self.problem, self.elaborated.checked_formulations())
         grounded = build(self.problem, formulation)
         refuse_contradictions(self.problem, formulation, grounded)

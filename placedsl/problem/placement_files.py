@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
 from placedsl.graph.readers.json_text import parsed
+from placedsl.problem.plan_decisions import plan_decisions
+from placedsl.problem.plan_document import plan_from_document
 from placedsl.problem.problem import Labels, Problem
 from placedsl.problem.values import Values
 
@@ -48,7 +50,14 @@ def positions(problem: Problem, placement: Mapping[str, str], source: Source | N
 
 
 #: The indices of the decisions of a schedule of one sample.
-_DECISION_SORTS = {"piece": ("node",), "start": ("node",), "sent": ("integer", "device")}
+_DECISION_SORTS = {
+    "piece": ("node",),
+    "start": ("node",),
+    "sent": ("integer", "device"),
+    "tensor": ("device",),
+    "option": ("node",),
+    "stage": ("device",),
+}
 
 
 def values(problem: Problem, raw: Mapping[str, object], source: Source | None = None) -> Values:
@@ -101,6 +110,8 @@ def read_values(problem: Problem, source: Source) -> Values:
         return {}
     raw, times = root.get("variables"), root.get("schedule")
     own = values(problem, raw, source) if isinstance(raw, Mapping) else {}
+    if problem.execution.options is not None and root.get("plan") is not None:
+        return {**own, **plan_decisions(problem, plan_from_document(root["plan"], source), source)}
     if problem.execution.one_sample and times is not None and not isinstance(times, Mapping):
         hint = 'as in {"nodes": {"embed": {"start": 0.002}, …}}, in the file that solve --json writes'
         raise InputError([Diagnostic("a schedule is an object", _span(source, "schedule"), hint)])

@@ -14,8 +14,9 @@ A *stage* is what a device, or a group of devices, runs without a break; :attr:`
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite
 from typing import Literal, Protocol
@@ -53,6 +54,14 @@ class Placed(Protocol):
     """What a plan is built of: an evaluated placement."""
 
     @property
+    def loads(self) -> tuple[float, ...]:
+        """Busy seconds of each device per sample."""
+
+    @property
+    def memory(self) -> tuple[float, ...]:
+        """Bytes on each device."""
+
+    @property
     def nodes(self) -> tuple[tuple[int, ...], ...]:
         """The nodes of each device."""
 
@@ -88,6 +97,7 @@ class PlannedNode:
     ``memory``         bytes that it occupies on an accelerator
     ``attributes``     those of :data:`ATTRIBUTES` that the graph gives it
     ``start``, ``finish``  of its operator, under a schedule of one sample; else None
+    ``option``         the name of the option that it takes, where operators have options
     """
 
     id: int | str
@@ -98,6 +108,7 @@ class PlannedNode:
     attributes: Mapping[str, float | str] | None = None
     start: float | None = None
     finish: float | None = None
+    option: str | None = None
 
     def attribute(self, name: str) -> float | str | None:
         """The value of an attribute; None where the graph does not give it."""
@@ -128,10 +139,13 @@ class Stage:
     ``number``       from 1, in the order of the plan
     ``devices``      names, all that hold a copy, the leader first
     ``nodes``        nodes of the graph as written, in a topological order; by start times where there are any
-    ``parallelism``  the degree of each kind of parallelism; ``data``: how many devices share the samples
+    ``parallelism``  the degree of each kind of parallelism; ``data``: how many copies share the samples, ``tensor``:
+                     how many devices each copy has, where the spec asks for a plan
     ``slot``         under schedule ``calls``, the number of an accelerator's call; else None
     ``start``, ``finish``  under schedules of one sample: when its first node starts and its last ends, with transfers
                      in and out of a call; else None
+    ``in_flight``, ``load``, ``memory``  where the spec asks for a plan: samples that each copy holds at once, and
+                     seconds per sample and bytes of each device
     """
 
     number: int
@@ -141,6 +155,9 @@ class Stage:
     slot: int | None = None
     start: float | None = None
     finish: float | None = None
+    in_flight: int | None = None
+    load: float | None = None
+    memory: float | None = None
 
 
 @dataclass(frozen=True)
@@ -220,15 +237,16 @@ def sharing(problem: Problem, placed: Placed) -> dict[int, int]:
     if problem.execution.data_parallelism is None:
         return {}
     kinds = problem.interchangeable().tolist()
-    free: dict[int, list[int]] = {}
+    free: dict[int, deque[int]] = {}
     for device, kind in enumerate(kinds):
         if not placed.nodes[device]:
-            free.setdefault(kind, []).append(device)
+            free.setdefault(kind, deque()).append(device)
     out: dict[int, int] = {}
+    tensor = placed.values.get("tensor", {})
     for (leader,), given in placed.values.get("copies", {}).items():
-        number = given
+        number = given * tensor.get((leader,), 1.0)
         while number >= 2 and free.get(kinds[leader]):
-            out[free[kinds[leader]].pop(0)] = leader
+            out[free[kinds[leader]].popleft()] = leader
             number -= 1
     return out
 
@@ -249,7 +267,9 @@ def _sets(problem: Problem, placement: Sequence[int], placed: Placed) -> list[li
     else:
         owners = list(placement)
         pairs = zip(problem.precedence_source.tolist(), problem.precedence_target.tolist(), strict=True)
-    return [nodes for nodes in cut(list(pairs), owners) if placement[nodes[0]] >= 0]
+    placed_sets = [nodes for nodes in cut(list(pairs), owners) if placement[nodes[0]] >= 0]
+    number = placed.values.get("stage", {})
+    return sorted(placed_sets, key=lambda nodes: number.get((placement[nodes[0]],), 0.0))
 
 
 def _stages(problem: Problem, placed: Placed, sets: Sequence[Sequence[int]], devices: Sequence[int]) -> list[Stage]:
@@ -271,6 +291,18 @@ def _stages(problem: Problem, placed: Placed, sets: Sequence[Sequence[int]], dev
         if slot is not None and placed.times is not None:
             start, finish = placed.times.calls.get((device, slot), (start, finish))
         out.append(Stage(number, held, tuple(members), {"data": len(held)}, slot, start, finish))
+    return out if problem.execution.options is None else _planned(placed, out, devices)
+
+
+def _planned(placed: Placed, stages: Sequence[Stage], devices: Sequence[int]) -> list[Stage]:
+    """The stages of a plan, the input's first, with what each device of them does and holds."""
+    copies = [round(placed.values["copies"][d,]) for d in devices]
+    out, behind = [], sum(copies)
+    for stage, device, own in zip(stages, devices, copies, strict=True):
+        degrees = {"data": own, "tensor": round(placed.values["tensor"][device,])}
+        in_flight, behind = -(-behind // own), behind - own
+        out.append(replace(stage, parallelism=degrees, in_flight=in_flight, load=placed.loads[device],
+                           memory=placed.memory[device]))  # fmt: skip
     return out
 
 
@@ -284,6 +316,8 @@ class _Nodes:
         self.fused = self.graph.fused()
         times = placed.times
         self.times = times if times is not None and len(times.start) == self.graph.nodes else None
+        options, taken = problem.execution.options, placed.values.get("option", {})
+        self.option = {} if options is None else {v: options.name[round(o)] for (v,), o in taken.items()}
         self.columns = {name: written.attributes[name].tolist() for name in ATTRIBUTES if name in written.attributes}
 
     def start(self, v: int) -> float:
@@ -301,6 +335,7 @@ class _Nodes:
             given,
             None if self.times is None else float(self.times.start[self.node_of[v]]),
             None if self.times is None else float(self.times.finish[self.node_of[v]]),
+            self.option.get(self.node_of[v]),
         )  # fmt: skip
 
 

@@ -63,7 +63,11 @@ def read_plan(source: Source) -> Plan:
 
 
 def _stage(plan: Plan, stage: Stage) -> dict[str, Any]:
-    known = {"slot": stage.slot, "start": stage.start, "finish": stage.finish}
+    options = {str(node.id): node.option for node in stage.nodes if node.option}
+    known = {
+        "slot": stage.slot, "start": stage.start, "finish": stage.finish, "in_flight": stage.in_flight,
+        "load": stage.load, "memory": stage.memory, "options": options or None,
+    }  # fmt: skip
     return {
         "stage": stage.number,
         "devices": list(stage.devices),
@@ -202,11 +206,14 @@ def _stage_of(entry: _Entry, known: Collection[str]) -> tuple[Stage, list[Transf
     for device in devices:
         if device.text() not in known:
             raise device.wrong(f"names a device, and there is no '{device.text()}'")
-    number, slot = entry.at("stage").positive(), entry.get("slot")
+    number, slot, in_flight = entry.at("stage").positive(), entry.get("slot"), entry.get("in_flight")
+    given = entry.get("options")
+    options = {} if given is None else {word: option.text() for word, option in given.fields().items()}
     stage = Stage(
-        number, tuple(d.text() for d in devices), tuple(map(_node, entry.at("nodes").some())),
+        number, tuple(d.text() for d in devices), tuple(_node(node, options) for node in entry.at("nodes").some()),
         {kind: degree.positive() for kind, degree in entry.at("parallelism").fields().items()},
         None if slot is None else slot.positive(), _number(entry, "start"), _number(entry, "finish"),
+        None if in_flight is None else in_flight.positive(), _number(entry, "load"), _number(entry, "memory"),
     )  # fmt: skip
     sent = [
         Transfer(
@@ -224,7 +231,7 @@ def _number(entry: _Entry, key: str) -> float | None:
     return None if found is None else found.number()
 
 
-def _node(entry: _Entry) -> PlannedNode:
+def _node(entry: _Entry, options: Mapping[str, str]) -> PlannedNode:
     own = entry.at("id").id()
     name, backward, operator = (entry.get(key) for key in ("name", "backward", "operator"))
     attributes = entry.get("attributes")
@@ -233,5 +240,5 @@ def _node(entry: _Entry) -> PlannedNode:
         None if operator is None else operator.id(), _number(entry, "memory") or 0.0,
         {key: given.value if isinstance(given.value, str) else given.number()
          for key, given in ({} if attributes is None else attributes.fields()).items()},
-        _number(entry, "start"), _number(entry, "finish"),
+        _number(entry, "start"), _number(entry, "finish"), options.get(str(own)),
     )  # fmt: skip

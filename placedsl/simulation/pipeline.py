@@ -210,6 +210,9 @@ def simulate(
     and which, as :func:`placedsl.problem.plan.sharing` says.  UsageError for what cannot be asked for,
     InputError for a placement that cannot be run and for a forward part that reads from the backward part.
     """
+    sharing = problem.execution.data_parallelism
+    if sharing is not None and sharing.options is not None:
+        raise InputError([Diagnostic("timelines do not know plans with options of operators yet", sharing.span)])
     schedule = asked(problem, samples, schedule, microbatches)
     _check(problem, placement)
     stages = virtual_stages(problem, placement, passes=schedule != "pipelined")

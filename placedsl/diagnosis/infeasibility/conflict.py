@@ -85,6 +85,10 @@ def find(
     """
     request = resolve(problem, request or Request())
     deadline = None if request.time_limit is None else time.monotonic() + request.time_limit
+    if problem.execution.options is not None:
+        from placedsl.diagnosis.infeasibility.plan_conflict import conflict_of_plans
+
+        return conflict_of_plans(problem, deadline, progress)
     asked = Feasibility(problem, choose(problem, formulations()), request, deadline, isolated, progress=progress)
     asked.begins("stating the constraints")
     nowhere = tuple(f"v={problem.graph.names[v]}" for v in np.flatnonzero(np.isinf(problem.time).all(axis=1)))

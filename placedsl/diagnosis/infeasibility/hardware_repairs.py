@@ -105,7 +105,7 @@ def _more_memory(asked: Feasibility, family: str) -> Iterator[str]:
             break
         else:
             low = wanted
-    text = _readable(high)
+    text = readable(high)
     told = _holds(asked, family, parse_quantity(text).value)
     if told is None or not told[0]:
         return
@@ -138,7 +138,7 @@ def _holds(asked: Feasibility, family: str, memory: float) -> tuple[bool, float]
     return None if held is None else (held, memory)
 
 
-def _readable(value: float) -> str:
+def readable(value: float) -> str:
     """An amount of memory in few digits, not smaller than it is."""
     text, wanted = show(value, DATA), value
     while parse_quantity(text).value < value:

@@ -46,6 +46,8 @@ def changes(problem: Problem) -> Iterator[Change]:
                 text = f"{show(extra, DATA)} more on each {family}{share}"
                 yield Change(text, with_memory(problem, family, extra))
     for rule in problem.constraints:
+        if problem.execution.options is not None and rule.built_in == "contiguous":
+            continue  # the stages of a plan are contiguous
         others = tuple(r for r in problem.constraints if r is not rule)
         yield Change(f"without {rule.name}", replace(restricted(problem, others), objectives=problem.objectives))
 

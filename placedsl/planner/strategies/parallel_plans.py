@@ -5,10 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from placedsl.algorithms.pipelines.parallel_plans import plans_of_problems as plans
-from placedsl.diagnostics import PlacedslError
+from placedsl.diagnostics import Diagnostic, InputError, PlacedslError
 from placedsl.planner.run import Run
+from placedsl.problem.problem import Problem
 from placedsl.tolerances import SAME_VALUE
 from placedsl.units import show
+
+
+def refuse_unsearched(problem: Problem) -> None:
+    """InputError for a plan that the search does not look for: no program states plans."""
+    sharing = problem.execution.data_parallelism
+    if sharing is None or sharing.options is None:
+        return
+    reasons = plans.against(problem) or [f"it does not look at {name}" for name in plans.beyond(problem)]
+    if reasons:
+        message = "the search for plans does not apply here: " + "; ".join(reasons)
+        raise InputError([Diagnostic(message, sharing.span, "no program states plans yet")])
 
 
 def by_plans(run: Run) -> tuple[str, str] | None:

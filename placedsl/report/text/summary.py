@@ -16,6 +16,7 @@ from placedsl.planner.answer import Answer
 from placedsl.problem.plan import sharing
 from placedsl.problem.problem import Labels, Problem
 from placedsl.report.text import tables
+from placedsl.report.text.plan_table import print_stages
 from placedsl.units import DATA, NUMBER, TIME, Dimension, show
 
 #: So many values of one variable are shown.
@@ -80,6 +81,8 @@ def own_values(problem: Problem, evaluation: Evaluation) -> list[tuple[str, str]
     out = []
     labels = Labels(problem)
     for name, variable in problem.variables.items():
+        if name == "copies" and problem.execution.options is not None:
+            continue  # the table of stages says it
         shown = [(k, v) for k, v in evaluation.values.get(name, {}).items() if v != 0.0 or not k]
         for key, value in shown[:_MOST_SHOWN]:
             index = ", ".join(labels.of(sort, position) for sort, position in zip(variable.sorts, key, strict=True))
@@ -90,7 +93,10 @@ def own_values(problem: Problem, evaluation: Evaluation) -> list[tuple[str, str]
 
 
 def print_devices(problem: Problem, evaluation: Evaluation, console: Console) -> None:
-    """Load, memory and number of nodes of each device."""
+    """Load, memory and number of nodes of each device, of a plan each stage."""
+    if problem.execution.options is not None:
+        print_stages(problem, evaluation, console)
+        return
     time = TIME if problem.graph.time_in_seconds else NUMBER
     table = tables.table()
     named = problem.graph.written.nodes <= _MOST_NAMED

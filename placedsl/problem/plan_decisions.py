@@ -1,0 +1,48 @@
+"""What a plan decides beside the placement, as the values of an answer."""
+
+from __future__ import annotations
+
+from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
+from placedsl.problem.plan import Plan
+from placedsl.problem.problem import Problem
+from placedsl.problem.values import Values
+
+
+def plan_decisions(problem: Problem, plan: Plan, source: Source | None = None) -> Values:
+    """Copies, the devices of each copy, the options of nodes and the order of stages.
+
+    ``source``: the text that the plan was read from, for messages.  InputError for what the problem does not have.
+    """
+    costs = problem.execution.options
+    assert costs is not None, "only plans decide anything"
+    devices, nodes = problem.machine.positions, {str(i): v for v, i in enumerate(problem.graph.ids)}
+    columns = zip(costs.node.tolist(), costs.name, costs.degree.tolist(), strict=True)
+    known = {key: option for option, key in enumerate(columns)}
+    out: dict[str, dict[tuple[int, ...], float]] = {
+        "copies": {(d,): 0.0 for d in range(len(problem.machine.devices))}, "tensor": {}, "option": {}, "stage": {}
+    }  # fmt: skip
+    found: list[Diagnostic] = []
+    place = None if source is None else source.whole()
+    for stage in plan.stages:
+        degree = stage.parallelism.get("tensor", 1)
+        if stage.devices[0] not in devices:
+            message = f"there is no device '{stage.devices[0]}'"
+            found.append(Diagnostic(message, place, nearest(stage.devices[0], devices)))
+            continue
+        at = (devices[stage.devices[0]],)
+        out["copies"][at], out["tensor"][at] = float(stage.parallelism.get("data", 1)), float(degree)
+        out["stage"][at] = float(stage.number)
+        for node in stage.nodes:
+            v = nodes.get(str(node.id))
+            name = node.option or ""
+            if v is None:
+                found.append(Diagnostic(f"the graph has no node '{node.id}'", place, nearest(str(node.id), nodes)))
+            elif (v, name, degree) not in known:
+                message = f"node '{node.id}' has no option '{name}' for {degree} devices"
+                has = [other for owner, other, t in known if owner == v and t == degree]
+                found.append(Diagnostic(message, place, nearest(name, has)))
+            else:
+                out["option"][v,] = float(known[v, name, degree])
+    if found:
+        raise InputError(found)
+    return out
