@@ -52,6 +52,20 @@ def pipedream() -> bytes:
     return "".join(lines).encode()
 
 
+def piper() -> bytes:
+    option = {"id": "plain", "parameterSize": 4, "memoryUsageA": 1, "memoryUsageB": 4}
+    ids = range(3)
+    nodes = [
+        {"id": i, "name": f"layer{i}", "TMPCs": {"1": [{
+            **option, "timePerSample": i + 1.0, "syncTimeFw": {str(u): 0 for u, v in CHAIN if v == i},
+            "syncTimeBw": {str(v): 0 for u, v in CHAIN if u == i},
+        }]}}
+        for i in ids
+    ]  # fmt: skip
+    edges = [{"sourceId": u, "destId": v, "communicationCost": 8} for u, v in CHAIN]
+    return json.dumps({"maxDevices": 2, "nodes": nodes, "edges": edges}).encode()
+
+
 def onnx() -> bytes:
     helper = pytest.importorskip("onnx.helper", reason="the package onnx is not installed")
     tensor = [helper.make_tensor_value_info(name, 1, [64, 64]) for name in ("x", "y")]
@@ -83,11 +97,14 @@ def torch_export() -> bytes:
 #: What a file of each format holds.
 SAMPLES: dict[str, Callable[[], bytes]] = {
     "dnn-partitioning": dnn_partitioning, "moirai": moirai, "native": native, "onnx": onnx, "pipedream": pipedream,
-    "torch-export": torch_export,
+    "piper": piper, "torch-export": torch_export,
 }  # fmt: skip
 #: Formats whose times are per device, so that a spec names these devices.
 DEVICES = {"moirai": "device device0: accelerator { memory = 100 B }\ndevice device1: accelerator { memory = 100 B }\n"}
 MACHINE = "device gpu[2]: accelerator { compute = 1 TFLOP/s, memory_bandwidth = 1 GB/s }\n"
+
+#: Formats whose operators have options: stages are asked for.
+OPTIONS = {"piper": "parallelism { data = 1 }\nsubject to contiguous\n"}
 
 every_reader = pytest.mark.parametrize("name", READERS)
 
@@ -129,12 +146,12 @@ def test_the_graph_is_the_chain(name: str, sample: Path) -> None:
 def test_a_spec_over_the_graph_is_solved(name: str, sample: Path) -> None:
     text = f'graph from "graph"\n{DEVICES.get(name, MACHINE)}interconnect {{ bandwidth = 1 GB/s }}\n'
     goal = "schedule dataflow\nminimize latency\n" if name in DEVICES else "minimize time_per_sample\n"
-    spec = placedsl.loads(text + goal, sample.parent)
+    spec = placedsl.loads(text + goal + OPTIONS.get(name, ""), sample.parent)
     answer = spec.solve(workers=1)
     assert answer.termination == "optimal", answer.message
     assert np.isfinite(answer.value)
     assert answer.value > 0
-    if name not in DEVICES:
+    if name not in {*DEVICES, *OPTIONS}:
         least = best_by_evaluation(spec.problem)
         assert least is not None
         assert answer.value == pytest.approx(least[0], rel=1e-6)

@@ -75,7 +75,8 @@ def read(source: Source) -> Graph:
         backward=np.zeros(len(nodes), dtype=bool), attributes={"type": types}, edges=pairs, edge_time=None,
         edge_bytes=size, own_edges=range(len(edges)), time_in_seconds=True, locate=locate,
     )  # fmt: skip
-    return replace(graph, options=known)
+    own = [moved._replace(tensor=graph.edge_tensor[moved.tensor]) for moved in (known.gathered, known.scattered)]
+    return replace(graph, options=replace(known, gathered=own[0], scattered=own[1]))
 
 
 def _told_apart(names: list[str], ids: list[int | str]) -> list[str]:
@@ -85,7 +86,7 @@ def _told_apart(names: list[str], ids: list[int | str]) -> list[str]:
 
 
 class _Options:
-    """The columns of the options, node by node; each edge is a tensor, in their order."""
+    """The columns of the options, node by node; what is moved is told by edge in place of tensor."""
 
     def __init__(self, document: Document, pairs: list[tuple[int | str, int | str]]) -> None:
         self.document = document
@@ -94,9 +95,9 @@ class _Options:
         self.scattered: list[tuple[int, int, float]] = []
         self.into: dict[int | str, dict[str, int]] = {}
         self.out_of: dict[int | str, dict[str, int]] = {}
-        for tensor, (u, v) in enumerate(pairs):
-            self.into.setdefault(v, {})[str(u)] = tensor
-            self.out_of.setdefault(u, {})[str(v)] = tensor
+        for edge, (u, v) in enumerate(pairs):
+            self.into.setdefault(v, {})[str(u)] = edge
+            self.out_of.setdefault(u, {})[str(v)] = edge
 
     def of_node(self, i: int, own: int | str, node: Mapping[str, Any]) -> None:
         """Read the options of node i."""
@@ -128,19 +129,19 @@ class _Options:
         row = len(self.rows)
         self.rows.append((i, document.text(at, option, "id", ""), degree, *numbers))  # type: ignore[arg-type]
         sides = (self.into, self.gathered), (self.out_of, self.scattered)
-        for key, (edges, into) in zip(_OPTION[5:], sides, strict=True):
-            tensors = edges.get(own, {})
+        for key, (known, into) in zip(_OPTION[5:], sides, strict=True):
+            edges = known.get(own, {})
             moved = option.get(key, {})
             if not isinstance(moved, dict):
                 document.error((*at, key), f"'{key}' is an object of bytes by node, this is {word(moved)}")
                 continue
             for other in moved:
-                if other not in tensors:
+                if other not in edges:
                     side = "to" if key == "syncTimeFw" else "from"
-                    hint = f"edges lead {'from' if side == 'to' else 'to'} " + (", ".join(tensors) or "no node")
+                    hint = f"edges lead {'from' if side == 'to' else 'to'} " + (", ".join(edges) or "no node")
                     document.error((*at, key, other), f"there is no edge between '{own}' and '{other}' here", hint)
                 else:
-                    into.append((row, tensors[other], _WAYS * document.number((*at, key), moved, other)))
+                    into.append((row, edges[other], _WAYS * document.number((*at, key), moved, other)))
 
     def known(self) -> OperatorOptions:
         """All that were read."""

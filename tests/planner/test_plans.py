@@ -1,0 +1,241 @@
+"""Data x tensor x pipeline plans from spec to answer: against enumeration from the file, and published optima."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.piper_workloads import Asked, drawn, optimum
+
+import placedsl
+from placedsl import InputError
+from placedsl.problem.placement_files import read, read_values
+from placedsl.report.json.answer_document import document
+
+#: Optima of the workloads of Tarnawski et al. 2021 (exchange per batch, 25 GiB/s), by devices and GiB on each.
+BERT = {
+    (8, 8): 0.16585575, (8, 80): 0.12200726935, (32, 2): 0.0665495, (64, 2): 0.0320300812349,
+    (64, 8): 0.0202005502945, (256, 80): 0.00425169709584, (512, 8): 0.00256112784601, (2048, 2): 0.00092718415333,
+    (2048, 8): 0.000703591184443, (2048, 80): 0.000663712740281, (16, 2): None,
+}  # fmt: skip
+RESNET = {
+    (8, 4): 73.493286, (16, 2): 76.5213125, (32, 1.5): 50.97719531, (32, 2): 24.03139852, (64, 1.5): 16.98388281,
+    (128, 2): 5.360820316, (128, 8): 3.894504087, (8, 2): None,
+}  # fmt: skip
+SPEC = """
+graph from "{file}"
+device gpu[{devices}]: accelerator {{ memory = {gib} GiB }}
+interconnect {{ bandwidth = 25 GiB/s }}
+parallelism {{ microbatches = {batch}, data = divisors(microbatches), exchange = batch, weights_traffic = 4 }}
+minimize time_per_sample
+subject to
+    memory
+    contiguous
+"""
+
+
+def solved(asked: Asked, folder: Path) -> placedsl.Answer:
+    (folder / "w.json").write_text(json.dumps(asked.workload), encoding="utf-8")
+    return placedsl.loads(asked.spec("w.json"), folder).solve(workers=1)
+
+
+@pytest.mark.sampled(10)
+@pytest.mark.parametrize("first", range(0, 600, 20))
+def test_agrees_with_enumeration_from_the_file(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + 20):
+        asked = drawn(seed)
+        answer, exact = solved(asked, tmp_path), optimum(asked)
+        if exact is None:
+            assert answer.termination == "infeasible", f"seed {seed}"
+        else:
+            assert answer.termination == "optimal", f"seed {seed}"
+            assert (answer.value, answer.bound) == pytest.approx((float(exact),) * 2, rel=1e-9), f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_memory_to_the_byte(seed: int, tmp_path: Path) -> None:
+    """What a plan takes is enough for it, and one byte less is not."""
+    asked = drawn(1000 + seed)
+    answer = solved(asked, tmp_path)
+    while answer.evaluation is None or not max(answer.evaluation.memory):
+        seed += 7
+        asked = drawn(1000 + seed)
+        answer = solved(asked, tmp_path)
+    taken = round(max(answer.evaluation.memory))
+    for memory in (taken, taken - 1):
+        less = Asked(**{**vars(asked), "memory": memory})
+        again, exact = solved(less, tmp_path), optimum(less)
+        assert (again.termination == "infeasible") == (exact is None)
+        assert exact is None or again.value == pytest.approx(float(exact), rel=1e-9)
+
+
+@pytest.mark.workloads
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize(
+    ("file", "batch", "devices", "gib", "value"),
+    [
+        *(("bert32a100.json", 1920, *machine, value) for machine, value in BERT.items()),
+        *(("resnet.json", 7680, *machine, value) for machine, value in RESNET.items()),
+    ],
+)
+def test_published_workloads(
+    workloads: Path, file: str, batch: int, devices: int, gib: float, value: float | None
+) -> None:
+    text = SPEC.format(file=workloads / "piper" / file, devices=devices, gib=gib, batch=batch)
+    answer = placedsl.loads(text).solve(workers=1)
+    if value is None:
+        assert answer.termination == "infeasible"
+    else:
+        assert answer.termination == "optimal"
+        assert (answer.value, answer.bound) == pytest.approx((value, value), rel=1e-9)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> tuple[placedsl.Spec, placedsl.Answer]:
+    """A problem whose plan has stages that read from one another."""
+    for seed in range(5000, 5400):
+        asked = drawn(seed)
+        answer = solved(asked, tmp_path)
+        graph, place = answer.problem.graph, answer.placement
+        ends = zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True)
+        if place is not None and any(place[u] != place[v] for u, v in ends):
+            return placedsl.loads(asked.spec("w.json"), tmp_path), answer
+    raise AssertionError("no such problem")
+
+
+def test_an_answer_is_evaluated_as_it_was_found(small: tuple[placedsl.Spec, placedsl.Answer]) -> None:
+    from placedsl.evaluation.evaluate import evaluate
+
+    spec, answer = small
+    assert answer.evaluation is not None
+    source = placedsl.diagnostics.Source("answer.json", json.dumps(document(answer)))
+    found = evaluate(spec.problem, read(spec.problem, source), read_values(spec.problem, source))
+    assert found.violations == ()
+    assert found.objectives == answer.evaluation.objectives
+    assert found.memory == answer.evaluation.memory
+
+
+def test_the_plan_of_an_answer_says_how_stages_run(small: tuple[placedsl.Spec, placedsl.Answer]) -> None:
+    _, answer = small
+    stages = document(answer)["plan"]["stages"]
+    behind = sum(stage["parallelism"]["data"] for stage in stages)
+    for stage in stages:
+        copies = stage["parallelism"]["data"]
+        assert len(stage["devices"]) == copies * stage["parallelism"]["tensor"]
+        assert stage["in_flight"] == -(-behind // copies)
+        assert {str(node["id"]) for node in stage["nodes"]} == set(stage["options"])
+        behind -= copies
+    assert max(stage["load"] for stage in stages) == pytest.approx(answer.value, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "rule"),
+    [
+        ("stage", lambda values: {key: -value for key, value in values.items()}, "stage"),
+        ("stage", lambda values: dict.fromkeys(values, 1.0), "stage"),
+        ("tensor", lambda values: dict.fromkeys(values, 7.0), "tensor"),
+        ("option", lambda values: dict.fromkeys(values, 0.0), "options"),
+        ("copies", lambda values: {key: 9.0 * bool(value) for key, value in values.items()}, "copies"),
+    ],
+)
+def test_what_does_not_hold_of_a_plan(
+    small: tuple[placedsl.Spec, placedsl.Answer], name: str, change: object, rule: str
+) -> None:
+    from placedsl.evaluation.evaluate import evaluate
+
+    spec, answer = small
+    assert answer.evaluation is not None
+    assert callable(change)
+    values = {**answer.evaluation.values, name: change(answer.evaluation.values[name])}
+    found = evaluate(spec.problem, answer.placement or (), values)
+    assert rule in {violation.rule for violation in found.violations}
+
+
+LAYERS = {
+    "nodes": [
+        {"id": v, "name": f"layer{v}", "TMPCs": {"1": [
+            {"id": "vanilla", "timePerSample": 1, "parameterSize": 0, "memoryUsageA": 4, "memoryUsageB": 2,
+             "syncTimeFw": {}, "syncTimeBw": {}},
+            {"id": "recompute", "timePerSample": 2, "parameterSize": 0, "memoryUsageA": 1, "memoryUsageB": 2,
+             "syncTimeFw": {}, "syncTimeBw": {}},
+        ]}}
+        for v in range(3)
+    ],
+    "edges": [{"sourceId": v, "destId": v + 1, "communicationCost": 0} for v in range(2)],
+}  # fmt: skip
+MACHINE = """graph from "layers.json"
+device gpu[3]: accelerator {{ memory = {memory} B }}
+interconnect {{ bandwidth = 1 KiB/s }}
+"""
+GOAL = "minimize time_per_sample\nsubject to\n    memory\n    contiguous\n"
+
+
+@pytest.fixture
+def layers(tmp_path: Path) -> Path:
+    (tmp_path / "layers.json").write_text(json.dumps(LAYERS), encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("statements", "message"),
+    [
+        ("", "the operators of this graph have options, and nothing says how stages may use devices"),
+        ("parallelism { data = 1, tensor = {1, 3} }", "no node has an option for 3 devices"),
+        ("parallelism { data = 1..3, exchange = batch }", "requires the number of microbatches"),
+        ("parallelism { data = 1..3, exchange = batch, microbatches = 4 }", "cannot be shared evenly by 3 copies"),
+        ("parallelism { data = 1, exchange = rounds }", "this is no period of the exchange of weights"),
+        ("parallelism { data = divisors(microbatches) }", "does not say how many microbatches there are"),
+        ("parallelism { data = 1, weights_traffic = 2 s }", "a number known beforehand, 0 or more, is expected"),
+        ("parallelism { data = {2, 3} }", "1 must be among the numbers of devices"),
+        ("schedule gpipe\nparallelism { data = 1 }", "not known under schedule gpipe"),
+        ("schedule dataflow\nparallelism { data = 1 }", "schedule dataflow runs one sample"),
+    ],
+)
+def test_wrong_statements_are_told_at_their_places(layers: Path, statements: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        placedsl.loads(MACHINE.format(memory=100) + statements + "\n" + GOAL, layers)
+    assert any(message in diagnostic.message for diagnostic in caught.value.diagnostics)
+    assert all(diagnostic.span is not None for diagnostic in caught.value.diagnostics)
+
+
+@pytest.mark.parametrize(
+    ("rules", "reason"),
+    [
+        ("    memory\n", "it requires the 'contiguous' constraint"),
+        ("    contiguous\n    many: devices_used >= 3\n    few: devices_used <= 1\n", "it does not look at many"),
+    ],
+)
+def test_what_the_search_does_not_know_is_refused(layers: Path, rules: str, reason: str) -> None:
+    text = MACHINE.format(memory=100) + "parallelism { data = 1 }\nminimize time_per_sample\nsubject to\n" + rules
+    spec = placedsl.loads(text, layers)
+    for run in (spec.check, spec.solve):
+        with pytest.raises(InputError) as caught:
+            run()
+        assert reason in caught.value.diagnostics[0].message
+
+
+def test_a_constraint_that_the_best_plan_satisfies(layers: Path) -> None:
+    rules = "    all: devices_used >= 3\n"
+    answer = placedsl.loads(MACHINE.format(memory=100) + "parallelism { data = 1 }\n" + GOAL + rules, layers).solve()
+    assert (answer.termination, answer.value) == ("optimal", 1.0)
+    assert any("does not look at all" in note for note in answer.notes)
+
+
+def test_too_little_memory_is_a_conflict_with_its_repair(layers: Path) -> None:
+    """The first of three stages holds three samples of 1 B under recomputation, and 2 B."""
+    spec = placedsl.loads(MACHINE.format(memory=4) + "parallelism { data = 1 }\n" + GOAL, layers)
+    assert spec.solve().termination == "infeasible"
+    found = spec.conflict()
+    assert found is not None
+    assert [member.name for member in found.members] == ["memory"]
+    assert found.repair == ("memory of gpu: 5 B instead of 4 B",)
+    enough = placedsl.loads(MACHINE.format(memory=5) + "parallelism { data = 1 }\n" + GOAL, layers).solve()
+    assert (enough.termination, enough.value) == ("optimal", 2.0)
+
+
+def test_a_timeline_of_a_plan_is_refused(layers: Path) -> None:
+    spec = placedsl.loads(MACHINE.format(memory=100) + "parallelism { data = 1 }\n" + GOAL, layers)
+    answer = spec.solve()
+    with pytest.raises(InputError, match="timelines do not know plans"):
+        answer.timeline()

@@ -1,0 +1,153 @@
+"""Random workloads in the format of Piper, and the best plan by enumeration of the paper's formulas, in fractions.
+
+Nothing here is placedsl's: a workload is the JSON, and the optimum is computed from the JSON.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+#: Bytes per second.
+BANDWIDTH = 1024
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is planned for: a workload, and the machine and run."""
+
+    workload: dict[str, Any]
+    devices: int
+    memory: int
+    microbatches: int
+    exchange: str
+    copies: tuple[int, ...]
+    tensor: tuple[int, ...]
+
+    def spec(self, file: str) -> str:
+        """The spec, which refers to the workload by a file name."""
+        return f"""
+graph from "{file}"
+device gpu[{self.devices}]: accelerator {{ memory = {self.memory} B }}
+interconnect {{ bandwidth = {BANDWIDTH} B/s }}
+parallelism {{
+    data = {{{", ".join(map(str, self.copies))}}}
+    tensor = {{{", ".join(map(str, self.tensor))}}}
+    microbatches = {self.microbatches}
+    exchange = {self.exchange}
+    weights_traffic = 4
+}}
+minimize time_per_sample
+subject to
+    memory
+    contiguous
+"""
+
+
+def drawn(seed: int) -> Asked:
+    """A random problem with options that differ in everything, some missing, and ids that are no positions."""
+    rng = random.Random(seed)
+    count, devices = rng.randint(1, 4), rng.randint(1, 4)
+    ids = rng.sample(range(50), count)
+    degrees = tuple(sorted(rng.sample(range(1, min(devices, 3) + 1), rng.randint(1, min(devices, 2)))))
+    edges = [(u, v) for u in range(count) for v in range(u + 1, count) if rng.random() < 0.6]
+    nodes = []
+    for v, own in enumerate(ids):
+        options: dict[str, list[dict[str, Any]]] = {}
+        for t in degrees:
+            # What is gathered depends on node and degree, as in the published files.
+            forward = {str(ids[u]): 256 * rng.randint(0, 3) if t > 1 else 0 for u, w in edges if w == v}
+            backward = {str(ids[w]): 256 * rng.randint(0, 3) if t > 1 else 0 for u, w in edges if u == v}
+            for k in range(rng.choice((1, 1, 2, 3) if t == degrees[0] else (0, 1, 2))):
+                options.setdefault(str(t), []).append(
+                    {
+                        "id": f"option {k}", "timePerSample": rng.randint(0, 12) / 4, "memoryUsageA": rng.randint(0, 4),
+                        "parameterSize": 256 * rng.randint(0, 4), "memoryUsageB": rng.randint(0, 6),
+                        "syncTimeFw": forward, "syncTimeBw": backward,
+                    }
+                )  # fmt: skip
+        nodes.append({"id": own, "name": f"layer{v}", "TMPCs": options})
+    order = list(range(count))
+    rng.shuffle(order)
+    arcs = [{"sourceId": ids[u], "destId": ids[v], "communicationCost": 256 * rng.randint(0, 4)} for u, v in edges]
+    rng.shuffle(arcs)
+    workload = {"nodes": [nodes[v] for v in order], "edges": arcs}
+    exchange = rng.choice(("sample", "round", "batch"))
+    microbatches = rng.choice((1, 2, 3, 4, 6))
+    able = [d for d in (1, 2, 3, 4) if d <= devices and (exchange != "batch" or microbatches % d == 0)]
+    copies = tuple(sorted({1, *rng.sample(able, rng.randint(1, len(able)))}))
+    tensor = tuple(t for t in degrees if any(str(t) in node["TMPCs"] for node in nodes))
+    return Asked(workload, devices, rng.randint(4, 40), microbatches, exchange, copies, tensor)
+
+
+def optimum(asked: Asked) -> Fraction | None:
+    """The least largest time per sample of a stage; None where there is no plan."""
+    nodes = {node["id"]: node for node in asked.workload["nodes"]}
+    edges = {(e["sourceId"], e["destId"]): e["communicationCost"] for e in asked.workload["edges"]}
+    known: dict[tuple[frozenset[int], int, int], Fraction | None] = {}
+
+    def best(left: frozenset[int], devices: int, behind: int) -> Fraction | None:
+        """Of the nodes before stages that have so many devices and copies in all."""
+        if not left:
+            return Fraction(0)
+        key = left, devices, behind
+        if key not in known:
+            values = []
+            for stage in _ends(left, edges):
+                for copies, degree in product(asked.copies, asked.tensor):
+                    if devices + copies * degree > asked.devices or behind + copies > asked.microbatches:
+                        continue
+                    load = _load(asked, nodes, edges, stage, copies, degree, behind + copies)
+                    rest = None if load is None else best(left - stage, devices + copies * degree, behind + copies)
+                    if load is not None and rest is not None:
+                        values.append(max(load, rest))
+            known[key] = min(values, default=None)
+        return known[key]
+
+    return best(frozenset(nodes), 0, 0)
+
+
+def _ends(left: frozenset[int], edges: dict[tuple[int, int], int]) -> Iterator[frozenset[int]]:
+    """What may be the last stage: sets that nothing which is left reads."""
+    listed = sorted(left)
+    for chosen in product((False, True), repeat=len(listed)):
+        stage = frozenset(v for v, taken in zip(listed, chosen, strict=True) if taken)
+        if stage and all(v in stage for u, v in edges if u in stage and v in left):
+            yield stage
+
+
+def _load(
+    asked: Asked,
+    nodes: dict[int, dict[str, Any]],
+    edges: dict[tuple[int, int], int],
+    stage: frozenset[int],
+    copies: int,
+    degree: int,
+    behind: int,
+) -> Fraction | None:
+    """Seconds per sample of a stage with the best options that fit; None where none do."""
+    listed = [nodes[v]["TMPCs"].get(str(degree), []) for v in sorted(stage)]
+    moved = Fraction(0)
+    for (u, v), size in edges.items():
+        if (u in stage) == (v in stage):
+            continue
+        inside, key, other = (v, "syncTimeFw", u) if v in stage else (u, "syncTimeBw", v)
+        own = nodes[inside]["TMPCs"].get(str(degree))
+        if not own:
+            return None
+        moved += 2 * (size + own[0][key][str(other)])
+    in_flight = -(-behind // copies)
+    period = {"sample": 1, "round": copies, "batch": asked.microbatches}[asked.exchange]
+    best: Fraction | None = None
+    for options in product(*listed):
+        if sum(o["memoryUsageA"] * in_flight + o["memoryUsageB"] for o in options) > asked.memory:
+            continue
+        time = sum((Fraction(o["timePerSample"]) for o in options), Fraction(0)) + moved / BANDWIDTH
+        weights = sum((Fraction(o["parameterSize"]) for o in options), Fraction(0)) / BANDWIDTH
+        load = time / copies + 4 * Fraction(copies - 1, copies) * weights / period
+        best = load if best is None else min(best, load)
+    return best
