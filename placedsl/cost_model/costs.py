@@ -37,7 +37,7 @@ class Options:
     ``own_shares``  what each device pays of that is asked for (pipelines)
     ``weights``     n bytes that devices exchange which share the samples of a stage (None: no such devices)
     ``places``      where diagnostics point
-    ``planned``     what the options of operators cost is asked for
+    ``planned``     what the options of operators cost is asked for, of those with these ``names`` (None: all)
     ``estimators``  ways to estimate running times, in order of precedence
     ``terms``       transfer costs that add up
     """
@@ -47,6 +47,7 @@ class Options:
     weights: Floats | None = None
     places: Places = field(default_factory=Places)
     planned: bool = False
+    names: frozenset[str] | None = None
     estimators: Sequence[Estimator] = ESTIMATORS
     terms: Sequence[Term] = TERMS
 
@@ -104,7 +105,7 @@ def build(graph: Graph, machine: Machine, options: Options | None = None) -> Cos
         exchange, unsent = weight_exchange.seconds(graph, machine, options.weights, places, between)
     ways: OptionCosts | None = None
     if options.planned:
-        ways, unpriced = option_costs.build(graph, machine, times.time, options.weights, places)
+        ways, unpriced = option_costs.build(graph, machine, times.time, options.weights, places, options.names)
         unsent = [*unsent, *unpriced]
     found = (*(missing or unknown), *unsent, *times.diagnostics)
     return Costs(

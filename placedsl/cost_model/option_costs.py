@@ -15,11 +15,17 @@ from placedsl.problem.execution import OptionCosts
 
 
 def build(
-    graph: Graph, machine: Machine, time: Floats, weights: Floats | None, places: Places
+    graph: Graph,
+    machine: Machine,
+    time: Floats,
+    weights: Floats | None,
+    places: Places,
+    names: frozenset[str] | None = None,
 ) -> tuple[OptionCosts | None, list[Diagnostic]]:
     """The options of the graph; where it has none, each node has one: as it stands, on one device.
 
-    ``time`` (n x D seconds) and ``weights`` (n bytes) are those of nodes without options.
+    Options of other ``names`` (None: any) run nowhere.  ``time`` (n x D seconds) and ``weights`` (n bytes) are those of
+    nodes without options.
     """
     options = graph.options
     per_byte = np.zeros(len(machine.devices))
@@ -41,6 +47,9 @@ def build(
             per_byte[i] = 1.0 / link.bandwidth
     columns = [_given(given, machine, i) for i in range(len(machine.devices))]
     on_devices = np.column_stack(columns) if options is not None else time
+    if names is not None:
+        barred = np.array([name not in names for name in given.name])
+        on_devices = np.where(barred[:, None], np.inf, on_devices)
     return (
         OptionCosts(
             given.node, given.name, given.degree, on_devices, given.parameters[:, None] * per_byte, given.stash,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from placedsl.graph.graph import Graph
-from placedsl.units import DATA, exact
+from placedsl.units import BANDWIDTH, DATA, exact
 
 
 def spec_of_workload(graph: Graph, workload: Path, folder: Path, *, contiguous: bool) -> str:
@@ -60,6 +62,50 @@ def spec_of_profile(graph: Graph, profile: Path, folder: Path) -> str:
         "    sequential",
         "    congestion",
     ]
+    return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """What a plan is for: so many devices with bytes of memory each and bytes per second between them, samples of a
+    batch, the period of the exchange of weights; ``only``: restrictions by ``data``, ``tensor`` or ``recompute``."""
+
+    devices: int
+    memory: float
+    bandwidth: float
+    microbatches: int
+    exchange: str
+    only: Mapping[str, str] = field(default_factory=dict)
+
+
+def spec_of_plan(graph: Graph, workload: Path, folder: Path, asked: PlanRequest) -> str:
+    """The text of a spec for a workload of Piper (Tarnawski et al. 2021)."""
+    options = graph.options
+    assert options is not None, "a workload of Piper has options"
+    data = "divisors(microbatches)" if asked.exchange == "batch" else "1..gpus"
+    degrees = ", ".join(map(str, options.degrees))
+    names = dict.fromkeys(options.name)
+    lines = [
+        f"# {graph.nodes} layers with options for {degrees} devices; times are in seconds.",
+        *_beginning(graph, workload, folder)[1:],
+        f"param gpus: int = {asked.devices}",
+        f"param room: data = {exact(asked.memory, DATA)}",
+        f"param batch: int = {asked.microbatches}",
+        "",
+        "device gpu[gpus]: accelerator { memory = room }",
+        f"interconnect {{ bandwidth = {exact(asked.bandwidth, BANDWIDTH)} }}",
+        "",
+        "parallelism {",
+        "    microbatches = batch",
+        f"    data = {asked.only.get('data', data)}",
+        *([f"    tensor = {asked.only['tensor']}"] if "tensor" in asked.only else []),
+        f"    exchange = {asked.exchange}",
+        "    weights_traffic = 4",
+    ]
+    if asked.only.get("recompute") == "no":
+        kept = ", ".join(json.dumps(name, ensure_ascii=False) for name in names if "recomp" not in name)
+        lines.append(f"    options = {{{kept}}}")
+    lines += ["}", "", "minimize time_per_sample", "subject to", "    memory", "    contiguous"]
     return "\n".join(lines) + "\n"
 
 

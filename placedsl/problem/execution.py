@@ -81,6 +81,7 @@ class DataParallelism:
     ``traffic``          how often weights cross a device's link in one exchange among many copies
     ``options``          how each node may run, where the spec asks for more than copies (``planned``); memory then
                          depends on the samples in flight, and stages have an order
+    ``names``            of the options that nodes may take (None: all)
     """
 
     degrees: tuple[int, ...]
@@ -93,6 +94,7 @@ class DataParallelism:
     traffic: float = 1.0
     options: OptionCosts | None = None
     planned: bool = False
+    names: frozenset[str] | None = None
 
     def sent(self, copies: float) -> float:
         """How often weights are exchanged per sample of a stage, times the traffic of an exchange."""

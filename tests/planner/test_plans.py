@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support.piper_workloads import Asked, drawn, optimum
+from support.piper_workloads import Asked, drawn, native, optimum
 
 import placedsl
 from placedsl import InputError
@@ -51,6 +51,17 @@ def test_agrees_with_enumeration_from_the_file(first: int, tmp_path: Path) -> No
         else:
             assert answer.termination == "optimal", f"seed {seed}"
             assert (answer.value, answer.bound) == pytest.approx((float(exact),) * 2, rel=1e-9), f"seed {seed}"
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("first", range(700, 850, 50))
+def test_options_in_a_graph_of_ones_own(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + 50):
+        asked = drawn(seed)
+        exact = optimum(asked)
+        answer = solved(Asked(**{**vars(asked), "workload": native(asked.workload)}), tmp_path)
+        assert (answer.termination == "infeasible") == (exact is None), f"seed {seed}"
+        assert exact is None or answer.value == pytest.approx(float(exact), rel=1e-9), f"seed {seed}"
 
 
 @pytest.mark.parametrize("seed", range(3))

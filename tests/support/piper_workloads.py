@@ -48,6 +48,27 @@ subject to
 """
 
 
+def native(workload: dict[str, Any]) -> dict[str, Any]:
+    """The same workload in placedsl's own format: what goes forward and back is one tensor of twice the size."""
+
+    def option(degree: str, given: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "name": given["id"], "tensor": int(degree), "time": given["timePerSample"],
+            "parameters": given["parameterSize"], "stash": given["memoryUsageA"], "memory": given["memoryUsageB"],
+            "gather": {u: 2 * moved for u, moved in given["syncTimeFw"].items()},
+            "scatter": {v: 2 * moved for v, moved in given["syncTimeBw"].items()},
+        }  # fmt: skip
+
+    nodes = [
+        {"id": node["id"], "options": [option(t, o) for t, listed in node["TMPCs"].items() for o in listed]}
+        for node in workload["nodes"]
+    ]
+    edges = [
+        {"from": e["sourceId"], "to": e["destId"], "output": 2 * e["communicationCost"]} for e in workload["edges"]
+    ]
+    return {"format": "placedsl-graph", "time_unit": "s", "nodes": nodes, "edges": edges}
+
+
 def drawn(seed: int) -> Asked:
     """A random problem with options that differ in everything, some missing, and ids that are no positions."""
     rng = random.Random(seed)

@@ -79,7 +79,8 @@ def with_device(problem: Problem, family: str) -> Problem | None:
     execution, sharing = problem.execution, problem.execution.data_parallelism
     directly, weights = problem.device_to_device is not None, None if sharing is None else sharing.weights
     planned = sharing is not None and sharing.planned
-    options = cost_model.Options(directly, not execution.one_sample, weights, planned=planned)
+    names = None if sharing is None else sharing.names
+    options = cost_model.Options(directly, not execution.one_sample, weights, planned=planned, names=names)
     costs = cost_model.build(problem.graph, machine, options)
     if directly and (problem.graph.tensor_matrix is not None or not _all_reached(costs)):
         return None

@@ -12,12 +12,26 @@ from placedsl.arrays import Floats
 from placedsl.diagnostics import Source, Span
 from placedsl.graph.build import Place, build, column, edge_costs
 from placedsl.graph.graph import Graph
+from placedsl.graph.readers.native_options import NodeOptions
 from placedsl.graph.readers.records import Document, word
 from placedsl.units import TIME, Quantity, UnitError, parse_unit
 
 NAME = "placedsl-graph"
 _ROOT = ("format", "version", "time_unit", "nodes", "edges")
-_NODE = ("id", "name", "time", "memory", "output", "transfer", "backward", "flops", "bytes", "attributes")
+_NODE = (
+    "id",
+    "name",
+    "time",
+    "memory",
+    "output",
+    "transfer",
+    "backward",
+    "flops",
+    "bytes",
+    "attributes",
+    "options",
+    "stash",
+)
 _EDGE = ("from", "to", "output", "transfer")
 
 
@@ -45,6 +59,11 @@ def read(source: Source) -> Graph:
     for i, record in enumerate(records):
         nodes.read(i, record)
     pairs, own = _edges(document, unit, edges)
+    options = NodeOptions(document, unit, pairs)
+    if any("options" in record or "stash" in record for record in records):
+        for i, (own_id, record) in enumerate(zip(nodes.ids, records, strict=True)):
+            options.of_node(i, own_id, record)
+        nodes.time = options.least_times(len(records))
     document.stop()
     edge_bytes, edge_time = edge_costs(nodes.ids, nodes.output, nodes.transfer, pairs, own)
     fields = {"source": "from", "target": "to", "cost": "output"}
@@ -56,13 +75,14 @@ def read(source: Source) -> Graph:
             path.append(fields.get(place.field or "", place.field or ""))
         return document.span(*path)
 
-    return build(
+    graph = build(
         source=source, ids=nodes.ids, names=nodes.names, time=nodes.time, memory=nodes.memory, backward=nodes.backward,
         attributes={k: column(v, len(records)) for k, v in nodes.attributes.items()}, edges=pairs,
         edge_time=edge_time, edge_bytes=edge_bytes, own_edges=own,
         # Where nothing is timed times are estimated, which is in seconds.
         time_in_seconds="time_unit" in root or not (nodes.time or np.nan_to_num(edge_time).any()), locate=locate,
     )  # fmt: skip
+    return options.added_to(graph)
 
 
 class _Nodes:
@@ -109,7 +129,7 @@ class _Nodes:
         for key in work:
             self.attributes.setdefault(key, {})[i] = document.number(at, node, key)
         given = node.get("time")
-        if work and "time" not in node:
+        if "time" not in node and (work or "options" in node):
             return
         if "time" not in node or given == {}:
             hint = 'as in "time": {"accelerator": 4, "host": 9}, or "flops" and "bytes" to estimate it from'

@@ -182,6 +182,9 @@ class _Elaboration:
             spec.found += problem.diagnostics
             return None, ()
         fuse = spec.all(syntax.Fuse)
+        if fuse and graph.options is not None:
+            spec.error(fuse[0].at, "operators with options cannot be fused", "their options are of each by itself")
+            return graph, ()
         return fused(self.constants, fuse, graph) if fuse else (graph, ())
 
     def stand_in(self) -> Graph:
@@ -256,7 +259,10 @@ class _Elaboration:
         places = cost_model.Places(devices.names, devices.declarations, spec.graph_at.span, asked)
         weights = None if sharing is None else sharing.weights
         planned = sharing is not None and sharing.planned
-        options = cost_model.Options(execution.device_to_device, not execution.one_sample, weights, places, planned)
+        names = None if sharing is None else sharing.names
+        options = cost_model.Options(
+            execution.device_to_device, not execution.one_sample, weights, places, planned, names
+        )
         costs = cost_model.build(graph, machine, options)
         spec.found += costs.diagnostics
         spec.fail()

@@ -71,7 +71,7 @@ def data_parallelism(
     copies: tuple[int, ...] | None = ()
     if "data" in entries:
         copies = _degrees(checker, entries["data"], count, microbatches)
-        if copies and 1 not in copies:
+        if copies is not None and 1 not in copies:
             message = "1 must be among the numbers of devices"
             checker.error(entries["data"].value, message, "as in data = 1..4, or data = {1, 2, 4}")
     elif len(checker.found) == before:
@@ -79,6 +79,7 @@ def data_parallelism(
     weights = _weights(checker, graph, entries.get("weights"))
     planned = graph.options is not None or any(name not in _SHARING for name in entries)
     degrees = _tensor_degrees(checker, entries.get("tensor"), graph, count) if planned else (1,)
+    names = _option_names(checker, entries.get("options"), graph)
     exchange = _exchange(checker, entries, copies or (1,), microbatches)
     traffic = _traffic(checker, entries.get("weights_traffic"))
     if planned and len(checker.found) == before:
@@ -86,7 +87,17 @@ def data_parallelism(
     if copies is None or weights is None or len(checker.found) > before:
         return None
     return DataParallelism(
-        copies, weights, np.zeros((0, 0)), statement.at.span, degrees, microbatches, exchange, traffic, None, planned
+        copies,
+        weights,
+        np.zeros((0, 0)),
+        statement.at.span,
+        degrees,
+        microbatches,
+        exchange,
+        traffic,
+        None,
+        planned,
+        names,
     )
 
 
@@ -169,6 +180,32 @@ def _tensor_degrees(checker: Checker, entry: syntax.Entry | None, graph: Graph, 
     if not degrees:
         checker.error(entry.value, "there are fewer devices than any of these numbers")
     return degrees or (1,)
+
+
+def _option_names(checker: Checker, entry: syntax.Entry | None, graph: Graph) -> frozenset[str] | None:
+    """``{"vanilla", "recomputed"}``: the options that may be taken; None: all."""
+    if entry is None:
+        return None
+    known = sorted({*(() if graph.options is None else graph.options.name)})
+    match entry.value:
+        case syntax.Braces(pairs=pairs) if all(value is None and isinstance(key, syntax.Text) for key, value in pairs):
+            given = [key for key, _ in pairs if isinstance(key, syntax.Text)]
+        case syntax.Text():
+            given = [entry.value]
+        case _:
+            checker.error(entry.value, "names of options are expected", 'as in options = {"vanilla"}')
+            return None
+    names = frozenset(one.value for one in given)
+    for one in given:
+        if one.value not in known:
+            checker.error(one, f"no operator has an option '{one.value}'", nearest(one.value, known))
+            return None
+    if graph.options is not None:
+        able = {v for v, name in zip(graph.options.node.tolist(), graph.options.name, strict=True) if name in names}
+        lacking = next((v for v in range(graph.nodes) if v not in able), None)
+        if lacking is not None:
+            checker.error(entry.value, f"node '{graph.ids[lacking]}' has no such option")
+    return names
 
 
 def _exchange(

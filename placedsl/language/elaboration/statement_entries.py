@@ -74,6 +74,7 @@ _PARALLELISM = {
     "data": EntryKind("how many devices may share the samples of a stage, as in 1..4", NUMBER, "1..4"),
     "weights": EntryKind("attribute of nodes that holds the bytes to exchange, or 0", None, "parameters"),
     "tensor": EntryKind("how many devices each copy of a stage may have", NUMBER, "{1, 2, 4, 8}"),
+    "options": EntryKind("names of the options that operators may take", None, '{"vanilla"}'),
     "microbatches": EntryKind("samples of a batch, and the most in flight", NUMBER, "512"),
     "exchange": EntryKind("copies exchange weights once per " + ", ".join(EXCHANGES), None, "batch"),
     "weights_traffic": EntryKind("how often weights cross a link in one exchange among many copies", NUMBER, "2"),
