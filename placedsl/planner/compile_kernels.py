@@ -38,6 +38,7 @@ _DEVICES = """device gpu[2]: accelerator { memory = 16 GiB }
 device cpu: host
 interconnect { bandwidth = 8 GiB/s }
 """
+_ALIKE = "device gpu[3]: accelerator { memory = 12 GiB }\ninterconnect { bandwidth = 8 GiB/s }\n"
 _CLUSTERS = """cluster server[2] {
     device gpu[2]: accelerator { memory = 16 GiB }
     interconnect { bandwidth = 16 GiB/s }
@@ -50,6 +51,7 @@ link gpu <-> gpu { bandwidth = 8 GiB/s }
 link gpu <-> cpu { bandwidth = 4 GiB/s }
 """
 _SHARED = "parallelism { data = 1..2, weights = memory }\n"
+_PLANS = "parallelism { data = 1..2, tensor = 1, microbatches = 4, exchange = round }\nminimize time_per_sample"
 _PIPELINES = ("pipedream", "overlapped", "duplex", "gpipe")
 #: The specs of each kind: machine, execution, and constraints beside memory.
 KINDS = {
@@ -58,7 +60,7 @@ KINDS = {
         for schedule in _PIPELINES
         for devices, shared in ((_DEVICES, ""), (_DEVICES, _SHARED), (_CLUSTERS, _SHARED))
         for rules in ("    contiguous\n", "")
-    ] + [(_LINKED, "minimize time_per_sample", "")],
+    ] + [(_LINKED, "minimize time_per_sample", ""), (_ALIKE, _PLANS, "    contiguous\n")],
     "one sample": [
         (_DEVICES, "schedule calls { pieces = 2 }\nminimize latency", ""),
         *((_DEVICES, "schedule dataflow\nminimize latency", rules)
