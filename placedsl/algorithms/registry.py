@@ -34,6 +34,11 @@ NAMED = (
         "baselines.pipedream",
     ),
     Method(
+        "equi",
+        "plans of stages with equally many layers, copies and devices",
+        "baselines.equi",
+    ),
+    Method(
         "m-topo",
         "devices filled in topological order up to an even share of memory",
         "operator_scheduling.list_scheduling.m_topo",

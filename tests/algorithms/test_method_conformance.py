@@ -34,10 +34,23 @@ KINDS = {
     "operators": (random_dataflow, least_of_dataflow),
 }
 FREE, CONTIGUOUS = "minimize time_per_sample", "minimize time_per_sample\nsubject to\n    contiguous"
+PLAN = """graph {
+    node a { time = 1 ms, memory = 1 GiB, output = 1 MiB }
+    node b { time = 2 ms, memory = 2 GiB }
+    a -> b
+}
+device gpu[3]: accelerator { memory = 4 GiB }
+interconnect { bandwidth = 1 GB/s }
+parallelism { data = 1..2, microbatches = 8 }
+minimize time_per_sample
+subject to
+    memory
+    contiguous"""
 CALLS, OPERATORS = "schedule calls\nminimize latency", "schedule dataflow\nminimize latency"
-#: The problems over CHAIN for which each method has to find a placement.
+#: The problems, whole or over CHAIN, for which each method has to find a placement.
 SAMPLES = {
-    "auto": (FREE, CONTIGUOUS, CALLS, OPERATORS), "program": (FREE, CONTIGUOUS, CALLS, OPERATORS), "dp": (CONTIGUOUS,),
+    "auto": (FREE, CONTIGUOUS, CALLS, OPERATORS), "program": (FREE, CONTIGUOUS, CALLS, OPERATORS),
+    "dp": (CONTIGUOUS, PLAN), "equi": (PLAN,),
     "single": (FREE, CONTIGUOUS), "greedy": (FREE, CONTIGUOUS), "local-search": (FREE,), "pipedream": (CONTIGUOUS,),
     "scotch": (FREE,), "m-topo": (OPERATORS,), "etf": (OPERATORS,), "m-etf": (OPERATORS,), "m-sct": (OPERATORS,),
     "heft": (OPERATORS,), "getf": (OPERATORS,),
@@ -127,7 +140,7 @@ def test_answers_and_bounds_enclose_the_optimum(kind: str, seed: int, partitione
 @every_method
 def test_a_method_takes_the_problems_that_it_is_for(method: str, partitioner: Path) -> None:
     for goal in SAMPLES[method]:
-        spec = placedsl.loads(CHAIN + goal + "\n")
+        spec = placedsl.loads((goal if goal.startswith("graph") else CHAIN + goal) + "\n")
         answer = attempt(spec, method)
         assert not isinstance(answer, str), answer
         assert answer.placement is not None

@@ -102,6 +102,19 @@ def test_published_workloads(
         assert (answer.value, answer.bound) == pytest.approx((value, value), rel=1e-9)
 
 
+@pytest.mark.workloads
+@pytest.mark.parametrize(("devices", "gib", "value"), [(8, 8, 164.159), (32, 16, 27.2214), (16, 4, None)])
+def test_published_even_splits(workloads: Path, devices: int, gib: int, value: float | None) -> None:
+    """Tarnawski et al. 2021, Table 1: ResNet50, exchange per round."""
+    text = SPEC.format(file=workloads / "piper" / "resnet.json", devices=devices, gib=gib, batch=devices)
+    text = text.replace("divisors(microbatches)", f"1..{devices}").replace("exchange = batch", "exchange = round")
+    answer = placedsl.loads(text).solve(method="equi")
+    if value is None:
+        assert answer.placement is None
+    else:
+        assert float(f"{answer.value:.6g}") == value
+
+
 @pytest.fixture
 def small(tmp_path: Path) -> tuple[placedsl.Spec, placedsl.Answer]:
     """A problem whose plan has stages that read from one another."""

@@ -40,15 +40,20 @@ class PlanFound:
 
 def against(problem: Problem) -> list[str]:
     """Why the search does not apply, a clause each."""
-    sharing = problem.execution.data_parallelism
-    if sharing is None or sharing.options is None:
-        return ["the spec asks for no plan"]
-    out = reasons_against(problem, SUPPORTS)
+    return conditions(problem) or reasons_against(problem, SUPPORTS)
+
+
+def conditions(problem: Problem) -> list[str]:
+    """What is not so of the problem that every search for plans takes for granted, a clause each."""
+    costs = problem.execution.options
+    if costs is None:
+        return ["it makes plans, with options or copies of several devices, and the spec asks for none"]
+    out = []
     if len(set(problem.interchangeable(clustered=False).tolist())) > 1:
         out.append("its devices are all alike, in time, memory and links")
     elif not problem.accelerators.all():
         out.append("its devices are accelerators")
-    if _moved_by_degree(problem, sharing.options) is None:
+    if moved_by_degree(problem, costs) is None:
         out.append("options of one node and degree gather and scatter the same")
     return out
 
@@ -101,7 +106,7 @@ def instance_of(problem: Problem, sharing: DataParallelism, costs: OptionCosts) 
     for v, own in enumerate(by_node):
         start = first.get(int(kind[v]), 0)
         row[v, start : start + len(own)] = own
-    moved = _moved_by_degree(problem, costs)
+    moved = moved_by_degree(problem, costs)
     assert moved is not None
     devices = len(problem.machine.devices)
     batch = sharing.microbatches
@@ -114,7 +119,7 @@ def instance_of(problem: Problem, sharing: DataParallelism, costs: OptionCosts) 
     return instance, row
 
 
-def _moved_by_degree(problem: Problem, costs: OptionCosts) -> tuple[Floats, Floats] | None:
+def moved_by_degree(problem: Problem, costs: OptionCosts) -> tuple[Floats, Floats] | None:
     """g x t seconds that reading, or sending, a tensor takes beside the tensor itself; None where that depends on more
     than the degree."""
     graph, sharing = problem.graph, problem.execution.data_parallelism
