@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
+
 import numpy as np
 
+from placedsl.algorithms.baselines import equi
+from placedsl.algorithms.interface import NothingFoundError
 from placedsl.algorithms.pipelines.parallel_plans import plans_of_problems as plans
+from placedsl.budget import Budget
 from placedsl.diagnostics import Diagnostic, InputError, PlacedslError
 from placedsl.planner.run import Run
 from placedsl.problem.problem import Problem
+from placedsl.problem.values import Values
 from placedsl.tolerances import SAME_VALUE
 from placedsl.units import show
 
@@ -21,6 +28,17 @@ def refuse_unsearched(problem: Problem) -> None:
     if reasons:
         message = "the search for plans does not apply here: " + "; ".join(reasons)
         raise InputError([Diagnostic(message, sharing.span, "no program states plans yet")])
+
+
+def _start_evenly(run: Run) -> None:
+    """An even split, where the search has come to no plan."""
+
+    def take(placement: Sequence[int] | None, _bound: float, values: Values | None = None, /) -> bool:
+        return placement is not None and run.best.offer(np.asarray(placement), values)
+
+    with contextlib.suppress(NothingFoundError):
+        found = equi.solve(run.problem, Budget(1.0), take)
+        take(*found)
 
 
 def by_plans(run: Run) -> tuple[str, str] | None:
@@ -47,6 +65,8 @@ def by_plans(run: Run) -> tuple[str, str] | None:
     if beyond:
         bound = show(found.bound, goal.dimension)
         run.notes.append(f"the search bounds {goal.name} by {bound}; it does not know: {', '.join(beyond)}")
+    if run.best.evaluation is None and not equi.fits(run.problem):
+        _start_evenly(run)
     if found.message:
         run.notes.append(f"the search was not used: {found.message}")
     elif not found.complete:

@@ -13,6 +13,7 @@ import pytest
 
 from placedsl.algorithms.pipelines.parallel_plans.instance import Exchange, Options, Plan, PlanInstance
 from placedsl.algorithms.pipelines.parallel_plans.search import best_plan
+from placedsl.algorithms.pipelines.state_dp import SearchLimits
 
 EXCHANGES: tuple[Exchange, ...] = ("sample", "round", "batch")
 
@@ -207,6 +208,21 @@ def test_plans_are_optimal(seed: int) -> None:
     assert found.plan is not None
     check(data, found.plan, exact)
     assert found.bound == pytest.approx(float(exact), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("asked", [0, 1, 2, 3, 5, 8])
+def test_a_search_that_is_stopped_encloses_the_optimum(asked: int) -> None:
+    """A limit may be reached at any moment: what was found is a plan, and what was refuted a bound."""
+    for seed in range(40):
+        data = drawn(seed)
+        exact = optimum(data)
+        calls = iter(range(asked))
+        found = best_plan(data.instance(), SearchLimits(stop=lambda calls=calls: next(calls, None) is None))  # type: ignore[misc]
+        value = float("inf") if exact is None else float(exact)
+        assert found.bound <= value * (1.0 + 1e-9)
+        assert found.plan is None or found.plan.value >= value * (1.0 - 1e-9)
+        if found.complete:
+            assert (found.plan is None) == (exact is None)
 
 
 @pytest.mark.sampled(8)

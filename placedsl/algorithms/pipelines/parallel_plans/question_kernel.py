@@ -142,8 +142,9 @@ def times_sent(exchange, copies):  # type: ignore[no-untyped-def]
 
 
 @kernel(nogil=True)
-def within(pairs, terms, bound, reached, knapsacks):  # type: ignore[no-untyped-def]
-    """Fill ``reached`` for a load; how many stages were looked at, how many knapsacks asked, and given up on."""
+def within(pairs, terms, bound, reached, knapsacks, begin, end):  # type: ignore[no-untyped-def]
+    """Go on with ``reached`` for a load, from ideals ``begin`` to ``end`` (excluded; 0 begins anew); how many stages
+    were looked at, how many knapsacks asked, and given up on."""
     everything = len(pairs.weight) - 1
     classes, kinds = len(terms.degree), terms.of_kind.shape[1]
     paid = np.zeros((pairs.limit.shape[0], classes))
@@ -155,9 +156,10 @@ def within(pairs, terms, bound, reached, knapsacks):  # type: ignore[no-untyped-
         np.zeros(kinds, dtype=np.int64), np.arange(kinds), np.zeros(3, dtype=np.int64),
     )  # fmt: skip
     tabled, largest = len(terms.smallest) > 0, terms.capacity * (1.0 + _ROUNDING)
-    reached.devices[:] = NEVER
-    reached.devices[0, :] = 0
-    for base in range(everything):
+    if begin == 0:
+        reached.devices[:] = NEVER
+        reached.devices[0, :] = 0
+    for base in range(begin, min(end, everything)):
         states = _states(reached, base, scratch)
         if states == 0:
             continue

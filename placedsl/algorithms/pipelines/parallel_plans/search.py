@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -40,6 +41,8 @@ _STRICTLY = 1e-11
 _CLOSE = 1e-3
 _PERIODS = {"sample": SAMPLE, "round": ROUND, "batch": BATCH}
 _PARTS = 2**44
+#: Ideals that are gone on from before anybody may stop the search, at first; then for some such share of a second.
+_CHUNK, _LISTENING_S = 64, 0.2
 #: With so few kinds the smallest options are summed up as they are asked for; of more there is a table, up to a size.
 _FEW_KINDS, _LARGEST_TABLE = 8, 4_000_000
 
@@ -82,7 +85,7 @@ class _Table:
         #: Its degree and kind as one number.
         self._key = np.searchsorted(instance.degrees, instance.options.degree[self.row]) * instance.kinds
         self._key += instance.options.kind[self.row]
-        self.table = _option_table(instance)
+        self.table = _option_table(instance, self.row, self._key)
         busy = (costs.work * np.array(instance.degrees)[:, None]).min(axis=0)
         whole = float(busy.sum())
         parts = np.rint(busy / whole * _PARTS).astype(np.int64) if whole > 0.0 else np.zeros(costs.units, np.int64)
@@ -156,7 +159,10 @@ class _Table:
                 step *= 4.0
             else:
                 load = value * (1.0 - _STRICTLY) if last else (bound + value) / 2.0
-            found, sure = self._plan_within(load)
+            answer = self._plan_within(load, limits)
+            if answer is None:
+                break
+            found, sure = answer
             questions += 1
             if found is not None:
                 plan, value = found, found.value
@@ -179,8 +185,17 @@ class _Table:
         edges = float((self.instance.input_cost + self.instance.output_cost).max(axis=0, initial=0.0).sum())
         return 1.0000001 * float((count * (slowest + exchange * heaviest)).sum() + edges) + 1e-300
 
-    def _plan_within(self, load: float) -> tuple[Plan | None, bool]:
-        _, _, given_up = within(self.pairs, self.terms, load, self.reached, self.knapsacks)
+    def _plan_within(self, load: float, limits: SearchLimits) -> tuple[Plan | None, bool] | None:
+        """A plan within a load, or none and whether that is sure; None where a limit was reached before."""
+        given_up, begin, chunk = 0, 0, _CHUNK
+        while begin < len(self.positions) - 1:
+            began = time.monotonic()
+            seen = within(self.pairs, self.terms, load, self.reached, self.knapsacks, begin, begin + chunk)
+            given_up += int(seen[2])
+            if limits.passed:
+                return None
+            begin += chunk
+            chunk = 2 * chunk if time.monotonic() - began < _LISTENING_S / 4 else max(1, chunk // 2)
         least = self.reached.devices[-1]
         if int(least.min()) >= NEVER:
             return None, not given_up
@@ -241,9 +256,9 @@ def _sorted(instance: PlanInstance) -> Integers:
     return order
 
 
-def _option_table(instance: PlanInstance) -> OptionTable:
-    options, rows = instance.options, _sorted(instance)
-    key = np.searchsorted(instance.degrees, options.degree[rows]) * instance.kinds + options.kind[rows]
+def _option_table(instance: PlanInstance, rows: Integers, key: Integers) -> OptionTable:
+    """The options at ``rows``, which come by ``key``: degree and kind as one number."""
+    options = instance.options
     start = np.searchsorted(key, np.arange(len(instance.degrees) * instance.kinds + 1))
     return OptionTable(
         instance.kinds, start, options.time[rows], options.weights[rows], options.stash[rows], options.memory[rows]
