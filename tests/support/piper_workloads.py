@@ -27,6 +27,7 @@ class Asked:
     exchange: str
     copies: tuple[int, ...]
     tensor: tuple[int, ...]
+    together: bool = False
 
     def spec(self, file: str) -> str:
         """The spec, which refers to the workload by a file name."""
@@ -45,6 +46,7 @@ minimize time_per_sample
 subject to
     memory
     contiguous
+{"    colocated by type" if self.together else ""}
 """
 
 
@@ -60,7 +62,11 @@ def native(workload: dict[str, Any]) -> dict[str, Any]:
         }  # fmt: skip
 
     nodes = [
-        {"id": node["id"], "options": [option(t, o) for t, listed in node["TMPCs"].items() for o in listed]}
+        {
+            "id": node["id"],
+            "attributes": {"type": node["name"]},
+            "options": [option(t, o) for t, listed in node["TMPCs"].items() for o in listed],
+        }
         for node in workload["nodes"]
     ]
     edges = [
@@ -91,7 +97,7 @@ def drawn(seed: int) -> Asked:
                         "syncTimeFw": forward, "syncTimeBw": backward,
                     }
                 )  # fmt: skip
-        nodes.append({"id": own, "name": f"layer{v}", "TMPCs": options})
+        nodes.append({"id": own, "name": f"layer{v}" if rng.random() < 0.6 else "layer", "TMPCs": options})
     order = list(range(count))
     rng.shuffle(order)
     arcs = [{"sourceId": ids[u], "destId": ids[v], "communicationCost": 256 * rng.randint(0, 4)} for u, v in edges]
@@ -102,7 +108,8 @@ def drawn(seed: int) -> Asked:
     able = [d for d in (1, 2, 3, 4) if d <= devices and (exchange != "batch" or microbatches % d == 0)]
     copies = tuple(sorted({1, *rng.sample(able, rng.randint(1, len(able)))}))
     tensor = tuple(t for t in degrees if any(str(t) in node["TMPCs"] for node in nodes))
-    return Asked(workload, devices, rng.randint(4, 40), microbatches, exchange, copies, tensor)
+    together = rng.random() < 0.3
+    return Asked(workload, devices, rng.randint(4, 40), microbatches, exchange, copies, tensor, together)
 
 
 def optimum(asked: Asked) -> Fraction | None:
@@ -119,6 +126,10 @@ def optimum(asked: Asked) -> Fraction | None:
         if key not in known:
             values = []
             for stage in _ends(left, edges):
+                if asked.together and any(
+                    (u in stage) != (v in stage) and nodes[u]["name"] == nodes[v]["name"] for u in nodes for v in nodes
+                ):
+                    continue
                 for copies, degree in product(asked.copies, asked.tensor):
                     if devices + copies * degree > asked.devices or behind + copies > asked.microbatches:
                         continue

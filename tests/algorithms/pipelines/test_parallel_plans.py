@@ -61,7 +61,7 @@ class Data:
         ]
         shape = (len(self.degrees), len(self.edges))
         return PlanInstance(
-            np.array(self.kind), options, source, (np.arange(len(source)), target),
+            np.array(self.kind), np.arange(len(self.kind)), options, source, (np.arange(len(source)), target),
             costs[0].reshape(shape), costs[1].reshape(shape), source, target, self.degrees, self.copies, self.devices,
             float(self.capacity), self.microbatches, self.exchange, float(self.traffic),
         )  # fmt: skip
@@ -170,7 +170,7 @@ def check(data: Data, plan: Plan, value: Fraction) -> None:
     largest = Fraction(0)
     options = [(k, option) for k, own in enumerate(data.options) for option in own]
     for position, stage in enumerate(plan.stages):
-        units = frozenset(stage.units.tolist())
+        units = frozenset(stage.nodes.tolist())
         assert not units & seen
         assert all(u in seen or u in units for u, v in data.edges if v in units)
         seen |= units

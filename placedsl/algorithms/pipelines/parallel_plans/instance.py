@@ -19,11 +19,11 @@ Exchange = Literal["sample", "round", "batch"]
 
 @dataclass(frozen=True, eq=False)
 class Options:
-    """How each kind of unit can run.  o options, by degree and then by kind.
+    """How each kind of node can run.  o options, by degree and then by kind.
 
     ``degree``   o devices that a copy of the stage has
-    ``kind``     o the kind of units that it is an option of
-    ``time``     o seconds per sample;  ``weights``  o seconds to send the unit's weights once over the link of a device
+    ``kind``     o the kind of nodes that it is an option of
+    ``time``     o seconds per sample;  ``weights``  o seconds to send the node's weights once over the link of a device
     ``stash``    o bytes per sample in flight;  ``memory``  o bytes whatever is in flight
     """
 
@@ -37,9 +37,10 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class PlanInstance:
-    """u units of c kinds, e tensors, g degrees.
+    """n nodes of c kinds in u units, which no stage divides; e tensors, g degrees.
 
-    ``kind``      u the kind of each unit: units of a kind have the same options
+    ``kind``      n the kind of each node: nodes of a kind have the same options
+    ``unit``      n the unit that each node is in
     ``producer``  e the unit that makes each tensor;  ``reads``  pairs (tensor, unit)
     ``input_cost``, ``output_cost``   g x e seconds per sample for a stage that reads, or sends, a tensor
     ``before``, ``after``  pairs of units along which the pipeline goes forward
@@ -51,6 +52,7 @@ class PlanInstance:
     """
 
     kind: Integers
+    unit: Integers
     options: Options
     producer: Integers
     reads: tuple[Integers, Integers]
@@ -69,21 +71,27 @@ class PlanInstance:
     @property
     def units(self) -> int:
         """How many units there are."""
-        return len(self.kind)
+        return int(self.unit.max(initial=-1)) + 1
 
     @property
     def kinds(self) -> int:
-        """How many kinds of units there are."""
+        """How many kinds of nodes there are."""
         return int(max(self.kind.max(initial=-1), self.options.kind.max(initial=-1))) + 1
 
     def least(self, values: Floats) -> Floats:
-        """g x u: the least of a value (o) among the options of each unit; inf where it has none."""
+        """g x u: the least of a value (o) over the options of each unit's nodes, added up; inf where one has none."""
         out = np.full((len(self.degrees), self.kinds), np.inf)
         allowed = np.isin(self.options.degree, self.degrees)
         degree = np.searchsorted(self.degrees, self.options.degree[allowed])
         np.minimum.at(out, (degree, self.options.kind[allowed]), values[allowed])
-        of_units: Floats = out[:, self.kind]
-        return of_units
+        return self.of_units(out[:, self.kind])
+
+    def of_units(self, of_nodes: Floats) -> Floats:
+        """… x u: values of nodes (… x n) added up."""
+        order = np.argsort(self.unit, kind="stable")
+        start = np.searchsorted(self.unit[order], np.arange(self.units))
+        out: Floats = np.add.reduceat(of_nodes[..., order], start, axis=-1)
+        return out
 
     def stage_costs(self) -> StageCostModel:
         """The cost model of stages from the loss towards the input, on one class per degree: its one component is the
@@ -108,10 +116,10 @@ class PlanInstance:
 
 @dataclass(frozen=True, eq=False)
 class PlannedStage:
-    """A stage: its units, its data- and tensor-parallel degrees, samples in flight per copy, its load, the bytes on
-    each device, and the option of each unit (a position in ``Options``)."""
+    """A stage: its nodes, its data- and tensor-parallel degrees, samples in flight per copy, its load, the bytes on
+    each device, and the option of each node (a position in ``Options``)."""
 
-    units: Integers
+    nodes: Integers
     copies: int
     degree: int
     in_flight: int

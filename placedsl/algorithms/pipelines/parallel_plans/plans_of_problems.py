@@ -10,7 +10,8 @@ import numpy as np
 from placedsl.algorithms.pipelines.parallel_plans.instance import Options, Plan, PlanInstance
 from placedsl.algorithms.pipelines.parallel_plans.search import MOST_IDEALS, best_plan
 from placedsl.algorithms.pipelines.state_dp import SearchLimits
-from placedsl.algorithms.supports import Supports, ignored, reasons_against
+from placedsl.algorithms.supports import PLACING, Supports, ignored, reasons_against
+from placedsl.algorithms.units import placement_units
 from placedsl.arrays import Floats, Integers
 from placedsl.graph.options import Moved
 from placedsl.problem.execution import DataParallelism, Execution, OptionCosts
@@ -20,7 +21,7 @@ from placedsl.problem.values import Values
 #: A chain of stages over devices that are all alike.
 SUPPORTS = Supports(
     objectives=("time_per_sample",), executions=(Execution(),), requires=("contiguous",),
-    constraints=frozenset(("memory", "contiguous", "convex")), clusters=False, data_parallelism=True, options=True,
+    constraints=PLACING | {"contiguous", "convex"}, clusters=False, data_parallelism=True, options=True,
     relaxes=True, further=(),
 )  # fmt: skip
 
@@ -110,13 +111,26 @@ def instance_of(problem: Problem, sharing: DataParallelism, costs: OptionCosts) 
     assert moved is not None
     devices = len(problem.machine.devices)
     batch = sharing.microbatches
+    unit = placement_units(problem, contiguous=True, devices=(0,)).unit_of_node
     instance = PlanInstance(
-        kind, options, graph.tensor_producer, (graph.edge_tensor, graph.edge_target),
+        kind, unit, options, unit[graph.tensor_producer], _reads(graph.edge_tensor, unit[graph.edge_target]),
         problem.transfer[:, 0] + moved[0], problem.transfer[:, 0] + moved[1],
-        problem.precedence_source, problem.precedence_target, degrees, sharing.degrees, devices,
+        *_between(unit[problem.precedence_source], unit[problem.precedence_target]), degrees, sharing.degrees, devices,
         float(problem.memory_limits[0]), devices if batch is None else batch, sharing.exchange, sharing.traffic,
     )  # fmt: skip
     return instance, row
+
+
+def _reads(tensor: Integers, unit: Integers) -> tuple[Integers, Integers]:
+    """Pairs of tensors and units, each once."""
+    pairs = np.unique(np.stack((tensor, unit), axis=1), axis=0)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _between(before: Integers, after: Integers) -> tuple[Integers, Integers]:
+    """Pairs of different units, each once."""
+    pairs = np.unique(np.stack((before, after), axis=1)[before != after], axis=0)
+    return pairs[:, 0], pairs[:, 1]
 
 
 def moved_by_degree(problem: Problem, costs: OptionCosts) -> tuple[Floats, Floats] | None:
@@ -164,7 +178,7 @@ def _placed(problem: Problem, plan: Plan, row: Integers) -> tuple[Integers, Valu
     )
     device = 0
     for place, stage in enumerate(plan.stages, 1):
-        placement[stage.units] = device
+        placement[stage.nodes] = device
         copies[device,], tensor[device,], number[device,] = float(stage.copies), float(stage.degree), float(place)
         for v, taken in stage.option.items():
             option[v,] = float(row[v, taken])

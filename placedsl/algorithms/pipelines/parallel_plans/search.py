@@ -90,7 +90,8 @@ class _Table:
         whole = float(busy.sum())
         parts = np.rint(busy / whole * _PARTS).astype(np.int64) if whole > 0.0 else np.zeros(costs.units, np.int64)
         self.pairs, self.positions = all_stage_pairs(costs, cover, positions, parts)
-        one_hot = (instance.kind == np.arange(instance.kinds)[:, None]).astype(np.int32)
+        one_hot = (instance.kind == np.arange(instance.kinds)[:, None]).astype(float)
+        of_kind = instance.of_units(one_hot).astype(np.int32)
         most = min(instance.devices, instance.microbatches, 2**20)
         allowed = [r for r in instance.copies if r <= most]
         after = np.zeros(most + 3, dtype=np.int64)
@@ -104,9 +105,12 @@ class _Table:
 
         by_kind = self._quickest_rows()
         quickest = by_kind[:, instance.kind]
-        stash, memory = (np.where(quickest >= 0, of[quickest], 0.0) for of in (self.table.stash, self.table.memory))
+        stash, memory = (
+            instance.of_units(np.where(quickest >= 0, of[quickest], 0.0))
+            for of in (self.table.stash, self.table.memory)
+        )
         self.terms = PlanTerms(
-            self.table, np.ascontiguousarray(ideal_sums(cover, self.positions, one_hot).T),
+            self.table, np.ascontiguousarray(ideal_sums(cover, self.positions, of_kind).T),
             np.array(instance.degrees, dtype=np.int64), after, instance.devices, most, instance.capacity,
             Exchanges(_PERIODS[instance.exchange], instance.traffic, instance.microbatches), sums(busy),
             sums(instance.least(instance.options.weights)), sums(stash), sums(memory), self._alike(),
@@ -141,8 +145,8 @@ class _Table:
         out = np.full((degrees * instance.kinds, most), np.inf)
         in_flight = np.arange(1, most + 1)
         np.minimum.at(out, self._key, table.stash[:, None] * in_flight + table.memory[:, None])
-        of_units = out.reshape(degrees, instance.kinds, most)[:, instance.kind]
-        return np.ascontiguousarray(sums(np.ascontiguousarray(of_units.transpose(0, 2, 1))))
+        of_nodes = out.reshape(degrees, instance.kinds, most)[:, instance.kind]
+        return np.ascontiguousarray(sums(instance.of_units(of_nodes.transpose(0, 2, 1))))
 
     def best(self, limits: SearchLimits) -> PlanResult:
         """Ask for one load after another: upwards to a first plan, by halves, and at last for anything better."""
@@ -226,7 +230,8 @@ class _Table:
         assert time_within(*question)[0] == YES, "the sums of a stage and its options disagree"
         taken = options_within(*question)
         chosen: dict[int, int] = {}
-        waiting = {k: units[self.instance.kind[units] == k].tolist() for k in set(self.instance.kind[units].tolist())}
+        nodes = np.flatnonzero(np.isin(self.instance.unit, units))
+        waiting = {k: nodes[self.instance.kind[nodes] == k].tolist() for k in set(self.instance.kind[nodes].tolist())}
         for k in np.flatnonzero(taken).tolist():
             for _ in range(int(taken[k])):
                 chosen[waiting[int(options.kind[self.row[k]])].pop()] = int(self.row[k])
@@ -235,7 +240,7 @@ class _Table:
         sync = exchange * float(options.weights[rows].sum())
         memory = float((options.stash[rows] * in_flight + options.memory[rows]).sum())
         return PlannedStage(
-            units, copies, self.instance.degrees[g], in_flight, (time + sync) / copies, memory, chosen
+            nodes, copies, self.instance.degrees[g], in_flight, (time + sync) / copies, memory, chosen
         )  # fmt: skip
 
     def _edges(self, base: int, goal: int) -> Floats:
