@@ -21,7 +21,7 @@ import placedsl
 ROOT = Path(__file__).resolve().parents[1]
 WORKLOADS = Path(os.environ.get("PLACEDSL_WORKLOADS", ROOT.parent / "shared" / "workloads"))
 SPEC = """
-graph from "{file}"
+graph from "{file}" {{ time_unit = 1 s }}
 device gpu[{devices}]: accelerator {{ memory = {gib} GiB }}
 interconnect {{ bandwidth = 25 GiB/s }}
 parallelism {{ microbatches = {batch}, exchange = {exchange}, weights_traffic = 4, {more} }}

@@ -28,10 +28,10 @@ class PlannedStages:
         self, data: ProblemData, costs: OptionCosts, placement: Sequence[int], copies: Sequence[float], values: Values
     ) -> None:
         self.data, self.costs, self.placement, self.copies = data, costs, placement, copies
-        used = sorted({d for d in placement if d >= 0})
-        self.used = used
+        used = {d for d in placement if d >= 0}
+        self.used = sorted(used)
         tensor, numbers = values.get("tensor", {}), values.get("stage", {})
-        self.tensor = [tensor.get((d,), 1.0) if d in set(used) else 0.0 for d in range(data.devices)]
+        self.tensor = [tensor.get((d,), 1.0) if d in used else 0.0 for d in range(data.devices)]
         by_node: list[list[int]] = [[] for _ in range(data.nodes)]
         for option, node in enumerate(costs.node.tolist()):
             by_node[node].append(option)

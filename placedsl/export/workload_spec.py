@@ -86,8 +86,10 @@ def spec_of_plan(graph: Graph, workload: Path, folder: Path, asked: PlanRequest)
     degrees = ", ".join(map(str, options.degrees))
     names = dict.fromkeys(options.name)
     lines = [
-        f"# {graph.nodes} layers with options for {degrees} devices; times are in seconds.",
-        *_beginning(graph, workload, folder)[1:],
+        f"# {graph.nodes} layers with options for {degrees} devices.",
+        "# Published results take all times for seconds; those of resnet.json and gnmt.json are milliseconds.",
+        _beginning(graph, workload, folder)[1] + " { time_unit = 1 s }",
+        "",
         f"param gpus: int = {asked.devices}",
         f"param room: data = {exact(asked.memory, DATA)}",
         f"param batch: int = {asked.microbatches}",

@@ -144,7 +144,8 @@ def test_the_graph_is_the_chain(name: str, sample: Path) -> None:
 
 @every_reader
 def test_a_spec_over_the_graph_is_solved(name: str, sample: Path) -> None:
-    text = f'graph from "graph"\n{DEVICES.get(name, MACHINE)}interconnect {{ bandwidth = 1 GB/s }}\n'
+    unit = " { time_unit = 1 s }" if name in OPTIONS else ""
+    text = f'graph from "graph"{unit}\n{DEVICES.get(name, MACHINE)}interconnect {{ bandwidth = 1 GB/s }}\n'
     goal = "schedule dataflow\nminimize latency\n" if name in DEVICES else "minimize time_per_sample\n"
     spec = placedsl.loads(text + goal + OPTIONS.get(name, ""), sample.parent)
     answer = spec.solve(workers=1)

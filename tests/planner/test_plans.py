@@ -24,7 +24,7 @@ RESNET = {
     (128, 2): 5.360820316, (128, 8): 3.894504087, (8, 2): None,
 }  # fmt: skip
 SPEC = """
-graph from "{file}"
+graph from "{file}" {{ time_unit = 1 s }}
 device gpu[{devices}]: accelerator {{ memory = {gib} GiB }}
 interconnect {{ bandwidth = 25 GiB/s }}
 parallelism {{ microbatches = {batch}, data = divisors(microbatches), exchange = batch, weights_traffic = 4 }}
@@ -188,7 +188,7 @@ LAYERS = {
     ],
     "edges": [{"sourceId": v, "destId": v + 1, "communicationCost": 0} for v in range(2)],
 }  # fmt: skip
-MACHINE = """graph from "layers.json"
+MACHINE = """graph from "layers.json" {{ time_unit = 1 s }}
 device gpu[3]: accelerator {{ memory = {memory} B }}
 interconnect {{ bandwidth = 1 KiB/s }}
 """
@@ -213,6 +213,7 @@ def layers(tmp_path: Path) -> Path:
         ("parallelism { data = 1, weights_traffic = 2 s }", "a number known beforehand, 0 or more, is expected"),
         ("parallelism { data = {2, 3} }", "1 must be among the numbers of devices"),
         ("schedule gpipe\nparallelism { data = 1 }", "not known under schedule gpipe"),
+        ("schedule 1f1b { transfers = direct }\nparallelism { data = 1 }", "not known with transfers = direct"),
         ("schedule dataflow\nparallelism { data = 1 }", "schedule dataflow runs one sample"),
     ],
 )

@@ -32,7 +32,7 @@ class Asked:
     def spec(self, file: str) -> str:
         """The spec, which refers to the workload by a file name."""
         return f"""
-graph from "{file}"
+graph from "{file}"{"" if "format" in self.workload else " { time_unit = 1 s }"}
 device gpu[{self.devices}]: accelerator {{ memory = {self.memory} B }}
 interconnect {{ bandwidth = {BANDWIDTH} B/s }}
 parallelism {{

@@ -14,6 +14,7 @@ from placedsl.diagnosis.infeasibility.feasibility import restricted
 from placedsl.machine.machine import Cluster, Machine
 from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
+from placedsl.problem.execution import OptionCosts
 from placedsl.problem.problem import Problem
 from placedsl.units import DATA, show
 
@@ -86,7 +87,8 @@ def with_device(problem: Problem, family: str) -> Problem | None:
         return None
     if sharing is not None:
         synchronisation = _like_fellows(costs.weight_exchange, fellows)
-        priced = replace(sharing, synchronisation=synchronisation, options=costs.options)
+        options_of_all = None if costs.options is None else _options_like_fellows(costs.options, fellows)
+        priced = replace(sharing, synchronisation=synchronisation, options=options_of_all)
         execution = replace(execution, data_parallelism=priced)
     return replace(
         problem, machine=machine, time=costs.time, measured=costs.measured, cluster_surcharge=costs.cluster_surcharge,
@@ -126,6 +128,15 @@ def _like_fellows(times: Floats, fellows: list[int]) -> Floats:
     """
     new = times[:, -len(fellows) :]
     return np.column_stack((times[:, : -len(fellows)], np.where(np.isnan(new), times[:, fellows], new)))
+
+
+def _options_like_fellows(options: OptionCosts, fellows: list[int]) -> OptionCosts:
+    """The same for what options cost."""
+    per_byte = options.per_byte.copy()
+    per_byte[-len(fellows) :] = per_byte[fellows]
+    weights = options.weights.copy()
+    weights[:, -len(fellows) :] = weights[:, fellows]
+    return replace(options, weights=weights, per_byte=per_byte)
 
 
 def _all_reached(costs: cost_model.Costs) -> bool:

@@ -1,8 +1,8 @@
 """Workloads of Tarnawski et al. 2021 (msr-fiddle/piper, as JSON): layers with options by degree of tensor parallelism.
 
 Each edge is a tensor of its own, as in the paper: three readers pay three times.  A tensor goes forward over its edge,
-and its gradient back; both are in the sizes here, and in what options gather and scatter.  Times are in seconds, as
-the file's bandwidth is in bytes per second; a ``time_unit`` of the spec says otherwise.
+and its gradient back; both are in the sizes here, and in what options gather and scatter.  The files do not say what
+their times are in: a spec does.  Published results take them for seconds, also where they are milliseconds.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def read(source: Source) -> Graph:
     graph = build(
         source=source, ids=ids, names=_told_apart(names, ids), time={"accelerator": least}, memory=np.zeros(len(nodes)),
         backward=np.zeros(len(nodes), dtype=bool), attributes={"type": types}, edges=pairs, edge_time=None,
-        edge_bytes=size, own_edges=range(len(edges)), time_in_seconds=True, locate=locate,
+        edge_bytes=size, own_edges=range(len(edges)), time_in_seconds=False, locate=locate,
     )  # fmt: skip
     own = [moved._replace(tensor=graph.edge_tensor[moved.tensor]) for moved in (known.gathered, known.scattered)]
     return replace(graph, options=replace(known, gathered=own[0], scattered=own[1]))

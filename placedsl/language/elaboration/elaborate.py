@@ -112,6 +112,7 @@ class _Elaboration:
         sharing = parallelism.data_parallelism(self.constants, asked, execution, graph, machine, spec.graph_at.span)
         execution = replace(execution, data_parallelism=sharing)
         execution = schedules.with_transfers(execution, spec.all(syntax.Schedule), machine, graph)
+        parallelism.refuse_routes(self.constants, sharing, execution)
         words = self.vocabulary(graph, machine, devices, execution)
         report_clashes(spec, words)
         sets, tables, words = sets_and_tables(spec, words, self.checker, self.external, self.definitions)

@@ -101,6 +101,14 @@ def data_parallelism(
     )
 
 
+def refuse_routes(checker: Checker, sharing: DataParallelism | None, execution: Execution) -> None:
+    """What options gather and scatter is not known over routes from device to device yet."""
+    if sharing is not None and sharing.planned and execution.device_to_device:
+        message = f"plans are not known with transfers = {execution.transfers} yet"
+        hint = "an interconnect, or schedule 1f1b { transfers = through_host }"
+        checker.found.append(Diagnostic(message, sharing.span, hint))
+
+
 def variable(given: DataParallelism) -> tuple[Variable, Family]:
     """``copies[d]``: the decision that comes with it."""
     devices = core.NamedSet("devices", ("device",), given.span)
