@@ -15,7 +15,7 @@ from placedsl.evaluation.evaluate import evaluate
 @pytest.mark.parametrize("levels", [0, 1, 2])
 def test_symmetry_loses_no_value(levels: int) -> None:
     """Every value of a feasible placement is enumerated, and no other."""
-    cell = Cell("1F1B", "alone", levels, "inference", "{}", "auto")
+    cell = Cell("1F1B", "RAM", "alone", levels, "inference", "{}", "auto")
     problem = placedsl.loads(spec_text(cell, "time_per_sample then peak_memory then devices_used")).problem
     devices = range(len(problem.machine.devices))
     every = (evaluate(problem, place) for place in itertools.product(devices, repeat=problem.graph.nodes))
@@ -29,5 +29,5 @@ def test_symmetry_loses_no_value(levels: int) -> None:
 
 def test_a_placement_that_does_not_run_by_itself_satisfies_no_rule() -> None:
     """Subgraph calls: a placement that needs two calls of a device was once taken to satisfy any constraint."""
-    found = outcome(Cell("subgraph calls", "alone", 0, "training", "{}", "conflict"))
+    found = outcome(Cell("subgraph calls", "RAM", "alone", 0, "training", "{}", "conflict"))
     assert found.works
