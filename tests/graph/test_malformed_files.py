@@ -27,6 +27,24 @@ def workload(nodes: object = None, edges: object = None, **more: object) -> str:
     return json.dumps(root | more)
 
 
+def option(**more: object) -> dict[str, object]:
+    amounts = {"timePerSample": 1, "parameterSize": 0, "memoryUsageA": 0, "memoryUsageB": 0}
+    return {"id": "plain", **amounts, "syncTimeFw": {}, "syncTimeBw": {}, **more}
+
+
+def plans(options: object = None, edges: object = None, **more: object) -> str:
+    """A workload of Piper with two layers; ``options`` are those of the first."""
+    given = {"1": [option()]} if options is None else options
+    nodes = [{"id": 0, "name": "a", "TMPCs": given}, {"id": 1, "name": "b", "TMPCs": {"1": [option()]}}]
+    between = [{"sourceId": 0, "destId": 1, "communicationCost": 8}] if edges is None else edges
+    return json.dumps({"nodes": nodes, "edges": between, **more})
+
+
+def with_options(*options: object, **more: object) -> str:
+    """A native file whose node has options."""
+    return native([{**NODE, "options": list(options), **more}, {"id": "b", "time": 1}], [{"from": "a", "to": "b"}])
+
+
 def operator(own: object, **more: object) -> dict[str, object]:
     node: dict[str, object] = {
         "id": own, "supportedOnFpga": 1, "cpuLatency": 2.0, "fpgaLatency": 1.0, "isBackwardNode": 0, "size": 1.0,
@@ -133,6 +151,35 @@ CASES: list[tuple[str, str, list[str]]] = [
     ("moirai", profile(edges=[{"source": 0, "target": 7, "transfer": [[0, 1], [2, 0]]}]), ["'7'"]),
     ("moirai", profile(edges=[{"source": u, "target": 1 - u, "transfer": [[0, 1], [2, 0]]} for u in (0, 1)]),
      ["cycle"]),
+    ("piper", plans()[:-10], ["JSON"]),
+    ("piper", plans(options=3), ["'TMPCs' is a number"]),
+    ("piper", plans(options={"1": 3}), ["a list of options is expected, this is a number"]),
+    ("piper", plans(options={"one": [option()]}), ["'one' is no degree of tensor parallelism"]),
+    ("piper", plans(options={"0": [option()]}), ["'0' is no degree of tensor parallelism"]),
+    ("piper", plans(options={}), ["node '0' has no option at all"]),
+    ("piper", plans(options={"1": ["x"]}), ["an option is an object, this is a text"]),
+    ("piper", plans(options={"1": [option(timePerSample=-1)]}), ["negative"]),
+    ("piper", plans(options={"1": [option(memoryUsageA="x")]}), ["'memoryUsageA' is a number, this is a text"]),
+    ("piper", plans(options={"1": [option(speed=1)]}), ["'speed' means nothing here"]),
+    ("piper", plans(options={"1": [option(syncTimeFw=4)]}), ["'syncTimeFw' is an object of bytes by node"]),
+    ("piper", plans(options={"1": [option(syncTimeFw={"1": 4})]}), ["there is no edge between '0' and '1' here"]),
+    ("piper", plans(options={"1": [option(syncTimeBw={"1": -4})]}), ["negative"]),
+    ("piper", plans(edges=[{"sourceId": 0, "destId": 7, "communicationCost": 1}]), ["'7'"]),
+    ("piper", plans(edges=[{"sourceId": 0, "destId": 1}]), ["this has no 'communicationCost'"]),
+    ("piper", plans(speed=3), ["'speed' means nothing here"]),
+    ("native", with_options("x"), ["an option is an object, this is a text"]),
+    ("native", with_options({"name": "x", "tensor": 0}), ["'tensor' is a number of devices, 1 or more"]),
+    ("native", with_options({"name": "x", "tensor": 1.5}), ["'tensor' is a number of devices, 1 or more"]),
+    ("native", with_options({}), ["an option has a name"]),
+    ("native", with_options({"name": "x"}, {"name": "x"}), ["there is an option 'x' for 1 devices already"]),
+    ("native", with_options({"name": "x", "times": 3}), ["'times' means nothing here"]),
+    ("native", with_options({"name": "x", "stash": -1}), ["negative"]),
+    ("native", with_options({"name": "x", "gather": {"b": 1}}), ["no edge leads to or from 'b' on this side"]),
+    ("native", with_options({"name": "x", "scatter": "b"}), ["'scatter' is a number, this is a text"]),
+    ("native", native([{"id": "a", "options": 3}]), ["'options' is a list, this is a number"]),
+    ("native", native([{"id": "a", "options": [{"name": "x"}]}]), ["this option has no 'time', nor has the node"]),
+    ("native", native([{"id": "a", "options": []}]), ["node 'a' has neither a 'time' nor an option"]),
+    ("native", native([{"id": "a", "flops": 3, "stash": 1}]), ["node 'a' has neither a 'time' nor an option"]),
     ("pipedream", "what is this", ["neither a layer nor an edge"]),
     ("pipedream", LAYER.format(1, "x", "fast"), ["'forward_compute_time' is missing or not a number"]),
     ("pipedream", LAYER.format(1, "x", "-1.0"), ["negative"]),

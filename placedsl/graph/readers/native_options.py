@@ -39,7 +39,7 @@ class NodeOptions:
     def of_node(self, i: int, own: int | str, node: Mapping[str, Any]) -> None:
         """Read the options of node i; the node as it stands is one of them, on one device, where it has a time."""
         document, at = self.document, ("nodes", i)
-        given = node.get("options", [])
+        given, before = node.get("options", []), (len(self.rows), len(document.found))
         self.asked |= "options" in node or "stash" in node
         plain = {key: document.number(at, node, key, 0.0) for key in ("stash", "memory")}
         attributes = node.get("attributes")
@@ -76,6 +76,9 @@ class NodeOptions:
                 ("gather", self.into, self.gathered), ("scatter", self.out_of, self.scattered)
             ):  # fmt: skip
                 moved.extend(self._moved((*path, key), row, option.get(key, 0), edges.get(own, {})))
+        if before == (len(self.rows), len(document.found)):
+            hint = "of a graph with options times cannot be estimated"
+            document.error(at, f"node '{own}' has neither a 'time' nor an option", hint)
 
     def _add(self, i: int, name: str, degree: int, times: dict[str, float], amounts: Mapping[str, float]) -> int:
         self.rows.append((i, name, degree, times, *(amounts[key] for key in _AMOUNTS)))  # type: ignore[arg-type]

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from placedsl.algorithms.baselines import equi
 from placedsl.algorithms.interface import NothingFoundError
 from placedsl.algorithms.pipelines.parallel_plans import plans_of_problems as plans
 from placedsl.budget import Budget
@@ -32,6 +31,10 @@ def refuse_unsearched(problem: Problem) -> None:
 
 def _start_evenly(run: Run) -> None:
     """An even split, where the search has come to no plan."""
+    from placedsl.algorithms.baselines import equi
+
+    if equi.fits(run.problem):
+        return
 
     def take(placement: Sequence[int] | None, _bound: float, values: Values | None = None, /) -> bool:
         return placement is not None and run.best.offer(np.asarray(placement), values)
@@ -65,7 +68,7 @@ def by_plans(run: Run) -> tuple[str, str] | None:
     if beyond:
         bound = show(found.bound, goal.dimension)
         run.notes.append(f"the search bounds {goal.name} by {bound}; it does not know: {', '.join(beyond)}")
-    if run.best.evaluation is None and not equi.fits(run.problem):
+    if run.best.evaluation is None:
         _start_evenly(run)
     if found.message:
         run.notes.append(f"the search was not used: {found.message}")
