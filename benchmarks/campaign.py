@@ -350,7 +350,7 @@ def main(arguments: Sequence[str]) -> int:
         if sys.stderr.isatty() or done % 50 == 0:
             print(f"{done} problems, {wrong} wrong, {time.monotonic() - began:.0f} s", file=sys.stderr)
     for pool in apart.pools.values():
-        pool.terminate()
+        pool.close()
         pool.join()
     print(f"{done} problems, {wrong} wrong")
     return 1 if wrong else 0
