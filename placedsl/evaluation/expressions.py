@@ -14,7 +14,7 @@ from placedsl.evaluation import conditions
 from placedsl.evaluation.binder_loops import Elements, Env, Loop, Truth, as_element, loop_over, nested
 from placedsl.evaluation.overlap import overlaps
 from placedsl.evaluation.problem_data import ProblemData
-from placedsl.evaluation.quantities import DEVICE_QUANTITIES, RUN_QUANTITIES, Quantities
+from placedsl.evaluation.quantities import DEVICE_QUANTITIES, RUN_QUANTITIES, STAGE_QUANTITIES, Quantities
 from placedsl.evaluation.tolerance import extreme, product, total
 from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
@@ -253,7 +253,7 @@ class Compiler:
             traffic = self.quantities.traffic
             source, target = arguments
             return lambda env: traffic.get((source(env), target(env)), 0.0)
-        if node.name in RUN_QUANTITIES:
+        if node.name in (*RUN_QUANTITIES, *STAGE_QUANTITIES):
             of = self.quantities.of_element
             return lambda env: of(node.name, tuple(argument(env) for argument in arguments))
         try:
@@ -318,9 +318,9 @@ class Compiler:
             case core.Provided(name="on", arguments=(v, d)):
                 placement, at, device = self.quantities.placement, self.position(v), self.position(d)
                 return lambda env: placement[at(env)] == device(env)
-            case core.Provided(name="moved", arguments=arguments):
+            case core.Provided(name="moved" | "takes" as name, arguments=arguments):
                 of, indices = self.quantities.of_element, [self.position(argument) for argument in arguments]
-                return lambda env: of("moved", tuple(index(env) for index in indices)) > 0.5
+                return lambda env: of(name, tuple(index(env) for index in indices)) > 0.5
             case core.Provided(name="inside", arguments=(v, c)):
                 placement, at, cluster = self.quantities.placement, self.position(v), self.position(c)
                 members = self.data.members["cluster"]

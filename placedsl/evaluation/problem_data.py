@@ -53,6 +53,8 @@ class ProblemData:
         self.congestion = {rule.by for rule in problem.constraints if rule.built_in == "congestion"}
         self.groups: dict[str, list[int]] = {name: label.tolist() for name, label in problem.groups.items()}
         self.group_members = {name: _members(labels) for name, labels in self.groups.items()}
+        options = problem.execution.options
+        self.option_names: tuple[str, ...] = () if options is None else options.labels
         self.sets: dict[str, Sequence[Any]] = self._sets()
         self.members: dict[str, list[list[int]]] = {
             "part": [list(self.sets["forward"]), list(self.sets["backward"])],
@@ -82,6 +84,7 @@ class ProblemData:
             pairs = ((a, b) for a in everyone for b in everyone)
             sets["links"] = range(len(moves.hop_ends))
             sets["hops"] = [(int(link), a, b) for a, b in pairs for link in moves.hops(a, b)]
+        sets["options"] = range(len(self.option_names))
         for c, cluster in enumerate(clusters):
             if not cluster.alone:
                 sets[cluster.family] = [*sets.get(cluster.family, ()), c]
@@ -105,6 +108,7 @@ class ProblemData:
             ("tensor", "size"): self.size,
             ("tensor", "transfer"): self.transfer,
             ("tensor", "leaving"): self.cluster_surcharge,
+            ("option", "name"): list(self.option_names),
             ("cluster", "name"): [c.name for c in self.problem.machine.clusters],
             ("cluster", "level"): [float(c.level) for c in self.problem.machine.clusters],
             ("device", "name"): self.device_names,
@@ -153,6 +157,8 @@ class ProblemData:
         if sort == "link" and self.problem.device_to_device is not None:
             a, b = self.problem.device_to_device.hop_ends[position]
             return f"{self.device_names[a]} -> {self.device_names[b]}"
+        if sort == "option":
+            return self.option_names[position]
         if sort == "part":
             return ("forward", "backward")[position]
         if sort.startswith("group:"):

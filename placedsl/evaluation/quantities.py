@@ -8,7 +8,7 @@ from functools import cached_property
 from placedsl.evaluation import operator_schedule as dataflow
 from placedsl.evaluation import subgraph_call_schedule as calls
 from placedsl.evaluation.load_components import Components, computing, of_calls, of_pipeline, shared
-from placedsl.evaluation.planned_stages import PlannedStages
+from placedsl.evaluation.planned_stages import NONE, PlannedStages
 from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.sample_times import SampleTimes
 from placedsl.evaluation.tolerance import total
@@ -174,6 +174,8 @@ class Quantities:
 
         A tensor that does not go to a device leaves for it, and arrives, when it is made.
         """
+        if name in STAGE_QUANTITIES:
+            return self._of_stage(name, at)
         if name == "piece":
             (v,) = at
             return float(self.piece[v]) if self.data.accelerator[self.placement[v]] else 1.0
@@ -190,6 +192,22 @@ class Quantities:
             return float(home == source != target and (tensor, target) in self.times.sent)
         raise KeyError(name)
 
+    def _of_stage(self, name: str, at: tuple[int, ...]) -> float:
+        """What a plan decides of a node."""
+        stages, device = self.stages, self.placement[at[0]]
+        assert stages is not None
+        match name:
+            case "data":
+                return self.copies[device]
+            case "tensor":
+                return stages.tensor[device]
+            case "stage":
+                return float(1 + sorted(stages.number[d] for d in stages.used).index(stages.number[device]))
+            case "in_flight":
+                return float(stages.in_flight[device])
+        option = stages.option[at[0]]
+        return float(option != NONE and stages.costs.name[option] == self.data.option_names[at[1]])
+
     def scalar(self, name: str) -> float:
         """A quantity without arguments; KeyError when there is none of that name."""
         data = self.data
@@ -199,6 +217,10 @@ class Quantities:
             if self.stages is not None:
                 return total(copies * each for copies, each in zip(self.copies, self.stages.tensor, strict=True))
             return float(sum(self.copies))
+        if name == "copies_used":
+            return total(self.copies)
+        if name == "stages_used" and self.stages is not None:
+            return float(len(self.stages.used))
         if name == "communication":
             return total(self._transfers())
         if name == "latency" and data.problem.execution.one_sample:
@@ -218,6 +240,8 @@ def _component(part: Callable[[Components], list[float]]) -> Callable[[Quantitie
 
 #: Quantities of one sample's run, of nodes and of tensors.
 RUN_QUANTITIES = ("piece", *NODE_TIMES, *TENSOR_TIMES, "moved")
+#: Quantities of a plan, of nodes.
+STAGE_QUANTITIES = ("data", "tensor", "stage", "in_flight", "takes")
 #: Quantities of one device, as a list with an entry a device.
 DEVICE_QUANTITIES: dict[str, Callable[[Quantities], list[float]]] = {
     "load": lambda q: q.loads,

@@ -57,6 +57,11 @@ class OperatorOptions:
     scattered: Moved = field(default=NOTHING)
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """The names that there are, each once."""
+        return tuple(dict.fromkeys(self.name))
+
+    @property
     def degrees(self) -> tuple[int, ...]:
         """The degrees that there are options for, ascending."""
         return tuple(np.unique(self.degree).tolist())

@@ -73,6 +73,12 @@ def quotient_of(problem: Problem, contracted: bool, merge: bool = True) -> Quoti
     )
 
 
+def _options(problem: Problem) -> tuple[str, ...]:
+    """The names of options, where there is a choice."""
+    costs = problem.execution.options
+    return () if costs is None else costs.labels
+
+
 def _members(problem: Problem) -> Relation:
     """The devices of each cluster."""
     clusters = problem.machine.clusters
@@ -107,6 +113,8 @@ def _machine(problem: Problem) -> tuple[dict[str, tuple[Integers, ...]], dict[tu
     sets |= {
         "passes": (np.arange(1, problem.execution.passes + 1),), "replicas": (np.array(degrees, dtype=np.int64),),
     }  # fmt: skip
+    sets["options"] = (np.arange(len(_options(problem))),)
+    attributes["option", "name"] = np.array(_options(problem), dtype=object)
     for family in {c.family for c in clusters if not c.alone}:
         sets[family] = (np.array([i for i, c in enumerate(clusters) if c.family == family]),)
     attributes["cluster", "name"] = np.array([c.name for c in clusters], dtype=object)
@@ -182,10 +190,11 @@ def original(problem: Problem) -> Universe:
     more_sets, more, links = _between(problem, np.arange(t), t)
     sets, attributes = sets | more_sets, attributes | more
     sizes: dict[Sort, int] = {"node": n, "tensor": t, "device": len(devices), "part": 2, "link": len(links),
-                              "cluster": len(problem.machine.clusters)}  # fmt: skip
+                              "cluster": len(problem.machine.clusters), "option": len(_options(problem))}  # fmt: skip
     labels: dict[Sort, tuple[str, ...]] = {
         "node": graph.names, "tensor": graph.tensor_names, "device": tuple(d.name for d in devices),
         "part": ("forward", "backward"), "cluster": tuple(c.name for c in problem.machine.clusters), "link": links,
+        "option": _options(problem),
     }  # fmt: skip
     for name, group in problem.groups.items():
         sort = f"group:{name}"
@@ -252,10 +261,11 @@ def of_quotient(problem: Problem, quotient: Quotient) -> Universe:
     sets, attributes = sets | more_sets, attributes | more
     return Universe(
         {"node": units, "tensor": t, "device": len(devices), "part": 2, "cluster": len(problem.machine.clusters),
-         "link": len(links)},
+         "link": len(links), "option": len(_options(problem))},
         {"node": names, "tensor": tuple(names[p] for p in quotient.tensor_producer.tolist()),
          "device": tuple(d.name for d in devices), "part": ("forward", "backward"),
-         "cluster": tuple(c.name for c in problem.machine.clusters), "link": links},
+         "cluster": tuple(c.name for c in problem.machine.clusters), "link": links,
+         "option": _options(problem)},
         sets,
         {"part": relation(backward.astype(np.int64), everyone, 2), "tensor": relation(read_tensor, read_unit, t),
          "cluster": _members(problem)},

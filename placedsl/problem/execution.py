@@ -66,6 +66,11 @@ class OptionCosts:
     scattered: Moved
     per_byte: Floats
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names that there are, each once: the elements of the set ``options``."""
+        return tuple(dict.fromkeys(self.name))
+
 
 @dataclass(frozen=True, eq=False)
 class DataParallelism:

@@ -164,6 +164,8 @@ class NameChecker(SetChecker):
 
     def element(self, node: syntax.Expression, sort: Sort) -> core.Expression:
         """One element of a sort."""
+        if sort == "option" and isinstance(node, syntax.Text):
+            return self._option(node)
         name = named(node)
         out, kind = self.check(node) if name is None else self.by_name(node, name)
         if kind.kind != "error" and kind != type_of_element(sort):
@@ -176,6 +178,14 @@ class NameChecker(SetChecker):
             what = "whole number" if sort == "integer" else sort
             self.error(node, f"a {what} is expected here, this is {kind}", hint)
         return out
+
+    def _option(self, node: syntax.Text) -> core.Expression:
+        """The options of a name."""
+        known = self.vocabulary.option_positions
+        if node.value not in known:
+            given = nearest(node.value, [name for name in known if name])
+            self.error(node, f"no operator has an option '{node.value}'", given)
+        return core.Element("option", known.get(node.value, 0), node.at.span)
 
     def hidden(self, node: syntax.Expression) -> str:
         """What to write where a bound variable has the name of a node or a device; empty where none has."""

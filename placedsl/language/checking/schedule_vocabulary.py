@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from placedsl.language.checking.vocabulary import PLAIN, TEXT, TRUTH, AttributeType, Quantity, Vocabulary, quantities
@@ -62,13 +63,32 @@ def with_moves(words: Vocabulary) -> Vocabulary:
     )  # fmt: skip
 
 
+def with_plans(words: Vocabulary, names: Sequence[str]) -> Vocabulary:
+    """The vocabulary with what a plan decides; ``names``: of the options that operators have."""
+    sets: dict[str, tuple[Sort, ...]] = {**words.sets, "options": ("option",)}
+    known = {
+        "data": Quantity(("node",), PLAIN, "copies of the node's stage"),
+        "tensor": Quantity(("node",), PLAIN, "devices over which each copy of the node's stage is split"),
+        "stage": Quantity(("node",), PLAIN, "the place of the node's stage in the pipeline, from 1"),
+        "in_flight": Quantity(("node",), PLAIN, "samples in flight on each copy of the node's stage"),
+        "takes": Quantity(("node", "option"), TRUTH, "the node takes an option of that name"),
+        "stages_used": Quantity((), PLAIN, "how many stages there are"),
+        "copies_used": Quantity((), PLAIN, "how many copies all stages have together"),
+    }
+    return replace(
+        words, sets=sets, quantities={**words.quantities, **known},
+        attributes={**words.attributes, "option": {"name": AttributeType(TEXT)}},
+        option_positions={name: k for k, name in enumerate(names)},
+    )  # fmt: skip
+
+
 def of_every_schedule(words: Vocabulary) -> Vocabulary:
     """The vocabulary with the quantities and sets of all schedules: formulations are for one each."""
     load, traffic = words.quantities["load"].type.dimension, words.quantities["traffic"].type.dimension
     known = {**quantities(load, traffic), **words.quantities}
     for execution in STANDARD.values():
         known |= _of_one_sample(words, execution) if execution.one_sample else {}
-    words = with_moves(replace(words, quantities=known))
+    words = with_plans(with_moves(replace(words, quantities=known)), ())
     numbers = dict.fromkeys(("pieces", "passes", "replicas"), ("integer",))
     return replace(words, sets={**words.sets, **numbers})
 

@@ -131,7 +131,7 @@ class Vocabulary:
     """All names that an expression may use (parameters and bound variables apart).
 
     ``types`` are the words that may stand after a colon: ``param limit: time``; ``units`` those in which the spec
-    writes quantities of a dimension.
+    writes quantities of a dimension; ``option_positions`` the names of options, where there is a choice.
     """
 
     sets: Mapping[str, tuple[Sort, ...]]
@@ -146,6 +146,7 @@ class Vocabulary:
     tables: Mapping[str, Family] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[Dimension, str] = field(default_factory=dict)
+    option_positions: Mapping[str, int] = field(default_factory=dict)
 
     def as_written(self, dimension: Dimension) -> Dimension:
         """The dimension, with the unit in which answers show its values."""

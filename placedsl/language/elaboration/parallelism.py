@@ -18,6 +18,7 @@ from placedsl.diagnostics import Diagnostic, Span, nearest
 from placedsl.graph.graph import Graph
 from placedsl.language.checking.checker import Checker
 from placedsl.language.checking.constant_folding import known_number
+from placedsl.language.checking.schedule_vocabulary import with_plans
 from placedsl.language.checking.vocabulary import PLAIN, AttributeType, Family, Vocabulary
 from placedsl.language.elaboration.imports import first_at
 from placedsl.language.elaboration.statement_entries import STATEMENTS
@@ -117,12 +118,14 @@ def variable(given: DataParallelism) -> tuple[Variable, Family]:
 
 
 def with_copies(words: Vocabulary, given: DataParallelism) -> Vocabulary:
-    """The vocabulary with ``copies[d]`` and ``v.synchronisation[d]``."""
+    """The vocabulary with ``copies[d]`` and ``v.synchronisation[d]``; and with what plans decide."""
     of_node = dict(words.attributes["node"])
     time = of_node["time"].type
     of_node["synchronisation"] = AttributeType(time, "device")
     variables = {**words.variables, "copies": variable(given)[1]}
-    return replace(words, variables=variables, attributes={**words.attributes, "node": of_node})
+    words = replace(words, variables=variables, attributes={**words.attributes, "node": of_node})
+    options = words.graph.options
+    return with_plans(words, ("",) if options is None else options.labels) if given.planned else words
 
 
 def replicas(given: DataParallelism) -> core.SetExpression:

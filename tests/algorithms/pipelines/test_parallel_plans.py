@@ -11,7 +11,14 @@ from itertools import product
 import numpy as np
 import pytest
 
-from placedsl.algorithms.pipelines.parallel_plans.instance import Exchange, Options, Plan, PlanInstance
+from placedsl.algorithms.pipelines.parallel_plans.instance import (
+    ANY_NUMBER,
+    Exchange,
+    Options,
+    Plan,
+    PlanInstance,
+    PlanLimits,
+)
 from placedsl.algorithms.pipelines.parallel_plans.search import best_plan
 from placedsl.algorithms.pipelines.state_dp import SearchLimits
 
@@ -45,6 +52,7 @@ class Data:
     microbatches: int
     exchange: Exchange
     traffic: int
+    limits: PlanLimits | None = None
 
     def instance(self) -> PlanInstance:
         """The same as arrays."""
@@ -63,7 +71,7 @@ class Data:
         return PlanInstance(
             np.array(self.kind), np.arange(len(self.kind)), options, source, (np.arange(len(source)), target),
             costs[0].reshape(shape), costs[1].reshape(shape), source, target, self.degrees, self.copies, self.devices,
-            float(self.capacity), self.microbatches, self.exchange, float(self.traffic),
+            float(self.capacity), self.microbatches, self.exchange, float(self.traffic), self.limits,
         )  # fmt: skip
 
 
@@ -140,10 +148,18 @@ def optimum(data: Data) -> Fraction | None:
             best_stage[key] = min(fitting, default=None)
         return best_stage[key]
 
-    def rest(behind: frozenset[int], devices: int, copies_behind: int) -> Fraction | None:
+    limits = data.limits or PlanLimits.none(len(data.options))
+
+    def allowed(stage: frozenset[int], copies: int, in_flight: int) -> bool:
+        kinds = [data.kind[u] for u in stage]
+        return all(limits.fewest[k] <= copies <= limits.most[k] and in_flight <= limits.in_flight[k] for k in kinds)
+
+    def rest(behind: frozenset[int], devices: int, copies_behind: int, stages: int = 0) -> Fraction | None:
         if len(behind) == len(data.kind):
-            return Fraction(0)
-        key = (behind, devices, copies_behind, 0)
+            (low, high), (fewest, most) = limits.stages, limits.copies
+            fine = low <= stages <= (high or stages) and fewest <= copies_behind <= (most or copies_behind)
+            return Fraction(0) if fine else None
+        key = (behind, devices, copies_behind, stages)
         if key in known:
             return known[key]
         best = None
@@ -152,10 +168,12 @@ def optimum(data: Data) -> Fraction | None:
                 together = copies_behind + copies
                 if degree * copies > devices or together > data.microbatches:
                     continue
+                if not allowed(stage, copies, -(-together // copies)):
+                    continue
                 own = of_stage(stage, degree, copies, -(-together // copies))
                 if own is None or (best is not None and own >= best):
                     continue
-                before = rest(behind | stage, devices - degree * copies, together)
+                before = rest(behind | stage, devices - degree * copies, together, stages + 1)
                 if before is not None and (best is None or max(own, before) < best):
                     best = max(own, before)
         known[key] = best
@@ -208,6 +226,42 @@ def test_plans_are_optimal(seed: int) -> None:
     assert found.plan is not None
     check(data, found.plan, exact)
     assert found.bound == pytest.approx(float(exact), rel=1e-9, abs=1e-12)
+
+
+def limited(seed: int) -> Data:
+    """A random problem with random requirements."""
+    data, rng = drawn(20_000 + seed), random.Random(seed)
+    kinds = len(data.options)
+
+    def each(low: int, high: int, none: int) -> np.ndarray:
+        return np.array([rng.randint(low, high) if rng.random() < 0.4 else none for _ in range(kinds)])
+
+    low = rng.randint(0, 3)
+    stages = rng.choice(((0, None), (0, rng.randint(1, 4)), (low, None), (low, low + rng.randint(0, 2))))
+    least = rng.choice((0, 0, rng.randint(1, 6), data.microbatches))
+    copies = (least, rng.choice((None, None, least + rng.randint(1, 2))))
+    most = each(1, 4, ANY_NUMBER)
+    return replace(data, limits=PlanLimits(each(1, 3, 0), most, each(1, 4, ANY_NUMBER), stages, copies))
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("seed", range(2000))
+def test_plans_with_requirements_are_optimal(seed: int) -> None:
+    """Copies and samples in flight by kind of node, numbers of stages, copies altogether."""
+    data = limited(seed)
+    exact = optimum(data)
+    found = best_plan(data.instance())
+    assert found.complete
+    if exact is None:
+        assert found.plan is None
+        return
+    assert found.plan is not None
+    check(data, found.plan, exact)
+    limits = data.limits
+    assert limits is not None
+    low, high = limits.stages
+    assert low <= len(found.plan.stages) <= (high or len(data.kind))
+    assert sum(stage.copies for stage in found.plan.stages) >= limits.copies[0]
 
 
 @pytest.mark.parametrize("asked", [0, 1, 2, 3, 5, 8])

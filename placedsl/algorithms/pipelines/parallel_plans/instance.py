@@ -15,6 +15,10 @@ from placedsl.graph.order import csr
 #: What the copies of a stage exchange their weights once per: each sample, each round (a sample on each copy), or each
 #: batch of microbatches.
 Exchange = Literal["sample", "round", "batch"]
+#: What plans are measured by.
+Goal = Literal["time_per_sample", "devices_used", "stages_used", "copies_used"]
+#: A number of copies, or of samples, that no plan has.
+ANY_NUMBER = 2**40
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +40,32 @@ class Options:
 
 
 @dataclass(frozen=True, eq=False)
+class PlanLimits:
+    """What a spec requires of plans beyond memory.  c kinds of nodes.
+
+    ``fewest``, ``most``   c copies that a stage with a node of that kind has;  ``in_flight``  c samples on each of them
+    ``stages``, ``copies`` fewest and most stages, and copies that all stages have together (None: any number)
+    """
+
+    fewest: Integers
+    most: Integers
+    in_flight: Integers
+    stages: tuple[int, int | None] = (0, None)
+    copies: tuple[int, int | None] = (0, None)
+
+    @classmethod
+    def none(cls, kinds: int) -> PlanLimits:
+        """Nothing."""
+        any_number = np.full(kinds, ANY_NUMBER, dtype=np.int64)
+        return cls(np.zeros(kinds, dtype=np.int64), any_number, any_number)
+
+    @property
+    def of_kinds(self) -> bool:
+        """Whether it matters which kinds of nodes a stage has."""
+        return bool((self.fewest > 1).any() or (np.minimum(self.most, self.in_flight) < ANY_NUMBER).any())
+
+
+@dataclass(frozen=True, eq=False)
 class PlanInstance:
     """n nodes of c kinds in u units, which no stage divides; e tensors, g degrees.
 
@@ -49,6 +79,7 @@ class PlanInstance:
     ``devices``   how many there are, each with ``capacity`` bytes
     ``microbatches``  samples of a batch, and the most that may be in flight
     ``traffic``   how often the weights cross a device's link in one exchange among many copies
+    ``limits``    further ones (None: there are none)
     """
 
     kind: Integers
@@ -67,6 +98,7 @@ class PlanInstance:
     microbatches: int
     exchange: Exchange
     traffic: float
+    limits: PlanLimits | None = None
 
     @property
     def units(self) -> int:

@@ -3,39 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placedsl.algorithms.pipelines.parallel_plans.instance import Options, Plan, PlanInstance
+from placedsl.algorithms.pipelines.parallel_plans.branching import GOALS, Asked, measured, settle
+from placedsl.algorithms.pipelines.parallel_plans.domains import Domain, Propagation
+from placedsl.algorithms.pipelines.parallel_plans.instance import (
+    ANY_NUMBER,
+    Goal,
+    Options,
+    Plan,
+    PlanInstance,
+    PlanLimits,
+)
 from placedsl.algorithms.pipelines.parallel_plans.search import MOST_IDEALS, best_plan
+from placedsl.algorithms.pipelines.parallel_plans.spec_rules import SpecRules, largest, rules_of
 from placedsl.algorithms.pipelines.state_dp import SearchLimits
 from placedsl.algorithms.supports import PLACING, Supports, ignored, reasons_against
 from placedsl.algorithms.units import placement_units
 from placedsl.arrays import Floats, Integers
 from placedsl.graph.options import Moved
 from placedsl.problem.execution import DataParallelism, Execution, OptionCosts
-from placedsl.problem.problem import Problem
+from placedsl.problem.expressions import Provided
+from placedsl.problem.problem import Constraint, Problem
 from placedsl.problem.values import Values
 
 #: A chain of stages over devices that are all alike.
 SUPPORTS = Supports(
-    objectives=("time_per_sample",), executions=(Execution(),), requires=("contiguous",),
-    constraints=PLACING | {"contiguous", "convex"}, clusters=False, data_parallelism=True, options=True,
-    relaxes=True, further=(),
+    objectives=GOALS, executions=(Execution(),), requires=("contiguous",),
+    constraints=PLACING | {"contiguous", "convex"}, clusters=False, data_parallelism=True, options=True, relaxes=True,
 )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class PlanFound:
-    """The best plan of a problem as a placement and values (None: there is none), its value, a proven bound of the
-    problem with the rules that the search knows, and whether the search was complete."""
+    """The best plan of a problem as a placement and values (None: there is none), the values of the goals that were
+    settled, proven bounds of the goals, whether the search was complete, and what it left out."""
 
     placement: Integers | None
     values: Values
-    value: float
-    bound: float
+    goals: tuple[float, ...]
+    bounds: tuple[float, ...]
     complete: bool
+    beyond: tuple[str, ...] = ()
     message: str = ""
 
 
@@ -60,65 +71,172 @@ def conditions(problem: Problem) -> list[str]:
 
 
 def beyond(problem: Problem) -> list[str]:
-    """What the search leaves out of a problem that it applies to."""
-    return ignored(problem, SUPPORTS)
+    """What the search leaves out of a problem that it applies to: names of constraints, variables, and objectives."""
+    costs = problem.execution.options
+    assert costs is not None
+    left = set(rules_of(problem, costs, _own(problem)).beyond)
+    known = {rule.name for rule in _own(problem)} - left
+    out = [name for name in ignored(problem, SUPPORTS) if name not in known]
+    return out + [f"then {goal.name}" for goal in problem.objectives[len(_goals(problem)) :]]
+
+
+def _own(problem: Problem) -> list[Constraint]:
+    """The constraints that the search does not satisfy by construction."""
+    assert SUPPORTS.constraints is not None
+    return [rule for rule in problem.constraints if rule.equivalent not in SUPPORTS.constraints]
+
+
+def _goals(problem: Problem) -> tuple[Goal, ...]:
+    """The objectives, up to the first one that no plan is measured by."""
+    out = list[Goal]()
+    for goal in problem.objectives:
+        name = goal.body.name if isinstance(goal.body, Provided) else ""
+        if name not in GOALS:
+            break
+        out.append(GOALS[GOALS.index(name)])
+    return tuple(out)
 
 
 def solve(problem: Problem, *, deadline: float | None = None, stop: Callable[[], bool] | None = None) -> PlanFound:
     """Search for the best plan; only for problems that :func:`against` says nothing of."""
     sharing = problem.execution.data_parallelism
     assert sharing is not None
-    assert sharing.options is not None
-    instance, row = instance_of(problem, sharing, sharing.options)
-    found = best_plan(instance, SearchLimits(deadline, stop))
+    costs = sharing.options
+    assert costs is not None
+    limits = SearchLimits(deadline, stop)
+    rules = rules_of(problem, costs, _own(problem))
+    propagation = Propagation(rules, costs, sharing.degrees)
+    planned = _PlannedProblem(problem, sharing, costs, rules)
+
+    def asked(domain: Domain, goal: Goal, within: float) -> Asked:
+        load = domain.high[rules.columns.start["time_per_sample"]]
+        if goal == "time_per_sample":
+            load = min(load, within)
+        else:
+            domain = domain.at_most(rules.columns.start[goal], within)
+        if any(domain.high[rules.columns.start[name]] < 1.0 for name in GOALS[1:]):
+            return Asked(None, np.inf, True)
+        instance, row = planned.instance(domain)
+        found = best_plan(instance, limits, goal, load)
+        plan = None if found.plan is None else _with_options_of(found.plan, row)
+        return Asked(plan, found.bound, found.complete, found.too_many)
+
+    able = np.isin(costs.degree, sharing.tensor) & np.isfinite(costs.time[:, 0])
+    start = Domain(rules.low, rules.high, able)
+    settled = settle(rules, propagation, start, _goals(problem), planned.point, asked, lambda: limits.passed)
     message = (
-        f"more than {MOST_IDEALS:,} ideals, the sets that the search is over, matter here" if found.too_many else ""
+        f"more than {MOST_IDEALS:,} ideals, the sets that the search is over, matter here" if settled.too_many else ""
     )
-    if found.plan is None:
-        return PlanFound(None, {}, np.inf, found.bound, found.complete, message)
-    placement, values = _placed(problem, found.plan, row)
-    return PlanFound(placement, values, found.plan.value, found.bound, found.complete, message)
+    left = (*beyond(problem), *settled.stuck)
+    if settled.plan is None:
+        return PlanFound(None, {}, (), settled.bounds, settled.complete, left, message)
+    placement, values = planned.placed(settled.plan)
+    return PlanFound(placement, values, settled.values, settled.bounds, settled.complete, left, message)
 
 
-def instance_of(problem: Problem, sharing: DataParallelism, costs: OptionCosts) -> tuple[PlanInstance, Integers]:
-    """The instance, and the option (a position in ``costs``) of each node and row of the instance's options: n x o."""
-    graph = problem.graph
-    degrees = sharing.tensor
-    allowed = np.flatnonzero(np.isin(costs.degree, degrees) & np.isfinite(costs.time[:, 0]))
-    by_node: list[list[int]] = [[] for _ in range(graph.nodes)]
-    for option in allowed.tolist():
-        by_node[costs.node[option]].append(option)
-    kinds: dict[tuple[tuple[float, ...], ...], int] = {}
-    kind, rows = np.zeros(graph.nodes, dtype=np.int64), list[tuple[int, int]]()
-    for v, own in enumerate(by_node):
-        key = tuple((float(costs.degree[o]), float(costs.time[o, 0]), float(costs.weights[o, 0]), float(costs.stash[o]),
-                     float(costs.memory[o])) for o in own)  # fmt: skip
-        if key not in kinds:
-            kinds[key] = len(kinds)
-            rows += [(o, kinds[key]) for o in own]
-        kind[v] = kinds[key]
-    chosen = np.array([o for o, _ in rows], dtype=np.int64)
-    options = Options(
-        costs.degree[chosen], np.array([k for _, k in rows], dtype=np.int64), costs.time[chosen, 0],
-        costs.weights[chosen, 0], costs.stash[chosen], costs.memory[chosen],
-    )  # fmt: skip
-    first = {k: i for i, (_, k) in reversed(list(enumerate(rows)))}
-    row = np.full((graph.nodes, len(rows)), -1, dtype=np.int64)
-    for v, own in enumerate(by_node):
-        start = first.get(int(kind[v]), 0)
-        row[v, start : start + len(own)] = own
-    moved = moved_by_degree(problem, costs)
-    assert moved is not None
-    devices = len(problem.machine.devices)
-    batch = sharing.microbatches
-    unit = placement_units(problem, contiguous=True, devices=(0,)).unit_of_node
-    instance = PlanInstance(
-        kind, unit, options, unit[graph.tensor_producer], _reads(graph.edge_tensor, unit[graph.edge_target]),
-        problem.transfer[:, 0] + moved[0], problem.transfer[:, 0] + moved[1],
-        *_between(unit[problem.precedence_source], unit[problem.precedence_target]), degrees, sharing.degrees, devices,
-        float(problem.memory_limits[0]), devices if batch is None else batch, sharing.exchange, sharing.traffic,
-    )  # fmt: skip
-    return instance, row
+class _PlannedProblem:
+    """A problem as instances of the search, and plans of the search as plans of the problem."""
+
+    def __init__(self, problem: Problem, sharing: DataParallelism, costs: OptionCosts, rules: SpecRules) -> None:
+        self.problem, self.sharing, self.costs, self.rules = problem, sharing, costs, rules
+        self.largest = largest(problem)
+        graph = problem.graph
+        self.unit = placement_units(problem, contiguous=True, devices=(0,)).unit_of_node
+        moved = moved_by_degree(problem, costs)
+        assert moved is not None
+        self.costs_of_edges = problem.transfer[:, 0] + moved[0], problem.transfer[:, 0] + moved[1]
+        self.reads = _reads(graph.edge_tensor, self.unit[graph.edge_target])
+        self.between = _between(self.unit[problem.precedence_source], self.unit[problem.precedence_target])
+
+    def instance(self, domain: Domain) -> tuple[PlanInstance, Integers]:
+        """What is searched within a domain, and the option (a position among all) of each node and row of the
+        instance's options: n x o."""
+        graph, costs, columns = self.problem.graph, self.costs, self.rules.columns
+        data, together = columns.of("data"), columns.of("in_flight")
+        limits = np.stack((domain.low[data], domain.high[data], domain.high[together]), axis=1)
+        loose = limits >= np.array([np.inf, self.largest["data"], self.largest["in_flight"]])
+        limits = np.where(loose, ANY_NUMBER, limits)
+        by_node: list[list[int]] = [[] for _ in range(graph.nodes)]
+        for option in np.flatnonzero(domain.options).tolist():
+            by_node[costs.node[option]].append(option)
+        kinds: dict[tuple[tuple[float, ...], ...], int] = {}
+        kind, rows, first = np.zeros(graph.nodes, dtype=np.int64), list[tuple[int, int]](), list[int]()
+        for v, own in enumerate(by_node):
+            key = (tuple(limits[v].tolist()), *(
+                (float(costs.degree[o]), float(costs.time[o, 0]), float(costs.weights[o, 0]), float(costs.stash[o]),
+                 float(costs.memory[o])) for o in own))  # fmt: skip
+            if key not in kinds:
+                kinds[key] = len(kinds)
+                first.append(len(rows))
+                rows += [(o, kinds[key]) for o in own]
+            kind[v] = kinds[key]
+        chosen = np.array([o for o, _ in rows], dtype=np.int64)
+        options = Options(
+            costs.degree[chosen], np.array([k for _, k in rows], dtype=np.int64), costs.time[chosen, 0],
+            costs.weights[chosen, 0], costs.stash[chosen], costs.memory[chosen],
+        )  # fmt: skip
+        row = np.full((graph.nodes, len(rows)), -1, dtype=np.int64)
+        for v, own in enumerate(by_node):
+            start = first[int(kind[v])]
+            row[v, start : start + len(own)] = own
+        sharing, batch = self.sharing, self.sharing.microbatches
+        devices = self._most(domain, "devices_used") or len(self.problem.machine.devices)
+        of_kind = np.zeros((len(kinds), 3), dtype=np.int64)
+        of_kind[kind] = limits.astype(np.int64)
+        stages, copies = (
+            (int(max(0.0, domain.low[columns.start[name]])), self._most(domain, name))
+            for name in ("stages_used", "copies_used")
+        )
+        fewest, most, in_flight = of_kind.T.copy()
+        further = PlanLimits(fewest, most, in_flight, stages, copies)
+        instance = PlanInstance(
+            kind, self.unit, options, self.unit[graph.tensor_producer], self.reads, *self.costs_of_edges, *self.between,
+            sharing.tensor, sharing.degrees, devices, self.rules.capacity, devices if batch is None else batch,
+            sharing.exchange, sharing.traffic, further,
+        )  # fmt: skip
+        return instance, row
+
+    def _most(self, domain: Domain, name: str) -> int | None:
+        """The upper end of a number; None where it says nothing."""
+        high = domain.high[self.rules.columns.start[name]]
+        return int(high) if high < self.largest[name] else None
+
+    def point(self, plan: Plan) -> Floats:
+        """The quantities of a plan, a value per column of the rules."""
+        columns = self.rules.columns
+        out = np.zeros(columns.count)
+        labels = {name: k for k, name in enumerate(self.costs.labels)}
+        for place, stage in enumerate(plan.stages, 1):
+            known = {"tensor": stage.degree, "data": stage.copies, "in_flight": stage.in_flight, "stage": place}
+            for name, value in known.items():
+                out[columns.of(name)[stage.nodes]] = value
+            for v, taken in stage.option.items():
+                out[columns.of("takes")[v, labels[self.costs.name[taken]]]] = 1.0
+        for goal in GOALS:
+            out[columns.start[goal]] = measured(plan, goal)
+        return out
+
+    def placed(self, plan: Plan) -> tuple[Integers, Values]:
+        """Stages on devices in their order, each on the first of its own."""
+        placement = np.full(self.problem.graph.nodes, -1, dtype=np.int64)
+        copies: dict[tuple[int, ...], float] = {(d,): 0.0 for d in range(len(self.problem.machine.devices))}
+        tensor, option = dict[tuple[int, ...], float](), dict[tuple[int, ...], float]()
+        number = dict[tuple[int, ...], float]()
+        device = 0
+        for place, stage in enumerate(plan.stages, 1):
+            placement[stage.nodes] = device
+            copies[device,], tensor[device,], number[device,] = float(stage.copies), float(stage.degree), float(place)
+            for v, taken in stage.option.items():
+                option[v,] = float(taken)
+            device += stage.copies * stage.degree
+        return placement, {"copies": copies, "tensor": tensor, "option": option, "stage": number}
+
+
+def _with_options_of(plan: Plan, row: Integers) -> Plan:
+    """A plan whose options are positions among all options."""
+    return Plan(tuple(
+        replace(stage, option={v: int(row[v, taken]) for v, taken in stage.option.items()}) for stage in plan.stages
+    ))  # fmt: skip
 
 
 def _reads(tensor: Integers, unit: Integers) -> tuple[Integers, Integers]:
@@ -165,22 +283,3 @@ def moved_by_degree(problem: Problem, costs: OptionCosts) -> tuple[Floats, Float
 
 def _amounts(moved: Moved) -> dict[tuple[int, int], float]:
     return {(o, t): x for o, t, x in zip(*(column.tolist() for column in moved), strict=True)}
-
-
-def _placed(problem: Problem, plan: Plan, row: Integers) -> tuple[Integers, Values]:
-    """Stages on devices in their order, each on the first of its own."""
-    placement = np.full(problem.graph.nodes, -1, dtype=np.int64)
-    copies: dict[tuple[int, ...], float] = {(d,): 0.0 for d in range(len(problem.machine.devices))}
-    tensor, option, number = (
-        dict[tuple[int, ...], float](),
-        dict[tuple[int, ...], float](),
-        dict[tuple[int, ...], float](),
-    )
-    device = 0
-    for place, stage in enumerate(plan.stages, 1):
-        placement[stage.nodes] = device
-        copies[device,], tensor[device,], number[device,] = float(stage.copies), float(stage.degree), float(place)
-        for v, taken in stage.option.items():
-            option[v,] = float(row[v, taken])
-        device += stage.copies * stage.degree
-    return placement, {"copies": copies, "tensor": tensor, "option": option, "stage": number}

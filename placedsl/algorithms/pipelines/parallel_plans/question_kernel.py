@@ -44,6 +44,23 @@ class Exchanges(NamedTuple):
     microbatches: int
 
 
+class Bounds(NamedTuple):
+    """Bounds of a spec on the plans.  c kinds.
+
+    ``fewest``, ``most``, ``in_flight``   c numbers of a stage with nodes of that kind;  ``of_kinds``  whether any binds
+    ``layers``    stages are counted up to this number less one;  ``saturates``  more of them count as so many
+    ``every``     states with more copies are kept beside those with fewer
+    """
+
+    fewest: Integers
+    most: Integers
+    in_flight: Integers
+    of_kinds: bool
+    layers: int
+    saturates: bool
+    every: bool
+
+
 class PlanTerms(NamedTuple):
     """K ideals, c kinds, g degrees.
 
@@ -57,6 +74,7 @@ class PlanTerms(NamedTuple):
     ``stash``, ``memory``  g x K bytes of the quickest options;  ``alike``  options of a unit with one degree differ in
                  no weights, so that the quickest are the same however often weights are sent
     ``smallest`` g x y x K bytes of the smallest options with so many samples in flight; empty where it would be large
+    ``bounds``   of the spec
     """
 
     table: OptionTable
@@ -73,12 +91,14 @@ class PlanTerms(NamedTuple):
     memory: Floats
     alike: bool
     smallest: Floats
+    bounds: Bounds
 
 
 class Reached(NamedTuple):
-    """K x (s + 1), s the most copies: the fewest devices with at most so many copies behind an ideal, and how.
+    """K l x (s + 1), l the layers and s the most copies: the fewest devices with so many stages and at most so many
+    copies (exactly, where every state is kept) behind an ideal, and how.
 
-    ``base``, ``base_copies``, ``degree``, ``copies``: the ideal and the copies before the last stage, the position of
+    ``base``, ``base_copies``, ``degree``, ``copies``: the row and the copies before the last stage, the position of
     its degree, its copies; where ``devices`` was reached with exactly so many copies.
     """
 
@@ -92,7 +112,8 @@ class Reached(NamedTuple):
 class Scratch(NamedTuple):
     """What is known while stages are looked at.
 
-    ``copies``, ``devices``   the states of an ideal, by copies: none has fewer of both than another one
+    ``copies``, ``devices``   the states of an ideal, layer by layer (from ``begins``), by copies: none of a layer has
+                              fewer of both than another one
     ``fits``, ``exceeds``     per number of copies of the stage ``stage``: most samples in flight that fit, fewest
                               that do not
     ``units``                 c units of the stage by kind;  ``kinds``  room for the kinds that there are
@@ -102,6 +123,7 @@ class Scratch(NamedTuple):
 
     copies: Integers
     devices: Integers
+    begins: Integers
     fits: Integers
     exceeds: Integers
     stage: Integers
@@ -120,7 +142,8 @@ class Knapsacks(NamedTuple):
 
 class Stage(NamedTuple):
     """A stage between two ideals with a degree: its position, seconds of its quickest options and of its transfers, and
-    to send its weights once; the copies that it needs at least."""
+    to send its weights once; the copies that it needs at least and may have, and the samples in flight on each; the
+    rows that it leads from and to."""
 
     base: int
     goal: int
@@ -129,6 +152,10 @@ class Stage(NamedTuple):
     edges: float
     sent: float
     first: int
+    most: int
+    in_flight: int
+    source: int
+    target: int
 
 
 @kernel(nogil=True)
@@ -146,24 +173,27 @@ def within(pairs, terms, bound, reached, knapsacks, begin, end):  # type: ignore
     """Go on with ``reached`` for a load, from ideals ``begin`` to ``end`` (excluded; 0 begins anew); how many stages
     were looked at, how many knapsacks asked, and given up on."""
     everything = len(pairs.weight) - 1
-    classes, kinds = len(terms.degree), terms.of_kind.shape[1]
+    classes, kinds, bounds = len(terms.degree), terms.of_kind.shape[1], terms.bounds
     paid = np.zeros((pairs.limit.shape[0], classes))
     mark = np.zeros(pairs.input_cost.shape[2], dtype=np.int32)
     room = terms.most_copies + 2
     scratch = Scratch(
-        np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64), np.zeros(room, dtype=np.int64),
-        np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64), np.zeros(kinds, dtype=np.int64),
+        np.empty(room * bounds.layers, dtype=np.int64), np.empty(room * bounds.layers, dtype=np.int64),
+        np.zeros(bounds.layers + 1, dtype=np.int64), np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64),
+        np.zeros(room, dtype=np.int64), np.zeros(kinds, dtype=np.int64),
         np.zeros(kinds, dtype=np.int64), np.arange(kinds), np.zeros(3, dtype=np.int64),
     )  # fmt: skip
     tabled, largest = len(terms.smallest) > 0, terms.capacity * (1.0 + _ROUNDING)
     if begin == 0:
         reached.devices[:] = NEVER
-        reached.devices[0, :] = 0
+        if bounds.every:
+            reached.devices[0, 0] = 0
+        else:
+            reached.devices[0, :] = 0
     for base in range(begin, min(end, everything)):
-        states = _states(reached, base, scratch)
-        if states == 0:
+        fewest = _states(reached, base, scratch, bounds)
+        if fewest == NEVER:
             continue
-        fewest = scratch.devices[states - 1]
         mark_cuts(pairs, base, mark, True)
         for goal in range(base + 1, everything + 1):
             rest = _devices_for(terms.weight[everything] - terms.weight[goal], bound)
@@ -172,6 +202,9 @@ def within(pairs, terms, bound, reached, knapsacks, begin, end):  # type: ignore
                 continue
             edge_costs(pairs, base, goal, mark, False, paid)
             scratch.units[0] = -1  # not counted yet
+            low, high, together = 1, terms.most_copies, terms.most_copies
+            if bounds.of_kinds:
+                low, high, together = _bounded(terms, base, goal, scratch)
             for g in range(classes):
                 if pairs.unsupported[g, goal] != pairs.unsupported[g, base]:
                     continue
@@ -180,23 +213,37 @@ def within(pairs, terms, bound, reached, knapsacks, begin, end):  # type: ignore
                 first = _least_copies(
                     terms.exchange, terms.next_copies, terms.most_copies, time + edges, sent, bound
                 )  # fmt: skip
-                # States come by copies; those that lead to nothing new, or to too many devices, are most of them.
-                i, devices, taken = 0, terms.devices - rest, first * terms.degree[g]
-                while first and i < states and scratch.copies[i] + first <= terms.most_copies:
-                    k = scratch.devices[i] + taken
-                    new = k <= devices and reached.devices[goal, scratch.copies[i] + first] > k
-                    if new and tabled:
-                        # With as many copies as there are devices for, fewest samples are in flight.
-                        most = (devices - scratch.devices[i]) // terms.degree[g]
-                        fewest_in_flight = -(-scratch.copies[i] // most) + 1
-                        least = terms.smallest[g, fewest_in_flight - 1, goal]
-                        new = least - terms.smallest[g, fewest_in_flight - 1, base] <= largest
-                    if new:
-                        stage = Stage(base, goal, g, time, edges, sent, first)
-                        scratch.seen[0] += 1
-                        _extend(terms, stage, i, states, devices, bound, reached, scratch, knapsacks)
-                        break
-                    i += 1
+                if first < low:
+                    first = terms.next_copies[low] if first else 0
+                if first == 0 or first > high:
+                    continue
+                devices, taken = terms.devices - rest, first * terms.degree[g]
+                for layer in range(bounds.layers):
+                    target = layer + 1
+                    if target == bounds.layers:
+                        if not bounds.saturates:
+                            break
+                        target = layer
+                    source, target = base * bounds.layers + layer, goal * bounds.layers + target
+                    # States come by copies; those that lead to nothing new, or to too many devices, are most of them.
+                    i, states = scratch.begins[layer], scratch.begins[layer + 1]
+                    while i < states and scratch.copies[i] + first <= terms.most_copies:
+                        k = scratch.devices[i] + taken
+                        new = k <= devices and (bounds.every or reached.devices[target, scratch.copies[i] + first] > k)
+                        if new and tabled:
+                            # With as many copies as there are devices for, fewest samples are in flight.
+                            most = (devices - scratch.devices[i]) // terms.degree[g]
+                            fewest_in_flight = -(-scratch.copies[i] // most) + 1
+                            least = terms.smallest[g, fewest_in_flight - 1, goal]
+                            new = least - terms.smallest[g, fewest_in_flight - 1, base] <= largest
+                        if new:
+                            stage = Stage(
+                                base, goal, g, time, edges, sent, first, high, together, source, target
+                            )  # fmt: skip
+                            scratch.seen[0] += 1
+                            _extend(terms, stage, i, states, devices, bound, reached, scratch, knapsacks)
+                            break
+                        i += 1
         mark_cuts(pairs, base, mark, False)
     return scratch.seen
 
@@ -208,32 +255,53 @@ def _devices_for(weight, bound):  # type: ignore[no-untyped-def]
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
-def _states(reached, base, scratch):  # type: ignore[no-untyped-def]
-    """Collect the states in which an ideal can be gone on from; how many there are."""
-    states, fewest = 0, NEVER
-    for s in range(reached.devices.shape[1]):
-        if reached.devices[base, s] < fewest:
-            fewest = reached.devices[base, s]
-            scratch.copies[states], scratch.devices[states] = s, fewest
-            states += 1
-    return states
+def _states(reached, base, scratch, bounds):  # type: ignore[no-untyped-def]
+    """Collect the states in which an ideal can be gone on from; the fewest devices of any (NEVER: there is none)."""
+    states, least = 0, NEVER
+    for layer in range(bounds.layers):
+        scratch.begins[layer] = states
+        row, fewest = base * bounds.layers + layer, NEVER
+        for s in range(reached.devices.shape[1]):
+            devices = reached.devices[row, s]
+            if devices < fewest or (bounds.every and devices < NEVER):
+                fewest = devices
+                scratch.copies[states], scratch.devices[states] = s, devices
+                states += 1
+                least = min(least, devices)
+    scratch.begins[bounds.layers] = states
+    return least
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _bounded(terms, base, goal, scratch):  # type: ignore[no-untyped-def]
+    """The fewest and the most copies of a stage, and the most samples in flight, by the nodes that it has."""
+    _count(terms, base, goal, scratch)
+    bounds, low, high, together = terms.bounds, 1, terms.most_copies, terms.most_copies
+    for c in range(len(scratch.units)):
+        if scratch.units[c]:
+            low, high = max(low, bounds.fewest[c]), min(high, bounds.most[c])
+            together = min(together, bounds.in_flight[c])
+    return min(low, terms.most_copies + 1), high, together
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
 def _extend(terms, stage, state, states, devices, bound, reached, scratch, knapsacks):  # type: ignore[no-untyped-def]
-    """Extend the states of an ideal, from one on, by a stage of one degree, with the fewest copies that do.
+    """Extend the states of a row, from one on, by a stage of one degree, with the fewest copies that do (with each
+    number of them that does, where every state is kept).
 
     ``devices``: how many may be used with the stage.
     """
-    first, goal, degree, together = stage.first, stage.goal, terms.degree[stage.g], -1
+    first, target, degree, together = stage.first, stage.target, terms.degree[stage.g], -1
+    every = terms.bounds.every
     for i in range(state, states):
         behind, used = scratch.copies[i], scratch.devices[i]
         if behind + first > terms.most_copies:
             return  # states come by copies
-        if used + first * degree > devices or reached.devices[goal, behind + first] <= used + first * degree:
+        k = used + first * degree
+        if k > devices or (reached.devices[target, behind + first] <= k and not every):
             continue
         if together < 0:
-            together = _together(terms, stage, scratch)
+            together = min(_together(terms, stage, scratch), stage.in_flight)
         if together == 0 or (together == 1 and behind > 0):
             return
         copies = first
@@ -241,8 +309,13 @@ def _extend(terms, stage, state, states, devices, bound, reached, scratch, knaps
             copies = terms.next_copies[min(-(-behind // (together - 1)), terms.most_copies + 1)]
         while copies:
             s, k = behind + copies, used + copies * degree
-            if s > terms.most_copies or k > devices or reached.devices[goal, s] <= k:
+            if s > terms.most_copies or k > devices or copies > stage.most:
                 break
+            if reached.devices[target, s] <= k:
+                if not every:
+                    break
+                copies = terms.next_copies[copies + 1]
+                continue
             in_flight = -(-s // copies)
             if scratch.stage[copies] != scratch.seen[0]:
                 scratch.stage[copies] = scratch.seen[0]
@@ -254,8 +327,9 @@ def _extend(terms, stage, state, states, devices, bound, reached, scratch, knaps
                 else:
                     scratch.exceeds[copies] = 0 if answer == TOO_SLOW else in_flight
             if in_flight <= scratch.fits[copies]:
-                _reach(reached, stage, s, k, behind, copies)
-                break
+                _reach(reached, stage, s, k, behind, copies, every)
+                if not every:
+                    break
             copies = terms.next_copies[copies + 1]
 
 
@@ -339,13 +413,14 @@ def _least_copies(exchange, next_copies, most, alone, sent, bound):  # type: ign
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
-def _reach(reached, stage, s, k, behind, copies):  # type: ignore[no-untyped-def]
-    """Note a state, and that what is reached with so many copies is reached with more."""
-    goal = stage.goal
-    reached.base[goal, s], reached.base_copies[goal, s] = stage.base, behind
+def _reach(reached, stage, s, k, behind, copies, alone):  # type: ignore[no-untyped-def]
+    """Note a state, and that what is reached with so many copies is reached with more (not if it stands ``alone``)."""
+    goal = stage.target
+    reached.base[goal, s], reached.base_copies[goal, s] = stage.source, behind
     reached.degree[goal, s], reached.copies[goal, s] = stage.g, copies
-    at = s
-    while at < reached.devices.shape[1] and reached.devices[goal, at] > k:
+    reached.devices[goal, s] = k
+    at = s + 1
+    while not alone and at < reached.devices.shape[1] and reached.devices[goal, at] > k:
         reached.devices[goal, at] = k
         at += 1
 

@@ -10,7 +10,14 @@ import numpy as np
 
 from placedsl.algorithms.ideals.chain_cover import ChainCover, chain_cover
 from placedsl.algorithms.ideals.enumeration import ideals
-from placedsl.algorithms.pipelines.parallel_plans.instance import Plan, PlanInstance, PlannedStage
+from placedsl.algorithms.pipelines.parallel_plans.instance import (
+    ANY_NUMBER,
+    Goal,
+    Plan,
+    PlanInstance,
+    PlanLimits,
+    PlannedStage,
+)
 from placedsl.algorithms.pipelines.parallel_plans.knapsack_kernel import options_within, time_within
 from placedsl.algorithms.pipelines.parallel_plans.options import YES, Demand, OptionTable
 from placedsl.algorithms.pipelines.parallel_plans.question_kernel import (
@@ -18,6 +25,7 @@ from placedsl.algorithms.pipelines.parallel_plans.question_kernel import (
     NEVER,
     ROUND,
     SAMPLE,
+    Bounds,
     Exchanges,
     Knapsacks,
     PlanTerms,
@@ -31,7 +39,7 @@ from placedsl.algorithms.pipelines.state_dp import SearchLimits
 from placedsl.algorithms.stages.cut_edges_kernel import edge_costs
 from placedsl.algorithms.stages.stage_costs import StageCostModel
 from placedsl.algorithms.stages.stage_pairs import all_stage_pairs, between, ideal_sums
-from placedsl.arrays import Floats, Integers
+from placedsl.arrays import Floats, Integers, Integers32
 
 #: More ideals than this are not planned over.
 MOST_IDEALS = 40_000
@@ -41,6 +49,8 @@ _STRICTLY = 1e-11
 _CLOSE = 1e-3
 _PERIODS = {"sample": SAMPLE, "round": ROUND, "batch": BATCH}
 _PARTS = 2**44
+#: A load that may be divided by.
+_SMALLEST = 1e-300
 #: Ideals that are gone on from before anybody may stop the search, at first; then for some such share of a second.
 _CHUNK, _LISTENING_S = 64, 0.2
 #: With so few kinds the smallest options are summed up as they are asked for; of more there is a table, up to a size.
@@ -49,7 +59,7 @@ _FEW_KINDS, _LARGEST_TABLE = 8, 4_000_000
 
 @dataclass(frozen=True, eq=False)
 class PlanResult:
-    """The best plan (None: there is none, where ``complete``) and a proven bound on the largest load."""
+    """The best plan (None: there is none, where ``complete``) and a proven bound on the goal."""
 
     plan: Plan | None
     bound: float
@@ -58,9 +68,16 @@ class PlanResult:
     questions: int = 0
 
 
-def best_plan(instance: PlanInstance, limits: SearchLimits | None = None) -> PlanResult:
-    """The plan whose largest load is least."""
+def best_plan(
+    instance: PlanInstance, limits: SearchLimits | None = None, goal: Goal = "time_per_sample", within: float = np.inf
+) -> PlanResult:
+    """The plan whose largest load is least, or that has the fewest devices, stages or copies.
+
+    ``within``: a largest load that plans may have; where there is none, the result has no plan and it as its bound.
+    """
     limits = limits or SearchLimits()
+    if within < 0.0:
+        return PlanResult(None, within, True)
     costs = instance.stage_costs()
     supported = np.isfinite(costs.work).any(axis=0)
     if not supported.all():
@@ -71,15 +88,19 @@ def best_plan(instance: PlanInstance, limits: SearchLimits | None = None) -> Pla
     walked = ideals(cover, np.ones(costs.units, dtype=np.int64), most=MOST_IDEALS, deadline=limits.deadline)
     if not walked.complete:
         return PlanResult(None, 0.0, False, walked.too_many)
-    table = _Table(instance, costs, cover, walked.positions)
-    return table.best(limits)
+    table = _Table(instance, costs, cover, walked.positions, goal)
+    return table.best(limits, within) if goal == "time_per_sample" else table.fewest(limits, within)
 
 
 class _Table:
     """The ideals of an instance with their sums, and the questions that are asked of them."""
 
-    def __init__(self, instance: PlanInstance, costs: StageCostModel, cover: ChainCover, positions: np.ndarray) -> None:
-        self.instance, self.cover = instance, cover
+    def __init__(
+        self, instance: PlanInstance, costs: StageCostModel, cover: ChainCover, positions: np.ndarray, goal: Goal
+    ) -> None:
+        self.instance, self.cover, self.goal = instance, cover, goal
+        self.unsure = False  # of the last question: whether a knapsack was given up on
+        self.limits = instance.limits or PlanLimits.none(instance.kinds)
         #: The option (a position in the instance's options) of each row of the table.
         self.row = _sorted(instance)
         #: Its degree and kind as one number.
@@ -92,7 +113,7 @@ class _Table:
         self.pairs, self.positions = all_stage_pairs(costs, cover, positions, parts)
         one_hot = (instance.kind == np.arange(instance.kinds)[:, None]).astype(float)
         of_kind = instance.of_units(one_hot).astype(np.int32)
-        most = min(instance.devices, instance.microbatches, 2**20)
+        most = min(instance.devices, instance.microbatches, self.limits.copies[1] or ANY_NUMBER, 2**20)
         allowed = [r for r in instance.copies if r <= most]
         after = np.zeros(most + 3, dtype=np.int64)
         for copies in reversed(allowed):
@@ -114,9 +135,9 @@ class _Table:
             np.array(instance.degrees, dtype=np.int64), after, instance.devices, most, instance.capacity,
             Exchanges(_PERIODS[instance.exchange], instance.traffic, instance.microbatches), sums(busy),
             sums(instance.least(instance.options.weights)), sums(stash), sums(memory), self._alike(),
-            self._smallest(most + 1, sums),
+            self._smallest(most + 1, sums), _bounds(self.limits, costs.units, goal),
         )  # fmt: skip
-        rows = (len(self.positions), most + 1)
+        rows = (len(self.positions) * self.terms.bounds.layers, most + 1)
         self.reached = Reached(*(np.empty(rows, dtype=np.int32) for _ in range(5)))
         self.knapsacks = Knapsacks(workspace(self.table), kept_swaps(self.table, by_kind, most + 1))
 
@@ -148,12 +169,33 @@ class _Table:
         of_nodes = out.reshape(degrees, instance.kinds, most)[:, instance.kind]
         return np.ascontiguousarray(sums(instance.of_units(of_nodes.transpose(0, 2, 1))))
 
-    def best(self, limits: SearchLimits) -> PlanResult:
-        """Ask for one load after another: upwards to a first plan, by halves, and at last for anything better."""
+    def fewest(self, limits: SearchLimits, within: float) -> PlanResult:
+        """The plan with the fewest devices, stages or copies within a load."""
+        answer = self._plan_within(min(within, self._ceiling()), limits)
+        if answer is None or (answer[0] is None and not answer[1]):
+            return PlanResult(None, 0.0, False, questions=1)
+        plan, exact = answer[0], answer[1] and not self.unsure
+        bound = np.inf if plan is None else 0.0 if not exact else float(self._amount(plan))
+        return PlanResult(plan, bound, exact, questions=1)
+
+    def _amount(self, plan: Plan) -> int:
+        """What the goal counts."""
+        match self.goal:
+            case "devices_used":
+                return plan.devices
+            case "stages_used":
+                return len(plan.stages)
+        return sum(stage.copies for stage in plan.stages)
+
+    def best(self, limits: SearchLimits, within: float) -> PlanResult:
+        """Ask for one load after another: upwards to a first plan, by halves, and at last for anything better.
+
+        Where plans have to be within a load, that is asked first.
+        """
         bound = float(self.terms.weight[-1]) / self.instance.devices * (1.0 - 1e-12)
-        ceiling = self._ceiling()
+        ceiling = min(self._ceiling(), within)
         plan: Plan | None = None
-        value, step, questions, last = np.inf, 0.02, 0, False
+        value, step, questions, last = np.inf, 0.02 if within == np.inf else np.inf, 0, False
         while not limits.passed:
             if value * (1.0 - _STRICTLY) <= bound:
                 return PlanResult(plan, value, True, questions=questions)
@@ -173,7 +215,7 @@ class _Table:
             elif not sure:
                 break
             elif load >= ceiling:
-                return PlanResult(None, np.inf, True, questions=questions)
+                return PlanResult(None, within, True, questions=questions)
             else:
                 bound = max(bound, load)
         return PlanResult(plan, bound, False, questions=questions)
@@ -187,11 +229,12 @@ class _Table:
         count = np.bincount(self.instance.kind, minlength=self.instance.kinds)
         exchange = self.instance.traffic * max(1.0, float(max(self.instance.copies)))
         edges = float((self.instance.input_cost + self.instance.output_cost).max(axis=0, initial=0.0).sum())
-        return 1.0000001 * float((count * (slowest + exchange * heaviest)).sum() + edges) + 1e-300
+        return 1.0000001 * float((count * (slowest + exchange * heaviest)).sum() + edges) + _SMALLEST
 
     def _plan_within(self, load: float, limits: SearchLimits) -> tuple[Plan | None, bool] | None:
         """A plan within a load, or none and whether that is sure; None where a limit was reached before."""
         given_up, begin, chunk = 0, 0, _CHUNK
+        load = max(load, _SMALLEST)
         while begin < len(self.positions) - 1:
             began = time.monotonic()
             seen = within(self.pairs, self.terms, load, self.reached, self.knapsacks, begin, begin + chunk)
@@ -200,20 +243,36 @@ class _Table:
                 return None
             begin += chunk
             chunk = 2 * chunk if time.monotonic() - began < _LISTENING_S / 4 else max(1, chunk // 2)
-        least = self.reached.devices[-1]
-        if int(least.min()) >= NEVER:
+        layers, (fewest, _) = self.terms.bounds.layers, self.limits.stages
+        last = self.reached.devices[-layers:]
+        if layers > 1:
+            last = np.where(np.arange(layers)[:, None] >= fewest, last, NEVER)
+        last = np.where(np.arange(last.shape[1]) >= self.limits.copies[0], last, NEVER)
+        self.unsure = given_up > 0
+        if int(last.min(initial=NEVER)) >= NEVER:
             return None, not given_up
-        return self._traced(load, int(np.argmin(least))), True
+        layer, copies = self._chosen(last)
+        return self._traced(load, len(self.reached.devices) - layers + int(layer), int(copies)), True
 
-    def _traced(self, load: float, copies: int) -> Plan:
-        reached, goal = self.reached, len(self.positions) - 1
+    def _chosen(self, last: Integers32) -> tuple[int, int]:
+        """The layer and the copies of the state that is best by the goal; of equal ones that with fewest devices."""
+        layers, copies = np.nonzero(last < NEVER)
+        devices = last[layers, copies]
+        first = {"stages_used": layers, "copies_used": copies}.get(self.goal, devices)
+        at = np.lexsort((devices, first))[0]
+        return int(layers[at]), int(copies[at])
+
+    def _traced(self, load: float, row: int, copies: int) -> Plan:
+        reached, layers = self.reached, self.terms.bounds.layers
         stages: list[PlannedStage] = []
-        while goal:
-            # What was reached with fewer copies stands for more of them.
-            copies = int(np.flatnonzero(reached.devices[goal, : copies + 1] == reached.devices[goal, copies])[0])
-            base, own = int(reached.base[goal, copies]), int(reached.copies[goal, copies])
-            stages.append(self._stage(base, goal, int(reached.degree[goal, copies]), own, copies, load))
-            copies, goal = int(reached.base_copies[goal, copies]), base
+        while row:
+            if not self.terms.bounds.every:
+                # What was reached with fewer copies stands for more of them.
+                copies = int(np.flatnonzero(reached.devices[row, : copies + 1] == reached.devices[row, copies])[0])
+            base, own = int(reached.base[row, copies]), int(reached.copies[row, copies])
+            degree = int(reached.degree[row, copies])
+            stages.append(self._stage(base // layers, row // layers, degree, own, copies, load))
+            copies, row = int(reached.base_copies[row, copies]), base
         return Plan(tuple(stages))
 
     def _stage(self, base: int, goal: int, g: int, copies: int, behind: int, load: float) -> PlannedStage:
@@ -251,6 +310,18 @@ class _Table:
         edge_costs(self.pairs, base, goal, mark, False, paid)
         by_degree: Floats = np.maximum(paid[0], 0.0)
         return by_degree
+
+
+def _bounds(limits: PlanLimits, units: int, goal: Goal) -> Bounds:
+    """The bounds of a spec as the kernel takes them; where the fewest stages are the goal they are counted."""
+    low, high = limits.stages
+    if goal == "stages_used":
+        high = units if high is None else min(high, units)
+    counted = high is not None and (high < units or goal == "stages_used")
+    layers = high + 1 if high is not None and counted else low + 1 if low > 1 else 1
+    return Bounds(
+        limits.fewest, limits.most, limits.in_flight, limits.of_kinds, layers, not counted, limits.copies[0] > 1
+    )  # fmt: skip
 
 
 def _sorted(instance: PlanInstance) -> Integers:
