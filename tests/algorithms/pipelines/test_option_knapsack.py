@@ -10,7 +10,7 @@ import pytest
 
 from placedsl.algorithms.pipelines.parallel_plans.knapsack_kernel import most_in_flight, options_within, time_within
 from placedsl.algorithms.pipelines.parallel_plans.options import NO, TOO_SLOW, YES, Demand, OptionTable
-from placedsl.algorithms.pipelines.parallel_plans.question_kernel import workspace
+from placedsl.algorithms.pipelines.parallel_plans.plan_terms import workspace
 
 
 def drawn(rng: random.Random) -> tuple[OptionTable, np.ndarray]:

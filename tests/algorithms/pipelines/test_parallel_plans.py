@@ -236,7 +236,7 @@ def limited(seed: int) -> Data:
     def each(low: int, high: int, none: int) -> np.ndarray:
         return np.array([rng.randint(low, high) if rng.random() < 0.4 else none for _ in range(kinds)])
 
-    low = rng.randint(0, 3)
+    low = rng.randint(1, 3)
     stages = rng.choice(((0, None), (0, rng.randint(1, 4)), (low, None), (low, low + rng.randint(0, 2))))
     least = rng.choice((0, 0, rng.randint(1, 6), data.microbatches))
     copies = (least, rng.choice((None, None, least + rng.randint(1, 2))))

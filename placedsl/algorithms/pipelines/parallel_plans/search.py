@@ -20,7 +20,7 @@ from placedsl.algorithms.pipelines.parallel_plans.instance import (
 )
 from placedsl.algorithms.pipelines.parallel_plans.knapsack_kernel import options_within, time_within
 from placedsl.algorithms.pipelines.parallel_plans.options import YES, Demand, OptionTable
-from placedsl.algorithms.pipelines.parallel_plans.question_kernel import (
+from placedsl.algorithms.pipelines.parallel_plans.plan_terms import (
     BATCH,
     NEVER,
     ROUND,
@@ -31,10 +31,9 @@ from placedsl.algorithms.pipelines.parallel_plans.question_kernel import (
     PlanTerms,
     Reached,
     kept_swaps,
-    times_sent,
-    within,
     workspace,
 )
+from placedsl.algorithms.pipelines.parallel_plans.question_kernel import times_sent, within
 from placedsl.algorithms.pipelines.state_dp import SearchLimits
 from placedsl.algorithms.stages.cut_edges_kernel import edge_costs
 from placedsl.algorithms.stages.stage_costs import StageCostModel

@@ -1,0 +1,162 @@
+"""What questions about plans are asked of: terms, states, and room for kernels, as tuples that kernels take."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from placedsl.algorithms.pipelines.parallel_plans.options import KeptSwaps, OptionTable, Workspace
+from placedsl.arrays import Floats, Integers, Integers32
+
+#: The devices of what is not reached.
+NEVER = 2**30
+#: Periods of the exchange of weights: per sample, per round, per batch.
+SAMPLE, ROUND, BATCH = 0, 1, 2
+#: Swaps that are kept, for all degrees and samples in flight.
+_MOST_KEPT = 2_000_000
+
+
+class Exchanges(NamedTuple):
+    """The exchange of weights: its period, how often weights cross a link in it, samples of a batch."""
+
+    period: int
+    traffic: float
+    microbatches: int
+
+
+class Bounds(NamedTuple):
+    """Bounds of a spec on the plans.  c kinds.
+
+    ``fewest``, ``most``, ``in_flight``   c numbers of a stage with nodes of that kind;  ``of_kinds``  whether any binds
+    ``layers``    stages are counted up to this number less one;  ``saturates``  more of them count as so many
+    ``every``     states with more copies are kept beside those with fewer
+    """
+
+    fewest: Integers
+    most: Integers
+    in_flight: Integers
+    of_kinds: bool
+    layers: int
+    saturates: bool
+    every: bool
+
+
+class PlanTerms(NamedTuple):
+    """K ideals, c kinds, g degrees.
+
+    ``table``    the options
+    ``of_kind``  K x c units of each kind
+    ``degree``   g devices of a copy;  ``next_copies``  the least allowed number of copies that is no less (0: none)
+    ``devices``, ``most_copies``, ``capacity``   of the machine
+    ``exchange`` of weights among copies
+    ``weight``   K seconds of device time that the units take at least
+    ``weights``  g x K seconds to send the units' weights once, at least
+    ``stash``, ``memory``  g x K bytes of the quickest options;  ``alike``  options of a unit with one degree differ in
+                 no weights, so that the quickest are the same however often weights are sent
+    ``smallest`` g x y x K bytes of the smallest options with so many samples in flight; empty where it would be large
+    ``bounds``   of the spec
+    """
+
+    table: OptionTable
+    of_kind: Integers32
+    degree: Integers
+    next_copies: Integers
+    devices: int
+    most_copies: int
+    capacity: float
+    exchange: Exchanges
+    weight: Floats
+    weights: Floats
+    stash: Floats
+    memory: Floats
+    alike: bool
+    smallest: Floats
+    bounds: Bounds
+
+
+class Reached(NamedTuple):
+    """K l x (s + 1), l the layers and s the most copies: the fewest devices with so many stages and at most so many
+    copies (exactly, where every state is kept) behind an ideal, and how.
+
+    ``base``, ``base_copies``, ``degree``, ``copies``: the row and the copies before the last stage, the position of
+    its degree, its copies; where ``devices`` was reached with exactly so many copies.
+    """
+
+    devices: Integers32
+    base: Integers32
+    base_copies: Integers32
+    degree: Integers32
+    copies: Integers32
+
+
+class Scratch(NamedTuple):
+    """What is known while stages are looked at.
+
+    ``copies``, ``devices``   the states of an ideal, layer by layer (from ``begins``), by copies: none of a layer has
+                              fewer of both than another one
+    ``fits``, ``exceeds``     per number of copies of the stage ``stage``: most samples in flight that fit, fewest
+                              that do not
+    ``units``                 c units of the stage by kind;  ``kinds``  room for the kinds that there are
+    ``every``                 all kinds
+    ``seen``                  stages looked at, knapsacks asked, and given up on
+    """
+
+    copies: Integers
+    devices: Integers
+    begins: Integers
+    fits: Integers
+    exceeds: Integers
+    stage: Integers
+    units: Integers
+    kinds: Integers
+    every: Integers
+    seen: Integers
+
+
+class Knapsacks(NamedTuple):
+    """What knapsacks need beside the options."""
+
+    space: Workspace
+    kept: KeptSwaps
+
+
+class Stage(NamedTuple):
+    """A stage between two ideals with a degree: its position, seconds of its quickest options and of its transfers, and
+    to send its weights once; the copies that it needs at least and may have, and the samples in flight on each; the
+    rows that it leads from and to."""
+
+    base: int
+    goal: int
+    g: int
+    time: float
+    edges: float
+    sent: float
+    first: int
+    most: int
+    in_flight: int
+    source: int
+    target: int
+
+
+def workspace(table: OptionTable) -> Workspace:
+    """Room for questions over a table."""
+    kinds, options = table.kinds, len(table.time)
+    whole, real = np.zeros(options, dtype=np.int64), np.zeros(options)
+    return Workspace(
+        np.zeros(kinds, dtype=np.int64), whole, whole.copy(), real, real.copy(), real.copy(),
+    )  # fmt: skip
+
+
+def kept_swaps(table: OptionTable, base: Integers, most: int) -> KeptSwaps:
+    """Room for the swaps of all kinds with up to ``most`` samples in flight; none where that is much.
+
+    ``base``: g x c the quickest options.
+    """
+    degrees = len(base)
+    swaps = len(table.time)
+    rows = degrees * (most + 1) if degrees * (most + 1) * max(swaps, table.kinds) <= _MOST_KEPT else 0
+    whole, real = np.zeros((rows, swaps), dtype=np.int64), np.zeros((rows, swaps))
+    return KeptSwaps(
+        most + 1, np.full(rows, -1, dtype=np.int64), base, whole, whole.copy(), real, real.copy(), real.copy(),
+    )  # fmt: skip
