@@ -2,6 +2,8 @@
 
     python benchmarks/plans.py table1            ResNet50, Appendix F, Table 1: exchange per round, as published
     python benchmarks/plans.py bert              BERT-32, Figure 1: baselines relative to the best plan
+    python benchmarks/plans.py runs RUNS.csv     every run of a table of runs: values, feasibility, memory to the byte
+    python benchmarks/plans.py speed             seconds beside those of a trial, and sizes beyond the published ones
 
 Inputs are in $PLACEDSL_WORKLOADS/piper, published values in the folder ``published`` beside it.  Every value is that of
 the evaluator, every optimum proven.  Seconds are of one solve, reading the spec aside, with compiled kernels.
@@ -11,37 +13,34 @@ from __future__ import annotations
 
 import argparse
 import csv
-import os
+import resource
 import sys
+import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import placedsl
 
-ROOT = Path(__file__).resolve().parents[1]
-WORKLOADS = Path(os.environ.get("PLACEDSL_WORKLOADS", ROOT.parent / "shared" / "workloads"))
-SPEC = """
-graph from "{file}" {{ time_unit = 1 s }}
-device gpu[{devices}]: accelerator {{ memory = {gib} GiB }}
-interconnect {{ bandwidth = 25 GiB/s }}
-parallelism {{ microbatches = {batch}, exchange = {exchange}, weights_traffic = 4, {more} }}
-minimize time_per_sample
-subject to
-    memory
-    contiguous
-"""
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from piper_workloads import GIB, WORKLOADS, answer, path
+
 #: Memory of a device in GiB and numbers of devices of Figure 1.
 FIGURE = ((2, 64), (2, 512), (2, 2048), (8, 8), (8, 64), (8, 512), (8, 2048), (80, 8), (80, 64), (80, 512), (80, 2048))
 DIVISORS, RECOMPUTED = "data = divisors(microbatches)", 'options = {"vanilla"}'
-
-
-def answer(
-    file: str, devices: int, gib: float, batch: int, exchange: str, more: str, method: str | None = None
-) -> placedsl.Answer:
-    """One solve."""
-    path = WORKLOADS / "piper" / file
-    text = SPEC.format(file=path, devices=devices, gib=gib, batch=batch, exchange=exchange, more=more)
-    return placedsl.loads(text).solve(method=method, workers=1)
+#: What baselines restrict, by their name in a table of runs.
+VARIANTS = {
+    "piper": "", "no-dp": "data", "no-tp": ", tensor = 1", "no-ar": f", {RECOMPUTED}", "equi": "",
+    "equi-no-tp": ", tensor = 1", "equi-plain-no-tp": ", tensor = 1",
+}  # fmt: skip
+#: Workload, devices, GiB, samples of a batch, and the seconds of a trial (one core; nan: not tried).
+SPEED = (
+    ("bert32a100", 8, 8, 1920, 0.0016), ("bert32a100", 64, 8, 1920, 0.0036), ("bert32a100", 512, 8, 1920, 0.009),
+    ("bert32a100", 2048, 8, 1920, 0.011), ("bert96", 1024, 80, 1920, float("nan")), ("bert96", 16384, 80, 1920, 0.46),
+    ("resnet", 32, 2, 7680, 0.023), ("resnet", 128, 8, 7680, 0.029), ("bert256", 512, 80, 7680, 0.6),
+    ("bert512", 512, 80, 7680, 3.6), ("bert1024", 512, 80, 7680, 17.6), ("bert256", 4096, 80, 7680, float("nan")),
+    ("bert512", 4096, 80, 7680, float("nan")), ("bert1024", 4096, 80, 7680, float("nan")),
+)  # fmt: skip
 
 
 def value(found: placedsl.Answer) -> str:
@@ -49,16 +48,16 @@ def value(found: placedsl.Answer) -> str:
     return "-" if found.evaluation is None else f"{found.value:.6g}"
 
 
-def table1() -> None:
+def table1(_: argparse.Namespace) -> int:
     """Published and best values, and the seconds of the search."""
     published = WORKLOADS.parent / "published" / "piper-resnet50.csv"
     lines = [line for line in published.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     print("| devices | GB | Piper, published | equi, published | equi | best plan | proven | published above | s |")
     print("| ---: | ---: | ---: | ---: | ---: | ---: | --- | ---: | ---: |")
     for row in csv.DictReader(lines):
-        asked = ("resnet.json", int(row["devices"]), float(row["memory_gb"]), int(row["devices"]), "round")
-        copies = f"data = 1..{row['devices']}"
-        even, best = answer(*asked, copies, "equi"), answer(*asked, copies)
+        devices, gib = int(row["devices"]), float(row["memory_gb"])
+        asked = (WORKLOADS / "piper" / "resnet.json", devices, gib * GIB, devices, "round", f"data = 1..{devices}")
+        even, best = answer(*asked, "equi"), answer(*asked)
         above = "-"
         if best.evaluation is not None and row["piper_tps"] != "OOM":
             above = f"{100 * max(0.0, float(row['piper_tps']) / best.value - 1):.2f}%"  # rounded to six digits
@@ -68,14 +67,16 @@ def table1() -> None:
             f"| {best.seconds['solve']:.2f} |",
             flush=True,
         )
+    return 0
 
 
-def bert() -> None:
+def bert(_: argparse.Namespace) -> int:
     """Throughput of baselines relative to the best plan; a dash where there is none that fits."""
     print("| GB | devices | best plan (ms) | proven | no DP | no TP | no recomputation | equi | s |")
     print("| ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |")
+    file = WORKLOADS / "piper" / "bert32a100.json"
     for gib, devices in FIGURE:
-        asked = ("bert32a100.json", devices, gib, 1920, "batch")
+        asked = (file, devices, gib * GIB, 1920, "batch")
         best = answer(*asked, DIVISORS)
         others = [
             answer(*asked, "data = 1"),
@@ -90,14 +91,83 @@ def bert() -> None:
             f"| {best.seconds['solve']:.2f} |",
             flush=True,
         )
+    return 0
+
+
+def runs(given: argparse.Namespace) -> int:
+    """What is wrong of any run, a line each, and how many there were of each kind."""
+    folder, known, count, wrong = Path(tempfile.mkdtemp()), dict[tuple[str, ...], placedsl.Answer](), Counter[str](), 0
+    asked = ("input", "sync", "K", "memory_bytes", "bandwidth_bytes_per_s", "N", "variant")
+    with given.file.open(encoding="utf-8") as lines:
+        for row in csv.DictReader(lines):
+            key = tuple(row[name] for name in asked)
+            file, sync, devices, memory, bandwidth, batch, variant = key
+            even = variant.startswith("equi")
+            if key not in known:
+                copies = DIVISORS if sync == "batch" else f"data = 1..{min(int(devices), int(batch))}"
+                more = "data = 1" if variant == "no-dp" else copies + VARIANTS[variant]
+                known[key] = answer(
+                    path(file, folder), int(devices), float(memory), int(batch), sync, more, "equi" if even else None,
+                    float(bandwidth),
+                )  # fmt: skip
+            found = known[key]
+            problems = compared(row, found, even)
+            count["even splits" if even else "proven" if found.proven() else "infeasible"] += 1
+            for problem in problems:
+                wrong += 1
+                print(*key, problem, flush=True)
+    print(f"{sum(count.values())} runs, {len(known)} solves, {wrong} wrong:", dict(count))
+    return int(wrong > 0)
+
+
+def compared(row: dict[str, str], found: placedsl.Answer, even: bool) -> list[str]:
+    """What of a run differs from an answer."""
+    feasible, exact = row["feasible"] == "1", row["exact_tps"]
+    authors = row["program"].startswith("authors")
+    if found.evaluation is None:
+        ended = even or found.termination == "infeasible"
+        return ([] if ended else [found.termination]) + (["feasible in the table"] if feasible else [])
+    if not feasible:  # the first version of the authors' program calls feasible instances infeasible
+        return [] if row["program"] == "authors 2021-11" and not even else ["infeasible in the table"]
+    published = float(row["tps"])
+    if even:
+        return [] if abs(found.value - published) <= 1e-9 * published else [f"{found.value} {published}"]
+    out = [] if found.proven() else ["not proven"]
+    if found.value > published * (1 + 1e-9):
+        out.append(f"above: {found.value} {published}")
+    target = float(exact) if exact else published if not authors else found.value
+    return out if abs(found.value - target) <= 1e-9 * target else [*out, f"{found.value}, proven {target}"]
+
+
+def speed(_: argparse.Namespace) -> int:
+    """Seconds of a second solve (kernels loaded), and how they compare."""
+    folder = Path(tempfile.mkdtemp())
+    print("| workload | devices | ideals' operators | time per sample (ms) | proven | s | trial (s) | ratio |")
+    print("| --- | ---: | ---: | ---: | --- | ---: | ---: | ---: |")
+    for name, devices, gib, batch, trial in SPEED:
+        asked = (path(name, folder), devices, gib * GIB, batch, "batch", DIVISORS)
+        found = min((answer(*asked) for _ in range(3)), key=lambda one: one.seconds["solve"])
+        took = found.seconds["solve"]
+        print(
+            f"| {name} | {devices} | {found.problem.graph.nodes} | {1000 * found.value:.6g} "
+            f"| {'yes' if found.proven() else 'no'} | {took:.3f} | {trial:g} | {took / trial:.1f} |",
+            flush=True,
+        )
+    print(f"peak memory of the process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+    return 0
 
 
 def main(arguments: Sequence[str]) -> int:
     """One of the tables."""
     parser = argparse.ArgumentParser(description="Published plans of Piper.")
-    parser.add_argument("table", choices=("table1", "bert"))
-    {"table1": table1, "bert": bert}[parser.parse_args(arguments).table]()
-    return 0
+    tables = parser.add_subparsers(required=True)
+    for name, table in (("table1", table1), ("bert", bert), ("runs", runs), ("speed", speed)):
+        one = tables.add_parser(name)
+        one.set_defaults(table=table)
+        if table is runs:
+            one.add_argument("file", type=Path)
+    given = parser.parse_args(arguments)
+    return int(given.table(given))
 
 
 if __name__ == "__main__":

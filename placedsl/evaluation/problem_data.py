@@ -114,7 +114,7 @@ class ProblemData:
             ("device", "name"): self.device_names,
             ("device", "family"): [d.family for d in devices],
             ("device", "kind"): [d.kind for d in devices],
-            ("device", "number"): [float(self.sets[d.family].index(i) + 1) for i, d in enumerate(devices)],
+            ("device", "number"): self._numbers(),
             ("device", "memory"): self.device_memory,
             ("device", "class"): [float(number) for number in self.problem.interchangeable().tolist()],
         }
@@ -137,6 +137,15 @@ class ProblemData:
         for name, members in self.group_members.items():
             attributes[f"group:{name}", "first"] = [m[0] if m else self.nodes for m in members]
         return attributes
+
+    def _numbers(self) -> list[float]:
+        """The number of each device within its family, from 1."""
+        count: dict[str, int] = {}
+        out = []
+        for device in self.problem.machine.devices:
+            count[device.family] = count.get(device.family, 0) + 1
+            out.append(float(count[device.family]))
+        return out
 
     def between(self, tensor: int, source: int, target: int) -> float:
         """How long a tensor takes from one device to another, where it goes directly."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -228,14 +229,30 @@ class Problem:
 
         Custom constraints may still tell them apart; whoever breaks symmetry must look at those.
         """
+        known = self._classes
+        if clustered not in known:
+            known[clustered] = self._interchangeable(clustered)
+        return known[clustered]
+
+    @cached_property
+    def _classes(self) -> dict[bool, Integers]:
+        return {}
+
+    def _interchangeable(self, clustered: bool) -> Integers:
         keys: dict[tuple[object, ...], int] = {}
         key: tuple[object, ...]
         sharing = self.execution.data_parallelism
         between = None if self.execution.one_sample else self.device_to_device
         routes = None if between is None else alike(between)
+        columns = [self.time, self.transfer]
+        if sharing is not None:
+            columns.append(sharing.synchronisation)
+            if sharing.options is not None:
+                columns += [sharing.options.time, sharing.options.per_byte[None]]
+        costs = np.stack([_equal_columns(one) for one in columns], axis=1).tolist()
         out = np.empty(len(self.machine.devices), dtype=np.int64)
         for i, device in enumerate(self.machine.devices):
-            key = (device.kind, device.memory, self.time[:, i].tobytes(), self.transfer[:, i].tobytes())
+            key = (device.kind, device.memory, *costs[i])
             if clustered and self.machine.clusters:
                 inside = self.machine.innermost(i)
                 key = (*key, inside if inside >= 0 else device.name)
@@ -243,8 +260,19 @@ class Problem:
                 key = (*key, int(routes[i]))
             if sharing is not None:
                 # What is said of a family, its price say, must hold for all that share a stage.
-                key = (*key, device.family, sharing.synchronisation[:, i].tobytes())
-                if sharing.options is not None:
-                    key = (*key, sharing.options.time[:, i].tobytes(), float(sharing.options.per_byte[i]))
+                key = (*key, device.family)
             out[i] = keys.setdefault(key, len(keys))
+        out.setflags(write=False)
         return out
+
+
+def _equal_columns(values: Floats) -> Integers:
+    """A number per column, the same for columns that are equal bit by bit."""
+    if not values.shape[0]:
+        return np.zeros(values.shape[1], dtype=np.int64)
+    bits = np.ascontiguousarray(values.T, dtype=float).view(np.int64)
+    begins = np.concatenate(([True], (bits[1:] != bits[:-1]).any(axis=1)))  # most are like the one before
+    known: dict[bytes, int] = {}
+    runs = [known.setdefault(row.tobytes(), len(known)) for row in bits[begins]]
+    numbers: Integers = np.array(runs, dtype=np.int64)[np.cumsum(begins) - 1]
+    return numbers

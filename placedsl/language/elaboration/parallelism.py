@@ -162,7 +162,7 @@ def _degrees(
                 checker.error(of, "'parallelism' does not say how many microbatches there are", "microbatches = 512")
             if number is None:
                 return None
-            numbers = [n for n in range(1, min(number, devices) + 1) if number % n == 0]
+            numbers = [n for n in range(1, min(number, max(1, devices)) + 1) if number % n == 0]
         case _:
             only = checker.limited(entry.value, 1, "copies", what)
             if only is None:

@@ -11,6 +11,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from placedsl.algorithms.pipelines.parallel_plans import search
 from placedsl.algorithms.pipelines.parallel_plans.instance import (
     ANY_NUMBER,
     Exchange,
@@ -226,6 +227,21 @@ def test_plans_are_optimal(seed: int) -> None:
     assert found.plan is not None
     check(data, found.plan, exact)
     assert found.bound == pytest.approx(float(exact), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("seed", range(30_000, 30_400))
+def test_plans_that_start_from_groups_of_units_are_optimal(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As large instances do."""
+    for name, number in (("_MANY_IDEALS", 1), ("_COARSER", 2), ("_GROUPS", 1)):
+        monkeypatch.setattr(search, name, number)
+    data = drawn(seed)
+    exact, found = optimum(data), best_plan(data.instance())
+    assert found.complete
+    assert (found.plan is None) == (exact is None)
+    if found.plan is not None and exact is not None:
+        check(data, found.plan, exact)
+        assert found.bound == pytest.approx(float(exact), rel=1e-9, abs=1e-12)
 
 
 def limited(seed: int) -> Data:

@@ -126,8 +126,9 @@ def screened(table, kept, count, every, g, in_flight, time, need, room):  # type
     )  # fmt: skip
     if kept.swaps[row] < 0:
         kept.swaps[row] = _swaps(table, every, g, in_flight, 0.0, space)
+        kept.saving[row] = _units(table, every, g, in_flight, kept, row)
     swaps = kept.swaps[row]
-    cost = 0.0
+    cost, missing = 0.0, need
     for i in range(swaps):
         units = count[space.swap_kind[i]]
         whole = units * space.swap_bytes[i]
@@ -144,7 +145,58 @@ def screened(table, kept, count, every, g, in_flight, time, need, room):  # type
         units * space.swap_bytes[i] > need * (1.0 + _MARGIN)
     ):
         return YES
+    if time + _by_number(count, kept, row, missing) > room * (1.0 + _MARGIN):
+        return NO
     return GIVEN_UP
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _units(table, every, g, in_flight, kept, row):  # type: ignore[no-untyped-def]
+    """The kinds that can save bytes, by the most bytes and by the least time of a unit; how many."""
+    found = 0
+    for c in every:
+        at = kept.base[g, c]
+        if at < 0:
+            continue
+        size, most, least = table.stash[at] * in_flight + table.memory[at], 0.0, np.inf
+        for o in range(table.start[g * table.kinds + c], table.start[g * table.kinds + c + 1]):
+            saved = size - table.stash[o] * in_flight - table.memory[o]
+            if saved > 0.0:
+                most, least = max(most, saved), min(least, table.time[o] - table.time[at])
+        if most <= 0.0:
+            continue
+        i = found
+        while i > 0 and kept.bytes[row, i - 1] < most:
+            kept.by_bytes[row, i], kept.bytes[row, i] = kept.by_bytes[row, i - 1], kept.bytes[row, i - 1]
+            i -= 1
+        kept.by_bytes[row, i], kept.bytes[row, i] = c, most
+        i = found
+        while i > 0 and kept.times[row, i - 1] > least:
+            kept.by_time[row, i], kept.times[row, i] = kept.by_time[row, i - 1], kept.times[row, i - 1]
+            i -= 1
+        kept.by_time[row, i], kept.times[row, i] = c, least
+        found += 1
+    return found
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _by_number(count, kept, row, need):  # type: ignore[no-untyped-def]
+    """The least time of saving so many bytes, by how many units have to save any: a bound where units are alike."""
+    units, i = 0, 0
+    while i < kept.saving[row] and need > 0.0:
+        most, here = kept.bytes[row, i], count[kept.by_bytes[row, i]]
+        if here * most >= need:
+            here = np.int64(np.ceil(need / most * (1.0 - _MARGIN)))
+        units += here
+        need -= here * most
+        i += 1
+    cost, i = 0.0, 0
+    while i < kept.saving[row] and units > 0:
+        here = min(units, count[kept.by_time[row, i]])
+        cost += here * kept.times[row, i]
+        units -= here
+        i += 1
+    return cost
 
 
 @kernel(nogil=True)

@@ -44,8 +44,13 @@ class Demand(NamedTuple):
 
 class KeptSwaps(NamedTuple):
     """Swaps of all kinds by degree and samples in flight: row ``degree * per_degree + samples``; ``swaps``: how many,
-    -1 where they are not known yet.  ``base``: g x c quickest options (-1: none), one for any number of samples.  The
-    rest as in :class:`Workspace`, with one row each."""
+    -1 where they are not known yet.  ``base``: g x c quickest options (-1: none), one for any number of samples.
+    Those with ``swap_`` as in :class:`Workspace`, with one row each.
+
+    ``saving``   how many kinds can save bytes;  ``by_bytes``, ``bytes``  c of them, and the most that a unit saves,
+                 largest first;  ``by_time``, ``times``  c of them, and the least time that saving anything takes,
+                 smallest first
+    """
 
     per_degree: int
     swaps: Integers
@@ -55,6 +60,11 @@ class KeptSwaps(NamedTuple):
     swap_bytes: Floats
     swap_time: Floats
     swap_ratio: Floats
+    saving: Integers
+    by_bytes: Integers
+    bytes: Floats
+    by_time: Integers
+    times: Floats
 
 
 class Workspace(NamedTuple):

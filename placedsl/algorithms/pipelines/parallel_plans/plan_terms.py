@@ -54,7 +54,7 @@ class PlanTerms(NamedTuple):
     ``weights``  g x K seconds to send the units' weights once, at least
     ``stash``, ``memory``  g x K bytes of the quickest options;  ``alike``  options of a unit with one degree differ in
                  no weights, so that the quickest are the same however often weights are sent
-    ``smallest`` g x y x K bytes of the smallest options with so many samples in flight; empty where it would be large
+    ``smallest`` g x K x y bytes of the smallest options with so many samples in flight; empty where it would be large
     ``bounds``   of the spec
     """
 
@@ -157,6 +157,8 @@ def kept_swaps(table: OptionTable, base: Integers, most: int) -> KeptSwaps:
     swaps = len(table.time)
     rows = degrees * (most + 1) if degrees * (most + 1) * max(swaps, table.kinds) <= _MOST_KEPT else 0
     whole, real = np.zeros((rows, swaps), dtype=np.int64), np.zeros((rows, swaps))
+    kinds = np.zeros((rows, table.kinds), dtype=np.int64)
     return KeptSwaps(
         most + 1, np.full(rows, -1, dtype=np.int64), base, whole, whole.copy(), real, real.copy(), real.copy(),
+        np.zeros(rows, dtype=np.int64), kinds, np.zeros(kinds.shape), kinds.copy(), np.zeros(kinds.shape),
     )  # fmt: skip

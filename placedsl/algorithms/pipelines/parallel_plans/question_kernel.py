@@ -50,7 +50,6 @@ def within(pairs, terms, bound, reached, knapsacks, begin, end):  # type: ignore
         np.zeros(room, dtype=np.int64), np.zeros(kinds, dtype=np.int64),
         np.zeros(kinds, dtype=np.int64), np.arange(kinds), np.zeros(3, dtype=np.int64),
     )  # fmt: skip
-    tabled, largest = len(terms.smallest) > 0, terms.capacity * (1.0 + _ROUNDING)
     if begin == 0:
         reached.devices[:] = NEVER
         if bounds.every:
@@ -84,7 +83,7 @@ def within(pairs, terms, bound, reached, knapsacks, begin, end):  # type: ignore
                     first = terms.next_copies[low] if first else 0
                 if first == 0 or first > high:
                     continue
-                devices, taken = terms.devices - rest, first * terms.degree[g]
+                degree, devices, fits = terms.degree[g], terms.devices - rest, -1
                 for layer in range(bounds.layers):
                     target = layer + 1
                     if target == bounds.layers:
@@ -94,22 +93,20 @@ def within(pairs, terms, bound, reached, knapsacks, begin, end):  # type: ignore
                     source, target = base * bounds.layers + layer, goal * bounds.layers + target
                     # States come by copies; those that lead to nothing new, or to too many devices, are most of them.
                     i, states = scratch.begins[layer], scratch.begins[layer + 1]
-                    while i < states and scratch.copies[i] + first <= terms.most_copies:
-                        k = scratch.devices[i] + taken
-                        new = k <= devices and (bounds.every or reached.devices[target, scratch.copies[i] + first] > k)
-                        if new and tabled:
+                    while i < states and fits and scratch.copies[i] + first <= terms.most_copies:
+                        k = scratch.devices[i] + first * degree
+                        if k <= devices and (bounds.every or reached.devices[target, scratch.copies[i] + first] > k):
+                            if fits < 0:
+                                fits = min(_together(terms, base, goal, g, scratch), together)
                             # With as many copies as there are devices for, fewest samples are in flight.
-                            most = (devices - scratch.devices[i]) // terms.degree[g]
-                            fewest_in_flight = -(-scratch.copies[i] // most) + 1
-                            least = terms.smallest[g, fewest_in_flight - 1, goal]
-                            new = least - terms.smallest[g, fewest_in_flight - 1, base] <= largest
-                        if new:
-                            stage = Stage(
-                                base, goal, g, time, edges, sent, first, high, together, source, target
-                            )  # fmt: skip
-                            scratch.seen[0] += 1
-                            _extend(terms, stage, i, states, devices, bound, reached, scratch, knapsacks)
-                            break
+                            most = (devices - scratch.devices[i]) // degree
+                            if fits and scratch.copies[i] <= (fits - 1) * most:
+                                stage = Stage(
+                                    base, goal, g, time, edges, sent, first, high, fits, source, target
+                                )  # fmt: skip
+                                scratch.seen[0] += 1
+                                _extend(terms, stage, i, states, devices, bound, reached, scratch, knapsacks)
+                                break
                         i += 1
         mark_cuts(pairs, base, mark, False)
     return scratch.seen
@@ -151,14 +148,14 @@ def _bounded(terms, base, goal, scratch):  # type: ignore[no-untyped-def]
     return min(low, terms.most_copies + 1), high, together
 
 
-@kernel(nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True, inline="always")
 def _extend(terms, stage, state, states, devices, bound, reached, scratch, knapsacks):  # type: ignore[no-untyped-def]
     """Extend the states of a row, from one on, by a stage of one degree, with the fewest copies that do (with each
     number of them that does, where every state is kept).
 
     ``devices``: how many may be used with the stage.
     """
-    first, target, degree, together = stage.first, stage.target, terms.degree[stage.g], -1
+    first, target, degree, together = stage.first, stage.target, terms.degree[stage.g], stage.in_flight
     every = terms.bounds.every
     for i in range(state, states):
         behind, used = scratch.copies[i], scratch.devices[i]
@@ -167,9 +164,7 @@ def _extend(terms, stage, state, states, devices, bound, reached, scratch, knaps
         k = used + first * degree
         if k > devices or (reached.devices[target, behind + first] <= k and not every):
             continue
-        if together < 0:
-            together = min(_together(terms, stage, scratch), stage.in_flight)
-        if together == 0 or (together == 1 and behind > 0):
+        if together == 1 and behind > 0:
             return
         copies = first
         if together > 1 and copies * (together - 1) < behind:
@@ -224,7 +219,7 @@ def _asked(terms, stage, copies, in_flight, bound, scratch, knapsacks):  # type:
     return answer
 
 
-@kernel(nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True, inline="always")
 def _count(terms, base, goal, scratch):  # type: ignore[no-untyped-def]
     """Count the units of a stage by kind, once."""
     if scratch.units[0] < 0:
@@ -232,25 +227,30 @@ def _count(terms, base, goal, scratch):  # type: ignore[no-untyped-def]
             scratch.units[c] = terms.of_kind[goal, c] - terms.of_kind[base, c]
 
 
-@kernel(nogil=True, no_cpython_wrapper=True)
-def _together(terms, stage, scratch):  # type: ignore[no-untyped-def]
+@kernel(nogil=True, no_cpython_wrapper=True, inline="always")
+def _together(terms, base, goal, g, scratch):  # type: ignore[no-untyped-def]
     """How many samples may be in flight at most for the smallest options of a stage to fit; 0: none."""
     if len(terms.smallest) == 0:
-        _count(terms, stage.base, stage.goal, scratch)
+        _count(terms, base, goal, scratch)
         active = _present(scratch.units, scratch.kinds)
-        return most_in_flight(terms.table, active, scratch.units, stage.g, terms.capacity, terms.most_copies + 1)
-    low, high = 0, terms.smallest.shape[1] + 1
+        return most_in_flight(terms.table, active, scratch.units, g, terms.capacity, terms.most_copies + 1)
+    large, small = terms.smallest[g, goal], terms.smallest[g, base]
+    most, capacity, low, step = len(large), terms.capacity * (1.0 + _ROUNDING), 0, 1
+    # Seldom many: from few on, in steps that double, then by halves.
+    while low + step <= most and large[low + step - 1] - small[low + step - 1] <= capacity:
+        low += step
+        step *= 2
+    high = min(low + step, most + 1)
     while high - low > 1:
         middle = (low + high) // 2
-        size = terms.smallest[stage.g, middle - 1, stage.goal] - terms.smallest[stage.g, middle - 1, stage.base]
-        if size <= terms.capacity * (1.0 + _ROUNDING):
+        if large[middle - 1] - small[middle - 1] <= capacity:
             low = middle
         else:
             high = middle
     return low
 
 
-@kernel(nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True, inline="always")
 def _present(count, kinds):  # type: ignore[no-untyped-def]
     """The kinds of which there are units; ``kinds`` has room for them."""
     there = 0
@@ -279,7 +279,7 @@ def _least_copies(exchange, next_copies, most, alone, sent, bound):  # type: ign
     return 0
 
 
-@kernel(nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True, inline="always")
 def _reach(reached, stage, s, k, behind, copies, alone):  # type: ignore[no-untyped-def]
     """Note a state, and that what is reached with so many copies is reached with more (not if it stands ``alone``)."""
     goal = stage.target

@@ -10,6 +10,7 @@ import numpy as np
 
 from placedsl.algorithms.ideals.chain_cover import ChainCover, chain_cover
 from placedsl.algorithms.ideals.enumeration import ideals
+from placedsl.algorithms.pipelines.parallel_plans.coarse import coarse
 from placedsl.algorithms.pipelines.parallel_plans.instance import (
     ANY_NUMBER,
     Goal,
@@ -50,6 +51,10 @@ _PERIODS = {"sample": SAMPLE, "round": ROUND, "batch": BATCH}
 _PARTS = 2**44
 #: A load that may be divided by.
 _SMALLEST = 1e-300
+#: With more ideals than this the first plan is one of groups of so many units each, if that makes enough groups.
+_MANY_IDEALS, _COARSER, _GROUPS = 400, 4, 24
+#: The first question after such a plan is for a load that is less by this share.
+_DOWN = 0.004
 #: Ideals that are gone on from before anybody may stop the search, at first; then for some such share of a second.
 _CHUNK, _LISTENING_S = 64, 0.2
 #: With so few kinds the smallest options are summed up as they are asked for; of more there is a table, up to a size.
@@ -68,12 +73,17 @@ class PlanResult:
 
 
 def best_plan(
-    instance: PlanInstance, limits: SearchLimits | None = None, goal: Goal = "time_per_sample", within: float = np.inf
+    instance: PlanInstance,
+    limits: SearchLimits | None = None,
+    goal: Goal = "time_per_sample",
+    within: float = np.inf,
+    near: float = 0.0,
 ) -> PlanResult:
     """The plan whose largest load is least, or that has the fewest devices, stages or copies.
 
     ``within``: a largest load that plans may have; where there is none, the result has no plan and it as its bound.
-    """
+    ``near``: how near to its bound the largest load has to be, relatively.
+    """  # fmt: skip
     limits = limits or SearchLimits()
     if within < 0.0:
         return PlanResult(None, within, True)
@@ -88,7 +98,12 @@ def best_plan(
     if not walked.complete:
         return PlanResult(None, 0.0, False, walked.too_many)
     table = _Table(instance, costs, cover, walked.positions, goal)
-    return table.best(limits, within) if goal == "time_per_sample" else table.fewest(limits, within)
+    if goal != "time_per_sample":
+        return table.fewest(limits, within)
+    known: Plan | None = None
+    if within == np.inf and len(walked.positions) > _MANY_IDEALS and costs.units >= _COARSER * _GROUPS:
+        known = best_plan(coarse(instance, costs.units // _COARSER), limits, near=_CLOSE).plan
+    return table.best(limits, within, known, near)
 
 
 class _Table:
@@ -157,7 +172,7 @@ class _Table:
         return bool((low >= high)[np.isfinite(low)].all())
 
     def _smallest(self, most: int, sums: Callable[[Floats], Floats]) -> Floats:
-        """g x y x K: bytes of the smallest options; empty where kinds are few, or the table would be large."""
+        """g x K x y: bytes of the smallest options; empty where kinds are few, or the table would be large."""
         instance, table, degrees = self.instance, self.table, len(self.instance.degrees)
         few = instance.kinds <= _FEW_KINDS
         if few or degrees * most * max(len(self.positions), instance.units) > _LARGEST_TABLE:
@@ -166,7 +181,7 @@ class _Table:
         in_flight = np.arange(1, most + 1)
         np.minimum.at(out, self._key, table.stash[:, None] * in_flight + table.memory[:, None])
         of_nodes = out.reshape(degrees, instance.kinds, most)[:, instance.kind]
-        return np.ascontiguousarray(sums(instance.of_units(of_nodes.transpose(0, 2, 1))))
+        return np.ascontiguousarray(sums(instance.of_units(of_nodes.transpose(0, 2, 1))).transpose(0, 2, 1))
 
     def fewest(self, limits: SearchLimits, within: float) -> PlanResult:
         """The plan with the fewest devices, stages or copies within a load."""
@@ -186,24 +201,28 @@ class _Table:
                 return len(plan.stages)
         return sum(stage.copies for stage in plan.stages)
 
-    def best(self, limits: SearchLimits, within: float) -> PlanResult:
+    def best(self, limits: SearchLimits, within: float, known: Plan | None, near: float) -> PlanResult:
         """Ask for one load after another: upwards to a first plan, by halves, and at last for anything better.
 
-        Where plans have to be within a load, that is asked first.
+        Where plans have to be within a load, that is asked first; where one is ``known``, for a load somewhat less.
         """
         bound = float(self.terms.weight[-1]) / self.instance.devices * (1.0 - 1e-12)
         ceiling = min(self._ceiling(), within)
-        plan: Plan | None = None
-        value, step, questions, last = np.inf, 0.02 if within == np.inf else np.inf, 0, False
+        plan, value = known, np.inf if known is None else known.value
+        step, questions, last = 0.02 if within == np.inf else np.inf, 0, False
+        down = 1.0 if known is None else _DOWN
         while not limits.passed:
             if value * (1.0 - _STRICTLY) <= bound:
                 return PlanResult(plan, value, True, questions=questions)
+            if value * (1.0 - near) <= bound:
+                return PlanResult(plan, bound, True, questions=questions)
             last = plan is not None and (value - bound <= _CLOSE * value or bound <= 0.0) and not last
             if plan is None:
                 load = min(bound * (1.0 + step), ceiling) if bound > 0.0 else ceiling
                 step *= 4.0
             else:
-                load = value * (1.0 - _STRICTLY) if last else (bound + value) / 2.0
+                load = value * (1.0 - _STRICTLY) if last else max((bound + value) / 2.0, value * (1.0 - down))
+                down *= 2.0
             answer = self._plan_within(load, limits)
             if answer is None:
                 break

@@ -151,13 +151,14 @@ def rules_of(problem: Problem, costs: OptionCosts, constraints: list[Constraint]
     most = largest(problem)
     for name, (_, low) in FAMILIES.items():
         columns.add(int(np.prod(layout.shape[name])), low, most[name], name not in _REAL, Origin(name))
+    gathered, beyond, limits = _Gathered(layout), list[str](), _Limits(problem, layout)
+    if not constraints:
+        return _rules(columns, layout, gathered, (), limits)
     expressions = ExpressionGrounder(original(problem), columns, problem.sets, problem.tables, _Quantities(layout))
     copies = layout.of("copies")
     expressions.variables.blocks["copies"] = VariableBlock("copies", copies, int(copies[0]), len(copies), ("d",))
     expressions.variables.sorts["copies"] = ("device",)
     grounder = ConstraintGrounder(expressions)
-    gathered, beyond = _Gathered(layout), list[str]()
-    limits = _Limits(problem, layout)
     for rule in constraints:
         spoken = len(columns.rows), len(columns.constraints), len(columns.impossible), columns.count
         blocks: list[tuple[RowBlock, Integers | None, Booleans | None]] | None = None
