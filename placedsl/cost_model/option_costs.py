@@ -53,7 +53,7 @@ def build(
     return (
         OptionCosts(
             given.node, given.name, given.degree, on_devices, given.parameters[:, None] * per_byte, given.stash,
-            given.memory, given.gathered, given.scattered, per_byte,
+            given.memory, given.sharded, given.gathered, given.scattered, per_byte,
         ),
         missing[:1],
     )  # fmt: skip
@@ -64,7 +64,7 @@ def _as_they_stand(graph: Graph, weights: Floats | None) -> OperatorOptions:
     none = np.zeros(count)
     return OperatorOptions(
         np.arange(count), ("",) * count, np.ones(count, dtype=np.int64), {}, none if weights is None else weights, none,
-        graph.memory, NOTHING, NOTHING,
+        graph.memory, none, NOTHING, NOTHING,
     )  # fmt: skip
 
 

@@ -76,8 +76,9 @@ class PlannedStages:
         """Bytes on each device of a stage."""
         in_flight = self.in_flight[device]
         options = self._of(nodes)
-        stashed = (float(self.costs.stash[o]) * in_flight for o in options)
-        return total([*stashed, *(float(self.costs.memory[o]) for o in options)])
+        stashed = [float(self.costs.stash[o]) * in_flight for o in options]
+        sharded = total(float(self.costs.sharded[o]) for o in options) / max(1.0, self.copies[device])
+        return total([*stashed, *(float(self.costs.memory[o]) for o in options), sharded])
 
     def _of(self, nodes: Sequence[int]) -> list[int]:
         return [self.option[v] for v in nodes if self.option[v] != NONE]

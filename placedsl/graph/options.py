@@ -42,6 +42,7 @@ class OperatorOptions:
     ``parameters``  o bytes of weights on each of these devices
     ``stash``       o bytes on each device for every sample in flight
     ``memory``      o bytes on each device, whatever is in flight
+    ``sharded``     o bytes that the copies of a stage divide among them (Rajbhandari et al. 2020, ZeRO)
     ``gathered``    what bringing a tensor from another stage to all devices of a copy moves beside the tensor itself
     ``scattered``   the same for a tensor that the node makes for other stages
     """
@@ -53,6 +54,7 @@ class OperatorOptions:
     parameters: Floats
     stash: Floats
     memory: Floats
+    sharded: Floats
     gathered: Moved = field(default=NOTHING)
     scattered: Moved = field(default=NOTHING)
 

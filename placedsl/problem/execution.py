@@ -50,6 +50,7 @@ class OptionCosts:
     ``time``      o x D seconds per sample; inf = not supported
     ``weights``   o x D seconds that the node's weights take over the link of a device
     ``stash``     o bytes per sample in flight;  ``memory``  o bytes whatever is in flight
+    ``sharded``   o bytes that the copies of a stage divide among them
     ``gathered``, ``scattered``  options, tensors and bytes: what bringing a tensor to all devices of a copy moves
                   beside the tensor itself, into a stage and out of it
     ``per_byte``  D seconds per byte over the link of a device
@@ -62,6 +63,7 @@ class OptionCosts:
     weights: Floats
     stash: Floats
     memory: Floats
+    sharded: Floats
     gathered: Moved
     scattered: Moved
     per_byte: Floats

@@ -5,6 +5,7 @@ Nothing here is placedsl's: a workload is the JSON, and the optimum is computed 
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -50,6 +51,17 @@ subject to
 """
 
 
+def with_shares(workload: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+    """With bytes that copies divide among them, which the format of Piper does not have."""
+    out = copy.deepcopy(workload)
+    for node in out["nodes"]:
+        for options in node["TMPCs"].values():
+            share = rng.choice((0, 4, 7, 24))
+            for option in options:
+                option["sharded"] = share
+    return out
+
+
 def native(workload: dict[str, Any]) -> dict[str, Any]:
     """The same workload in placedsl's own format: what goes forward and back is one tensor of twice the size."""
 
@@ -57,6 +69,7 @@ def native(workload: dict[str, Any]) -> dict[str, Any]:
         return {
             "name": given["id"], "tensor": int(degree), "time": given["timePerSample"],
             "parameters": given["parameterSize"], "stash": given["memoryUsageA"], "memory": given["memoryUsageB"],
+            "sharded": given.get("sharded", 0),
             "gather": {u: 2 * moved for u, moved in given["syncTimeFw"].items()},
             "scatter": {v: 2 * moved for v, moved in given["syncTimeBw"].items()},
         }  # fmt: skip
@@ -175,8 +188,9 @@ def _load(
     in_flight = -(-behind // copies)
     period = {"sample": 1, "round": copies, "batch": asked.microbatches}[asked.exchange]
     best: Fraction | None = None
+    shared = Fraction(sum(own[0].get("sharded", 0) for own in listed if own), copies)
     for options in product(*listed):
-        if sum(o["memoryUsageA"] * in_flight + o["memoryUsageB"] for o in options) > asked.memory:
+        if sum(o["memoryUsageA"] * in_flight + o["memoryUsageB"] for o in options) + shared > asked.memory:
             continue
         time = sum((Fraction(o["timePerSample"]) for o in options), Fraction(0)) + moved / BANDWIDTH
         weights = sum((Fraction(o["parameterSize"]) for o in options), Fraction(0)) / BANDWIDTH

@@ -145,12 +145,15 @@ class _Search:
             allowed = copies * count * degree <= self.devices
             if not allowed.any():
                 break
-            columns = (self.costs.time[:, 0], self.costs.weights[:, 0], self.costs.stash, self.costs.memory)
+            costs = self.costs
+            columns = (costs.time[:, 0], costs.weights[:, 0], costs.stash, costs.memory, costs.sharded)
             sums = np.zeros((len(columns), count))
             for row, column in zip(sums, columns, strict=True):
                 np.add.at(row, stage, column[options])
-            time, weights, stash, memory = sums
-            if (stash * in_flight + memory > self.capacity).any():
+            time, weights, stash, memory, sharded = sums
+            room = self.capacity - (stash * in_flight + memory)
+            allowed = allowed & (sharded[:, None] / copies <= room[:, None]).all(axis=0)
+            if not allowed.any():
                 continue
             time = time + self._transfers(stage, count, self.sharing.tensor.index(degree))
             d = copies[allowed].astype(float)

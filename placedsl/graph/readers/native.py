@@ -12,7 +12,7 @@ from placedsl.arrays import Floats
 from placedsl.diagnostics import Source, Span
 from placedsl.graph.build import Place, build, column, edge_costs
 from placedsl.graph.graph import Graph
-from placedsl.graph.readers.native_options import NodeOptions
+from placedsl.graph.readers.native_options import OF_NODES, NodeOptions
 from placedsl.graph.readers.records import Document, word
 from placedsl.units import TIME, Quantity, UnitError, parse_unit
 
@@ -31,6 +31,7 @@ _NODE = (
     "attributes",
     "options",
     "stash",
+    "sharded",
 )
 _EDGE = ("from", "to", "output", "transfer")
 
@@ -60,7 +61,7 @@ def read(source: Source) -> Graph:
         nodes.read(i, record)
     pairs, own = _edges(document, unit, edges)
     options = NodeOptions(document, unit, pairs)
-    if any("options" in record or "stash" in record for record in records):
+    if any(key in record for record in records for key in OF_NODES):
         for i, (own_id, record) in enumerate(zip(nodes.ids, records, strict=True)):
             options.of_node(i, own_id, record)
         nodes.time = options.least_times(len(records))

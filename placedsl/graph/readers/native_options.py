@@ -14,8 +14,10 @@ from placedsl.graph.options import Moved, OperatorOptions
 from placedsl.graph.readers.records import Document, word
 from placedsl.units import Quantity
 
-_OPTION = ("name", "tensor", "time", "parameters", "stash", "memory", "gather", "scatter")
-_AMOUNTS = ("parameters", "stash", "memory")
+_OPTION = ("name", "tensor", "time", "parameters", "stash", "memory", "sharded", "gather", "scatter")
+_AMOUNTS = ("parameters", "stash", "memory", "sharded")
+#: What only nodes with options have.
+OF_NODES = ("options", "stash", "sharded")
 #: The kinds that a time without a kind is for.
 _EVERYWHERE = ("accelerator", "host")
 _Path = tuple[str | int, ...]
@@ -26,7 +28,7 @@ class NodeOptions:
 
     def __init__(self, document: Document, unit: Quantity, edges: Sequence[tuple[int | str, int | str]]) -> None:
         self.document, self.unit = document, unit
-        self.rows: list[tuple[int, str, int, dict[str, float], float, float, float]] = []
+        self.rows: list[tuple[int, str, int, dict[str, float], float, float, float, float]] = []
         self.gathered: list[tuple[int, int, float]] = []
         self.scattered: list[tuple[int, int, float]] = []
         self.asked = False
@@ -40,8 +42,8 @@ class NodeOptions:
         """Read the options of node i; the node as it stands is one of them, on one device, where it has a time."""
         document, at = self.document, ("nodes", i)
         given, before = node.get("options", []), (len(self.rows), len(document.found))
-        self.asked |= "options" in node or "stash" in node
-        plain = {key: document.number(at, node, key, 0.0) for key in ("stash", "memory")}
+        self.asked |= any(key in node for key in OF_NODES)
+        plain = {key: document.number(at, node, key, 0.0) for key in ("stash", "memory", "sharded")}
         attributes = node.get("attributes")
         weights = attributes.get("parameters", 0.0) if isinstance(attributes, dict) else 0.0
         plain["parameters"] = float(weights) if isinstance(weights, int | float) else 0.0
@@ -117,7 +119,7 @@ class NodeOptions:
         """The graph with the options, where its file speaks of any."""
         if not self.asked:
             return graph
-        node, name, degree, times, parameters, stash, memory = (list(c) for c in zip(*self.rows, strict=True))
+        node, name, degree, times, parameters, stash, memory, sharded = (list(c) for c in zip(*self.rows, strict=True))
         kinds = dict.fromkeys(kind for row in times for kind in row)
         edge_tensor = graph.edge_tensor.tolist()
         moved = [
@@ -127,6 +129,6 @@ class NodeOptions:
         options = OperatorOptions(
             np.array(node, dtype=np.int64), tuple(name), np.array(degree, dtype=np.int64),
             {kind: np.array([row.get(kind, np.inf) for row in times]) for kind in kinds}, np.array(parameters, float),
-            np.array(stash, float), np.array(memory, float), *moved,
+            np.array(stash, float), np.array(memory, float), np.array(sharded, float), *moved,
         )  # fmt: skip
         return replace(graph, options=options)

@@ -149,5 +149,5 @@ class _Options:
         return OperatorOptions(
             np.array(node, dtype=np.int64), tuple(name), np.array(degree, dtype=np.int64),
             {"accelerator": np.array(time, float)}, np.array(parameters, float), np.array(stash, float),
-            np.array(memory, float), Moved.of(self.gathered), Moved.of(self.scattered),
+            np.array(memory, float), np.zeros(len(node)), Moved.of(self.gathered), Moved.of(self.scattered),
         )  # fmt: skip

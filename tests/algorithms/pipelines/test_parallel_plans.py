@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -28,13 +29,15 @@ EXCHANGES: tuple[Exchange, ...] = ("sample", "round", "batch")
 
 @dataclass(frozen=True)
 class Option:
-    """One way to run a unit: seconds, seconds to send its weights, bytes in flight and bytes once."""
+    """One way to run a unit: seconds, seconds to send its weights, bytes in flight, bytes once, and bytes that copies
+    divide among them."""
 
     degree: int
     time: int
     weights: int
     stash: int
     memory: int
+    sharded: int = 0
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class Data:
     def instance(self) -> PlanInstance:
         """The same as arrays."""
         rows = [(k, option) for k, options in enumerate(self.options) for option in options]
-        columns = ("time", "weights", "stash", "memory")
+        columns = ("time", "weights", "stash", "memory", "sharded")
         options = Options(
             np.array([option.degree for _, option in rows]), np.array([k for k, _ in rows]),
             *(np.array([getattr(option, name) for _, option in rows], dtype=float) for name in columns),
@@ -86,10 +89,10 @@ def drawn(seed: int) -> Data:
     for _ in range(kinds):
         own = []
         for degree in degrees:
-            weights = rng.randint(0, 3)
+            weights, sharded = rng.randint(0, 3), rng.choice((0, 0, 0, rng.randint(1, 9)))
             for _ in range(rng.choice((0, 1, 1, 2, 2, 3)) if degree > degrees[0] else rng.randint(1, 3)):
                 sent = weights if alike else rng.randint(0, 3)
-                own.append(Option(degree, rng.randint(0, 12), sent, rng.randint(0, 6), rng.randint(0, 9)))
+                own.append(Option(degree, rng.randint(0, 12), sent, rng.randint(0, 6), rng.randint(0, 9), sharded))
                 if len(own) > 1 and rng.random() < 0.3:  # as quick as the one before, or as large with one sample
                     known, last = own[-2], own[-1]
                     same_size = replace(last, memory=max(0, known.stash + known.memory - last.stash))
@@ -122,6 +125,11 @@ def load(data: Data, stage: frozenset[int], degree: int, copies: int, chosen: di
     return time / copies + sent / period
 
 
+def occupied(options: Iterable[Option], in_flight: int, copies: int) -> Fraction:
+    """Bytes on each device of a stage."""
+    return sum((o.stash * in_flight + o.memory + Fraction(o.sharded, copies) for o in options), Fraction(0))
+
+
 def stages_before(data: Data, behind: frozenset[int]) -> Iterator[frozenset[int]]:
     """What may come right before the units of later stages: sets of units whose readers are in it or behind it."""
     free = [u for u in range(len(data.kind)) if u not in behind]
@@ -144,7 +152,7 @@ def optimum(data: Data) -> Fraction | None:
             fitting = [
                 load(data, stage, degree, copies, dict(zip(units, way, strict=True)))
                 for way in ways
-                if sum(o.stash * in_flight + o.memory for o in way) <= data.capacity
+                if occupied(way, in_flight, copies) <= data.capacity
             ]
             best_stage[key] = min(fitting, default=None)
         return best_stage[key]
@@ -203,9 +211,9 @@ def check(data: Data, plan: Plan, value: Fraction) -> None:
             assert kind == data.kind[unit]
             assert chosen[unit].degree == stage.degree
         assert chosen.keys() == units
-        occupied = sum(o.stash * stage.in_flight + o.memory for o in chosen.values())
-        assert occupied <= data.capacity
-        assert stage.memory == occupied
+        taken = occupied(chosen.values(), stage.in_flight, stage.copies)
+        assert taken <= data.capacity
+        assert stage.memory == pytest.approx(float(taken), rel=1e-12)
         own = load(data, units, stage.degree, stage.copies, chosen)
         assert stage.load == pytest.approx(float(own), rel=1e-12, abs=1e-12)
         largest = max(largest, own)
@@ -303,8 +311,8 @@ def test_memory_to_the_byte(seed: int) -> None:
     found = best_plan(data.instance())
     if found.plan is None:
         pytest.skip("no plan at all")
-    occupied = int(max(stage.memory for stage in found.plan.stages))
-    for capacity in (occupied, occupied - 1):
+    taken = math.ceil(max(stage.memory for stage in found.plan.stages) - 1e-9)
+    for capacity in (taken, taken - 1):
         less = replace(data, capacity=capacity)
         exact, again = optimum(less), best_plan(less.instance())
         assert again.complete

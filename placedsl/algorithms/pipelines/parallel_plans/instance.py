@@ -29,6 +29,7 @@ class Options:
     ``kind``     o the kind of nodes that it is an option of
     ``time``     o seconds per sample;  ``weights``  o seconds to send the node's weights once over the link of a device
     ``stash``    o bytes per sample in flight;  ``memory``  o bytes whatever is in flight
+    ``sharded``  o bytes that the copies of a stage divide among them, the same for all options of a kind and degree
     """
 
     degree: Integers
@@ -37,6 +38,7 @@ class Options:
     weights: Floats
     stash: Floats
     memory: Floats
+    sharded: Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,6 +52,7 @@ class PlanTerms(NamedTuple):
     ``exchange`` of weights among copies
     ``weight``   K seconds of device time that the units take at least
     ``weights``  g x K seconds to send the units' weights once, at least
+    ``sharded``  g x K bytes that copies divide among them
     ``stash``, ``memory``  g x K bytes of the quickest options;  ``alike``  options of a unit with one degree differ in
                  no weights, so that the quickest are the same however often weights are sent
     ``smallest`` g x K x y bytes of the smallest options with so many samples in flight; empty where it would be large
@@ -68,6 +69,7 @@ class PlanTerms(NamedTuple):
     exchange: Exchanges
     weight: Floats
     weights: Floats
+    sharded: Floats
     stash: Floats
     memory: Floats
     alike: bool

@@ -67,6 +67,12 @@ def conditions(problem: Problem) -> list[str]:
         out.append("its devices are accelerators")
     if moved_by_degree(problem, costs) is None:
         out.append("options of one node and degree gather and scatter the same")
+    known: dict[tuple[int, int], float] = {}
+    if any(
+        known.setdefault((v, t), z) != z
+        for v, t, z in zip(costs.node.tolist(), costs.degree.tolist(), costs.sharded.tolist(), strict=True)
+    ):
+        out.append("options of one node and degree divide the same bytes among copies")
     return out
 
 
@@ -164,7 +170,7 @@ class _PlannedProblem:
         for v, own in enumerate(by_node):
             key = (tuple(limits[v].tolist()), *(
                 (float(costs.degree[o]), float(costs.time[o, 0]), float(costs.weights[o, 0]), float(costs.stash[o]),
-                 float(costs.memory[o])) for o in own))  # fmt: skip
+                 float(costs.memory[o]), float(costs.sharded[o])) for o in own))  # fmt: skip
             if key not in kinds:
                 kinds[key] = len(kinds)
                 first.append(len(rows))
@@ -173,7 +179,7 @@ class _PlannedProblem:
         chosen = np.array([o for o, _ in rows], dtype=np.int64)
         options = Options(
             costs.degree[chosen], np.array([k for _, k in rows], dtype=np.int64), costs.time[chosen, 0],
-            costs.weights[chosen, 0], costs.stash[chosen], costs.memory[chosen],
+            costs.weights[chosen, 0], costs.stash[chosen], costs.memory[chosen], costs.sharded[chosen],
         )  # fmt: skip
         row = np.full((graph.nodes, len(rows)), -1, dtype=np.int64)
         for v, own in enumerate(by_node):

@@ -202,9 +202,10 @@ def _asked(terms, stage, copies, in_flight, bound, scratch, knapsacks):  # type:
     scratch.seen[1] += 1
     exchange, room = times_sent(terms.exchange, copies), bound * copies - stage.edges
     _count(terms, base, goal, scratch)
+    capacity = terms.capacity - (terms.sharded[g, goal] - terms.sharded[g, base]) / copies
     if terms.alike:
         time = stage.time + exchange * stage.sent
-        need = (terms.stash[g, goal] - terms.stash[g, base]) * in_flight - terms.capacity
+        need = (terms.stash[g, goal] - terms.stash[g, base]) * in_flight - capacity
         need += terms.memory[g, goal] - terms.memory[g, base]
         if need <= -terms.capacity * _ROUNDING and time <= room * (1.0 - _ROUNDING):
             return YES
@@ -213,7 +214,7 @@ def _asked(terms, stage, copies, in_flight, bound, scratch, knapsacks):  # type:
             if answer != GIVEN_UP:
                 return answer
     active = _present(scratch.units, scratch.kinds)
-    demand = Demand(active, scratch.units, g, in_flight, exchange, room, terms.capacity)
+    demand = Demand(active, scratch.units, g, in_flight, exchange, room, capacity)
     answer, _ = time_within(terms.table, demand, knapsacks.space)
     scratch.seen[2] += answer == GIVEN_UP
     return answer

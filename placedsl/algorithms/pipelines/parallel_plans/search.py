@@ -144,11 +144,12 @@ class _Table:
             instance.of_units(np.where(quickest >= 0, of[quickest], 0.0))
             for of in (self.table.stash, self.table.memory)
         )
+        sharded = instance.least(instance.options.sharded)
         self.terms = PlanTerms(
             self.table, np.ascontiguousarray(ideal_sums(cover, self.positions, of_kind).T),
             np.array(instance.degrees, dtype=np.int64), after, instance.devices, most, instance.capacity,
             Exchanges(_PERIODS[instance.exchange], instance.traffic, instance.microbatches), sums(busy),
-            sums(instance.least(instance.options.weights)), sums(stash), sums(memory), self._alike(),
+            sums(instance.least(instance.options.weights)), sums(sharded), sums(stash), sums(memory), self._alike(),
             self._smallest(most + 1, sums), _bounds(self.limits, costs.units, goal),
         )  # fmt: skip
         rows = (len(self.positions) * self.terms.bounds.layers, most + 1)
@@ -302,7 +303,8 @@ class _Table:
         edges = self._edges(base, goal)[g]
         exchange = float(times_sent(terms.exchange, copies))
         room = load * copies - edges
-        demand = Demand(np.flatnonzero(count), count, g, in_flight, exchange, room, terms.capacity)
+        share = float(terms.sharded[g, goal] - terms.sharded[g, base]) / copies
+        demand = Demand(np.flatnonzero(count), count, g, in_flight, exchange, room, terms.capacity - share)
         question = (terms.table, demand, self.knapsacks.space)
         assert time_within(*question)[0] == YES, "the sums of a stage and its options disagree"
         taken = options_within(*question)
@@ -315,7 +317,9 @@ class _Table:
         rows = list(chosen.values())
         time = float(options.time[rows].sum()) + edges
         sync = exchange * float(options.weights[rows].sum())
-        memory = float((options.stash[rows] * in_flight + options.memory[rows]).sum())
+        memory = float(
+            (options.stash[rows] * in_flight + options.memory[rows]).sum() + options.sharded[rows].sum() / copies
+        )
         return PlannedStage(
             nodes, copies, self.instance.degrees[g], in_flight, (time + sync) / copies, memory, chosen
         )  # fmt: skip
