@@ -117,7 +117,7 @@ def plan(data: ProblemData, sharing: DataParallelism, stages: PlannedStages) -> 
     if back:
         yield Violation("stage", f"goes back in the pipeline: {some(back)}", sharing.span, float(len(back)))
     in_flight = sum(stages.copies[d] for d in stages.used)
-    most = sharing.microbatches
+    most = sharing.most_in_pipeline
     if most is not None and in_flight > most:
         message = f"{in_flight:g} samples are in flight, a batch has {most}"
         yield Violation("microbatches", message, sharing.span, in_flight - most)

@@ -85,10 +85,16 @@ class PlannedStages:
 
     @cached_property
     def in_flight(self) -> list[int]:
-        """Per device, samples that each copy of its stage holds at once under 1F1B: this stage's and all later ones'
+        """Per device, samples that each copy of its stage holds at once.  Under 1F1B: this stage's and all later ones'
         copies, shared out over its own."""
+        sharing = self.data.problem.execution.data_parallelism
+        assert sharing is not None
         out = [0] * self.data.devices
         for d in self.used:
+            if sharing.held != "pipeline":
+                samples = 1 if sharing.held == "sample" else sharing.microbatches or 1
+                out[d] = ceil(samples / max(1.0, self.copies[d]))
+                continue
             later = sum(self.copies[e] for e in self.used if self.number[e] >= self.number[d])
             out[d] = ceil(later / self.copies[d]) if self.copies[d] >= 1 else 0
         return out

@@ -28,11 +28,16 @@ Transfers = Literal["through_host", "direct", "broadcast"]
 #: batch of microbatches.
 Exchange = Literal["sample", "round", "batch"]
 
+#: The samples that the stages of a plan hold at once: those in the pipeline under 1F1B, all of a batch as under GPipe,
+#: or one, as where nothing goes backward.
+Held = Literal["pipeline", "batch", "sample"]
+
 RUNS: tuple[Run, ...] = get_args(Run)
 ORDERS: tuple[Order, ...] = get_args(Order)
 COMMUNICATIONS: tuple[Communication, ...] = get_args(Communication)
 TRANSFERS: tuple[Transfers, ...] = get_args(Transfers)
 EXCHANGES: tuple[Exchange, ...] = get_args(Exchange)
+HELD: tuple[Held, ...] = get_args(Held)
 
 #: Times of a node, and of a tensor on its way to a device, within the run of one sample.
 NODE_TIMES = ("start", "finish")
@@ -83,7 +88,8 @@ class DataParallelism:
     ``synchronisation``  n x D: how long the weights of a node take over the link of a device, in seconds
     ``span``             the statement that allows it
     ``tensor``           how many devices a copy may have, ascending
-    ``microbatches``     samples of a batch, and the most in flight (None: any number)
+    ``microbatches``     samples of a batch, and the most in a pipeline (None: any number)
+    ``held``             the samples that are in flight at once
     ``exchange``         what the copies exchange their weights once per
     ``traffic``          how often weights cross a device's link in one exchange among many copies
     ``options``          how each node may run, where the spec asks for more than copies (``planned``); memory then
@@ -102,6 +108,12 @@ class DataParallelism:
     options: OptionCosts | None = None
     planned: bool = False
     names: frozenset[str] | None = None
+    held: Held = "pipeline"
+
+    @property
+    def most_in_pipeline(self) -> int | None:
+        """How many copies all stages may have together, each with a sample of its own (None: any number)."""
+        return self.microbatches if self.held == "pipeline" else None
 
     def sent(self, copies: float) -> float:
         """How often weights are exchanged per sample of a stage, times the traffic of an exchange."""

@@ -211,6 +211,8 @@ def layers(tmp_path: Path) -> Path:
         ("parallelism { data = 1..3, exchange = batch }", "requires the number of microbatches"),
         ("parallelism { data = 1..3, exchange = batch, microbatches = 4 }", "cannot be shared evenly by 3 copies"),
         ("parallelism { data = 1, exchange = rounds }", "this is no period of the exchange of weights"),
+        ("parallelism { data = 1, in_flight = batches }", "this does not say which samples are in flight"),
+        ("parallelism { data = 1, in_flight = batch }", "require the number of microbatches"),
         ("parallelism { data = divisors(microbatches) }", "does not say how many microbatches there are"),
         ("parallelism { data = 1, weights_traffic = 2 s }", "a number known beforehand, 0 or more, is expected"),
         ("parallelism { data = {2, 3} }", "1 must be among the numbers of devices"),

@@ -29,6 +29,11 @@ class Asked:
     copies: tuple[int, ...]
     tensor: tuple[int, ...]
     together: bool = False
+    held: str = "pipeline"
+
+    def in_flight(self, copies: int, together: int) -> int:
+        """Samples that each copy of a stage holds; ``together``: copies of it and of all later ones."""
+        return -(-{"pipeline": together, "batch": self.microbatches, "sample": 1}[self.held] // copies)
 
     def spec(self, file: str) -> str:
         """The spec, which refers to the workload by a file name."""
@@ -41,6 +46,7 @@ parallelism {{
     tensor = {{{", ".join(map(str, self.tensor))}}}
     microbatches = {self.microbatches}
     exchange = {self.exchange}
+    in_flight = {self.held}
     weights_traffic = 4
 }}
 minimize time_per_sample
@@ -121,8 +127,9 @@ def drawn(seed: int) -> Asked:
     able = [d for d in (1, 2, 3, 4) if d <= devices and (exchange != "batch" or microbatches % d == 0)]
     copies = tuple(sorted({1, *rng.sample(able, rng.randint(1, len(able)))}))
     tensor = tuple(t for t in degrees if any(str(t) in node["TMPCs"] for node in nodes))
-    together = rng.random() < 0.3
-    return Asked(workload, devices, rng.randint(4, 40), microbatches, exchange, copies, tensor, together)
+    together, memory = rng.random() < 0.3, rng.randint(4, 40)
+    held = rng.choice(("pipeline", "pipeline", "batch", "sample"))
+    return Asked(workload, devices, memory, microbatches, exchange, copies, tensor, together, held)
 
 
 def optimum(asked: Asked) -> Fraction | None:
@@ -144,7 +151,9 @@ def optimum(asked: Asked) -> Fraction | None:
                 ):
                     continue
                 for copies, degree in product(asked.copies, asked.tensor):
-                    if devices + copies * degree > asked.devices or behind + copies > asked.microbatches:
+                    if devices + copies * degree > asked.devices or (
+                        behind + copies > asked.microbatches and asked.held == "pipeline"
+                    ):
                         continue
                     load = _load(asked, nodes, edges, stage, copies, degree, behind + copies)
                     rest = None if load is None else best(left - stage, devices + copies * degree, behind + copies)
@@ -185,7 +194,7 @@ def _load(
         if not own:
             return None
         moved += 2 * (size + own[0][key][str(other)])
-    in_flight = -(-behind // copies)
+    in_flight = asked.in_flight(copies, behind)
     period = {"sample": 1, "round": copies, "batch": asked.microbatches}[asked.exchange]
     best: Fraction | None = None
     shared = Fraction(sum(own[0].get("sharded", 0) for own in listed if own), copies)

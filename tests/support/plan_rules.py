@@ -156,7 +156,8 @@ def plans(asked: Asked) -> Iterator[Plan]:
             ):
                 continue
             for copies, degree in product(asked.copies, asked.tensor):
-                if devices + copies * degree > asked.devices or behind + copies > asked.microbatches:
+                many = behind + copies > asked.microbatches and asked.held == "pipeline"
+                if devices + copies * degree > asked.devices or many:
                     continue
                 for own in _stages(asked, nodes, edges, stage, copies, degree, behind + copies):
                     yield from before(left - stage, devices + copies * degree, behind + copies, (own, *later))
@@ -186,7 +187,7 @@ def _stages(
         if (u in stage) != (v in stage):
             inside, key, other = (v, "syncTimeFw", u) if v in stage else (u, "syncTimeBw", v)
             moved += 2 * (size + nodes[inside]["TMPCs"][str(degree)][0][key][str(other)])
-    in_flight = -(-behind // copies)
+    in_flight = asked.in_flight(copies, behind)
     period = {"sample": 1, "round": copies, "batch": asked.microbatches}[asked.exchange]
     for options in product(*listed):
         memory = sum(o["memoryUsageA"] * in_flight + o["memoryUsageB"] for o in options)

@@ -117,6 +117,7 @@ class _Search:
         assert moved is not None
         self.into, self.out_of = (problem.transfer[:, 0] + side for side in moved)
         self.batch = sharing.microbatches or self.devices
+        self.most = sharing.most_in_pipeline or self.devices
         self.option = self._options()
         self.value = np.inf
         self.best: tuple[list[list[int]], int, int, Integers] | None = None
@@ -138,8 +139,10 @@ class _Search:
         stage = np.empty(graph.nodes, dtype=np.int64)
         for k, group in enumerate(groups):
             stage[group] = k
-        in_flight = np.arange(count, 0, -1)
-        copies = np.array([d for d in self.sharing.degrees if d * count <= self.batch], dtype=np.int64)
+        copies = np.array([d for d in self.sharing.degrees if d * count <= self.most], dtype=np.int64)
+        in_flight = np.repeat(np.arange(count, 0, -1)[:, None], len(copies), axis=1)
+        if self.sharing.held != "pipeline":
+            in_flight[:] = -(-(1 if self.sharing.held == "sample" else self.batch) // copies)
         sent = np.array([self.sharing.sent(float(d)) for d in copies])
         for (degree, _), options in self.option.items():
             allowed = copies * count * degree <= self.devices
@@ -151,8 +154,8 @@ class _Search:
             for row, column in zip(sums, columns, strict=True):
                 np.add.at(row, stage, column[options])
             time, weights, stash, memory, sharded = sums
-            room = self.capacity - (stash * in_flight + memory)
-            allowed = allowed & (sharded[:, None] / copies <= room[:, None]).all(axis=0)
+            held = stash[:, None] * in_flight + memory[:, None] + sharded[:, None] / copies
+            allowed = allowed & (held <= self.capacity).all(axis=0)
             if not allowed.any():
                 continue
             time = time + self._transfers(stage, count, self.sharing.tensor.index(degree))

@@ -25,7 +25,7 @@ from placedsl.language.elaboration.statement_entries import STATEMENTS
 from placedsl.language.syntax import statements as syntax
 from placedsl.machine.machine import Machine
 from placedsl.problem import expressions as core
-from placedsl.problem.execution import EXCHANGES, SHORTHANDS, DataParallelism, Exchange, Execution
+from placedsl.problem.execution import EXCHANGES, HELD, SHORTHANDS, DataParallelism, Exchange, Execution, Held
 from placedsl.problem.problem import Variable
 from placedsl.units import NUMBER
 
@@ -82,6 +82,7 @@ def data_parallelism(
     degrees = _tensor_degrees(checker, entries.get("tensor"), graph, count) if planned else (1,)
     names = _option_names(checker, entries.get("options"), graph)
     exchange = _exchange(checker, entries, copies or (1,), microbatches)
+    held = _held(checker, entries.get("in_flight"), microbatches)
     traffic = _traffic(checker, entries.get("weights_traffic"))
     if planned and len(checker.found) == before:
         _refuse_unknown(checker, word, execution)
@@ -99,6 +100,7 @@ def data_parallelism(
         None,
         planned,
         names,
+        held,
     )
 
 
@@ -241,6 +243,20 @@ def _exchange(
             message = f"{microbatches} microbatches cannot be shared evenly by {number} copies"
             checker.error(entries["data"].value, message, "as in data = divisors(microbatches)")
     return exchange
+
+
+def _held(checker: Checker, entry: syntax.Entry | None, microbatches: int | None) -> Held:
+    if entry is None:
+        return "pipeline"
+    said = entry.value.name if isinstance(entry.value, syntax.Name) else ""
+    if said not in HELD:
+        hint = nearest(said, HELD) or "one of " + ", ".join(HELD)
+        checker.error(entry.value, "this does not say which samples are in flight", hint)
+        return "pipeline"
+    if said == "batch" and microbatches is None:
+        message = "samples of a batch in flight require the number of microbatches"
+        checker.error(entry.value, message, "microbatches = 512")
+    return HELD[HELD.index(said)]
 
 
 def _traffic(checker: Checker, entry: syntax.Entry | None) -> float:

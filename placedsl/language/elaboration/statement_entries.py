@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from placedsl.problem.execution import COMMUNICATIONS, EXCHANGES, ORDERS, SCHEDULES, TRANSFERS
+from placedsl.problem.execution import COMMUNICATIONS, EXCHANGES, HELD, ORDERS, SCHEDULES, TRANSFERS
 from placedsl.units import BANDWIDTH, COMPUTE, DATA, NUMBER, OPERATIONS, PRICE, TIME, Dimension
 
 
@@ -76,6 +76,7 @@ _PARALLELISM = {
     "tensor": EntryKind("how many devices each copy of a stage may have", NUMBER, "{1, 2, 4, 8}"),
     "options": EntryKind("names of the options that operators may take", None, '{"vanilla"}'),
     "microbatches": EntryKind("samples of a batch, and the most in flight", NUMBER, "512"),
+    "in_flight": EntryKind("which samples are in flight at once: " + ", ".join(HELD), None, "batch"),
     "exchange": EntryKind("copies exchange weights once per " + ", ".join(EXCHANGES), None, "batch"),
     "weights_traffic": EntryKind("how often weights cross a link in one exchange among many copies", NUMBER, "2"),
 }

@@ -57,6 +57,11 @@ class Data:
     exchange: Exchange
     traffic: int
     limits: PlanLimits | None = None
+    held: int = 0
+
+    def in_flight(self, copies: int, together: int) -> int:
+        """Samples that each copy of a stage holds; ``together``: copies of it and of all later ones."""
+        return -(-(self.held or together) // copies)
 
     def instance(self) -> PlanInstance:
         """The same as arrays."""
@@ -75,7 +80,7 @@ class Data:
         return PlanInstance(
             np.array(self.kind), np.arange(len(self.kind)), options, source, (np.arange(len(source)), target),
             costs[0].reshape(shape), costs[1].reshape(shape), source, target, self.degrees, self.copies, self.devices,
-            float(self.capacity), self.microbatches, self.exchange, float(self.traffic), self.limits,
+            float(self.capacity), self.microbatches, self.exchange, float(self.traffic), self.limits, self.held,
         )  # fmt: skip
 
 
@@ -175,11 +180,12 @@ def optimum(data: Data) -> Fraction | None:
         for stage in stages_before(data, behind):
             for degree, copies in product(data.degrees, data.copies):
                 together = copies_behind + copies
-                if degree * copies > devices or together > data.microbatches:
+                if degree * copies > devices or (together > data.microbatches and not data.held):
                     continue
-                if not allowed(stage, copies, -(-together // copies)):
+                in_flight = data.in_flight(copies, together)
+                if not allowed(stage, copies, in_flight):
                     continue
-                own = of_stage(stage, degree, copies, -(-together // copies))
+                own = of_stage(stage, degree, copies, in_flight)
                 if own is None or (best is not None and own >= best):
                     continue
                 before = rest(behind | stage, devices - degree * copies, together, stages + 1)
@@ -203,8 +209,8 @@ def check(data: Data, plan: Plan, value: Fraction) -> None:
         seen |= units
         assert stage.copies in data.copies
         together = sum(later.copies for later in plan.stages[position:])
-        assert together <= data.microbatches
-        assert stage.in_flight == -(-together // stage.copies)
+        assert together <= data.microbatches or data.held
+        assert stage.in_flight == data.in_flight(stage.copies, together)
         chosen = {}
         for unit, row in stage.option.items():
             kind, chosen[unit] = options[row]
@@ -265,7 +271,8 @@ def limited(seed: int) -> Data:
     least = rng.choice((0, 0, rng.randint(1, 6), data.microbatches))
     copies = (least, rng.choice((None, None, least + rng.randint(1, 2))))
     most = each(1, 4, ANY_NUMBER)
-    return replace(data, limits=PlanLimits(each(1, 3, 0), most, each(1, 4, ANY_NUMBER), stages, copies))
+    held = rng.choice((0, 0, 1, data.microbatches))
+    return replace(data, limits=PlanLimits(each(1, 3, 0), most, each(1, 4, ANY_NUMBER), stages, copies), held=held)
 
 
 @pytest.mark.sampled(8)

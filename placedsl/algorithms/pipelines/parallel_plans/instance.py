@@ -79,9 +79,10 @@ class PlanInstance:
     ``degrees``   g tensor-parallel degrees, ascending
     ``copies``    data-parallel degrees, ascending, 1 among them
     ``devices``   how many there are, each with ``capacity`` bytes
-    ``microbatches``  samples of a batch, and the most that may be in flight
+    ``microbatches``  samples of a batch, and the most that may be in the pipeline
     ``traffic``   how often the weights cross a device's link in one exchange among many copies
     ``limits``    further ones (None: there are none)
+    ``held``      samples that the copies of a stage hold at once, together (0: those in the pipeline, under 1F1B)
     """
 
     kind: Integers
@@ -101,6 +102,7 @@ class PlanInstance:
     exchange: Exchange
     traffic: float
     limits: PlanLimits | None = None
+    held: int = 0
 
     @property
     def units(self) -> int:

@@ -31,6 +31,8 @@ class Bounds(NamedTuple):
     ``fewest``, ``most``, ``in_flight``   c numbers of a stage with nodes of that kind;  ``of_kinds``  whether any binds
     ``layers``    stages are counted up to this number less one;  ``saturates``  more of them count as so many
     ``every``     states with more copies are kept beside those with fewer
+    ``held``      samples that the copies of a stage hold together (0: those in the pipeline)
+    ``most_held`` samples that a copy may hold
     """
 
     fewest: Integers
@@ -40,6 +42,8 @@ class Bounds(NamedTuple):
     layers: int
     saturates: bool
     every: bool
+    held: int
+    most_held: int
 
 
 class PlanTerms(NamedTuple):

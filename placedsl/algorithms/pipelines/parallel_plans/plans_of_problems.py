@@ -199,6 +199,7 @@ class _PlannedProblem:
             kind, self.unit, options, self.unit[graph.tensor_producer], self.reads, *self.costs_of_edges, *self.between,
             sharing.tensor, sharing.degrees, devices, self.rules.capacity, devices if batch is None else batch,
             sharing.exchange, sharing.traffic, further,
+            {"pipeline": 0, "batch": batch or devices, "sample": 1}[sharing.held],
         )  # fmt: skip
         return instance, row
 

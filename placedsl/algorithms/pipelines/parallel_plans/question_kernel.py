@@ -68,7 +68,7 @@ def within(pairs, terms, bound, reached, knapsacks, begin, end):  # type: ignore
                 continue
             edge_costs(pairs, base, goal, mark, False, paid)
             scratch.units[0] = -1  # not counted yet
-            low, high, together = 1, terms.most_copies, terms.most_copies
+            low, high, together = 1, terms.most_copies, bounds.most_held
             if bounds.of_kinds:
                 low, high, together = _bounded(terms, base, goal, scratch)
             for g in range(classes):
@@ -100,7 +100,8 @@ def within(pairs, terms, bound, reached, knapsacks, begin, end):  # type: ignore
                                 fits = min(_together(terms, base, goal, g, scratch), together)
                             # With as many copies as there are devices for, fewest samples are in flight.
                             most = (devices - scratch.devices[i]) // degree
-                            if fits and scratch.copies[i] <= (fits - 1) * most:
+                            least = -(-bounds.held // most) if bounds.held else 1 - (-scratch.copies[i] // most)
+                            if least <= fits:
                                 stage = Stage(
                                     base, goal, g, time, edges, sent, first, high, fits, source, target
                                 )  # fmt: skip
@@ -140,7 +141,7 @@ def _states(reached, base, scratch, bounds):  # type: ignore[no-untyped-def]
 def _bounded(terms, base, goal, scratch):  # type: ignore[no-untyped-def]
     """The fewest and the most copies of a stage, and the most samples in flight, by the nodes that it has."""
     _count(terms, base, goal, scratch)
-    bounds, low, high, together = terms.bounds, 1, terms.most_copies, terms.most_copies
+    bounds, low, high, together = terms.bounds, 1, terms.most_copies, terms.bounds.most_held
     for c in range(len(scratch.units)):
         if scratch.units[c]:
             low, high = max(low, bounds.fewest[c]), min(high, bounds.most[c])
@@ -156,7 +157,7 @@ def _extend(terms, stage, state, states, devices, bound, reached, scratch, knaps
     ``devices``: how many may be used with the stage.
     """
     first, target, degree, together = stage.first, stage.target, terms.degree[stage.g], stage.in_flight
-    every = terms.bounds.every
+    every, held = terms.bounds.every, terms.bounds.held
     for i in range(state, states):
         behind, used = scratch.copies[i], scratch.devices[i]
         if behind + first > terms.most_copies:
@@ -164,10 +165,13 @@ def _extend(terms, stage, state, states, devices, bound, reached, scratch, knaps
         k = used + first * degree
         if k > devices or (reached.devices[target, behind + first] <= k and not every):
             continue
-        if together == 1 and behind > 0:
+        if together == 1 and behind > 0 and not held:
             return
         copies = first
-        if together > 1 and copies * (together - 1) < behind:
+        if held:
+            if copies * together < held:
+                copies = terms.next_copies[min(-(-held // together), terms.most_copies + 1)]
+        elif together > 1 and copies * (together - 1) < behind:
             copies = terms.next_copies[min(-(-behind // (together - 1)), terms.most_copies + 1)]
         while copies:
             s, k = behind + copies, used + copies * degree
@@ -178,7 +182,7 @@ def _extend(terms, stage, state, states, devices, bound, reached, scratch, knaps
                     break
                 copies = terms.next_copies[copies + 1]
                 continue
-            in_flight = -(-s // copies)
+            in_flight = -(-(held if held else s) // copies)
             if scratch.stage[copies] != scratch.seen[0]:
                 scratch.stage[copies] = scratch.seen[0]
                 scratch.fits[copies], scratch.exceeds[copies] = 0, NEVER
@@ -234,7 +238,7 @@ def _together(terms, base, goal, g, scratch):  # type: ignore[no-untyped-def]
     if len(terms.smallest) == 0:
         _count(terms, base, goal, scratch)
         active = _present(scratch.units, scratch.kinds)
-        return most_in_flight(terms.table, active, scratch.units, g, terms.capacity, terms.most_copies + 1)
+        return most_in_flight(terms.table, active, scratch.units, g, terms.capacity, terms.bounds.most_held + 1)
     large, small = terms.smallest[g, goal], terms.smallest[g, base]
     most, capacity, low, step = len(large), terms.capacity * (1.0 + _ROUNDING), 0, 1
     # Seldom many: from few on, in steps that double, then by halves.

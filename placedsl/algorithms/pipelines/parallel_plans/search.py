@@ -127,7 +127,10 @@ class _Table:
         self.pairs, self.positions = all_stage_pairs(costs, cover, positions, parts)
         one_hot = (instance.kind == np.arange(instance.kinds)[:, None]).astype(float)
         of_kind = instance.of_units(one_hot).astype(np.int32)
-        most = min(instance.devices, instance.microbatches, self.limits.copies[1] or ANY_NUMBER, 2**20)
+        most = min(instance.devices, self.limits.copies[1] or ANY_NUMBER, 2**20)
+        if not instance.held:
+            most = min(most, instance.microbatches)
+        most_held = min(max(instance.held, most), 2**20)
         allowed = [r for r in instance.copies if r <= most]
         after = np.zeros(most + 3, dtype=np.int64)
         for copies in reversed(allowed):
@@ -150,11 +153,11 @@ class _Table:
             np.array(instance.degrees, dtype=np.int64), after, instance.devices, most, instance.capacity,
             Exchanges(_PERIODS[instance.exchange], instance.traffic, instance.microbatches), sums(busy),
             sums(instance.least(instance.options.weights)), sums(sharded), sums(stash), sums(memory), self._alike(),
-            self._smallest(most + 1, sums), _bounds(self.limits, costs.units, goal),
+            self._smallest(most_held + 1, sums), _bounds(self.limits, costs.units, goal, instance.held, most_held),
         )  # fmt: skip
         rows = (len(self.positions) * self.terms.bounds.layers, most + 1)
         self.reached = Reached(*(np.empty(rows, dtype=np.int32) for _ in range(5)))
-        self.knapsacks = Knapsacks(workspace(self.table), kept_swaps(self.table, by_kind, most + 1))
+        self.knapsacks = Knapsacks(workspace(self.table), kept_swaps(self.table, by_kind, most_held + 1))
 
     def _quickest_rows(self) -> Integers:
         """g x c: the row of the quickest option of each kind, of equally quick ones the smallest; -1 for none."""
@@ -299,7 +302,7 @@ class _Table:
         terms, options = self.terms, self.instance.options
         units = between(self.cover, self.positions, base, goal)
         count = (terms.of_kind[goal] - terms.of_kind[base]).astype(np.int64)
-        in_flight = -(-behind // copies)
+        in_flight = -(-(self.instance.held or behind) // copies)
         edges = self._edges(base, goal)[g]
         exchange = float(times_sent(terms.exchange, copies))
         room = load * copies - edges
@@ -334,7 +337,7 @@ class _Table:
         return by_degree
 
 
-def _bounds(limits: PlanLimits, units: int, goal: Goal) -> Bounds:
+def _bounds(limits: PlanLimits, units: int, goal: Goal, held: int, most_held: int) -> Bounds:
     """The bounds of a spec as the kernel takes them; where the fewest stages are the goal they are counted."""
     low, high = limits.stages
     if goal == "stages_used":
@@ -342,7 +345,8 @@ def _bounds(limits: PlanLimits, units: int, goal: Goal) -> Bounds:
     counted = high is not None and (high < units or goal == "stages_used")
     layers = high + 1 if high is not None and counted else low + 1 if low > 1 else 1
     return Bounds(
-        limits.fewest, limits.most, limits.in_flight, limits.of_kinds, layers, not counted, limits.copies[0] > 1
+        limits.fewest, limits.most, limits.in_flight, limits.of_kinds, layers, not counted, limits.copies[0] > 1,
+        held, most_held,
     )  # fmt: skip
 
 

@@ -103,10 +103,11 @@ def largest(problem: Problem) -> dict[str, float]:
     """The largest value that each quantity may have."""
     sharing, devices = problem.execution.data_parallelism, float(len(problem.machine.devices))
     assert sharing is not None
-    copies = min(devices, float(sharing.microbatches or devices))
+    copies = min(devices, float(sharing.most_in_pipeline or devices))
     stages = min(devices, float(problem.graph.nodes))
+    in_flight = max(copies, float(sharing.microbatches or 1))
     return {
-        "tensor": devices, "data": copies, "in_flight": copies, "stage": stages, "takes": 1.0, "stages_used": stages,
+        "tensor": devices, "data": copies, "in_flight": in_flight, "stage": stages, "takes": 1.0, "stages_used": stages,
         "copies_used": copies, "devices_used": devices, "time_per_sample": np.inf, "load": np.inf, "memory": np.inf,
         "used": 1.0, "copies": copies,
     }  # fmt: skip
