@@ -263,6 +263,17 @@ def test_too_little_memory_is_a_conflict_with_its_repair(layers: Path) -> None:
     assert (enough.termination, enough.value) == ("optimal", 2.0)
 
 
+def test_rules_that_cannot_hold_together_are_a_conflict(layers: Path) -> None:
+    """One stage of all layers holds 3 + 6 B under recomputation; several stages would do."""
+    rules = "    few: stages_used <= 1\n    many: devices_used <= 2\n    wide: forall v in nodes: data(v) <= 3\n"
+    spec = placedsl.loads(MACHINE.format(memory=8) + "parallelism { data = 1 }\n" + GOAL + rules, layers)
+    assert spec.solve().termination == "infeasible"
+    found = spec.conflict()
+    assert found is not None
+    assert [(member.name, member.cures) for member in found.members] == [("memory", True), ("few", True)]
+    assert found.repair == ("memory of gpu: 9 B instead of 8 B",)
+
+
 def test_a_timeline_of_a_plan_is_refused(layers: Path) -> None:
     spec = placedsl.loads(MACHINE.format(memory=100) + "parallelism { data = 1 }\n" + GOAL, layers)
     answer = spec.solve()

@@ -6,14 +6,12 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
-
 from placedsl.algorithms.pipelines.parallel_plans import plans_of_problems as plans
 from placedsl.diagnosis.infeasibility.conflict import Conflict, Member
 from placedsl.diagnosis.infeasibility.hardware_repairs import readable
 from placedsl.diagnostics import Diagnostic, InputError, LimitError
 from placedsl.evaluation.evaluate import evaluate
-from placedsl.problem.problem import Problem
+from placedsl.problem.problem import Constraint, Problem
 from placedsl.units import DATA, show
 
 #: The least memory is sought to within this share.
@@ -21,48 +19,64 @@ _NEAR = 1e-4
 
 
 def conflict_of_plans(problem: Problem, deadline: float | None, progress: Callable[[str], None]) -> Conflict | None:
-    """The conflict; None where there is a plan.  LimitError when the time was over before that was known."""
+    """The conflict; None where there is a plan.  LimitError when the time was over before that was known.
+
+    Constraints are left out one after the other for as long as there is no plan: what is left cannot be spared.
+    """
     reasons = plans.against(problem)
     if reasons:
         sharing = problem.execution.data_parallelism
         message = "the search for plans does not apply here: " + "; ".join(reasons)
         raise InputError([Diagnostic(message, None if sharing is None else sharing.span)])
     progress("searching for a plan")
-    if _peak(problem, problem.device_memory, deadline) is not None:
+    if _peak(problem, deadline) is not None:
         return None
-    rule = problem.constraint("memory")
-    free = np.full(len(problem.machine.devices), np.inf)
-    largest = None if rule is None else _peak(problem, free, deadline)
-    if rule is None or largest is None:
+    unseen, members = {*plans.beyond(problem)}, list[Constraint]()
+    left = [rule for rule in problem.constraints if rule.name not in unseen]
+    for rule in [rule for rule in left if rule.built_in != "contiguous"]:
+        progress(f"leaving out {rule.name}")
+        without = [other for other in left if other is not rule]
+        if _peak(replace(problem, constraints=tuple(without)), deadline) is None:
+            left = without
+        else:
+            members.append(rule)
+    if not members:
         return Conflict((Member("supported", None, (), problem.graph.nodes),), True, True)
+    told, repair = list[Member](), list[str]()
+    for rule in members:
+        rest = tuple(other for other in problem.constraints if other is not rule)
+        peak = _peak(replace(problem, constraints=rest), deadline)
+        told.append(Member(rule.name, rule.span, cures=peak is not None))
+        if rule.built_in == "memory" and peak is not None:
+            repair.append(_enough_memory(problem, peak, deadline, progress))
+    return Conflict(tuple(told), True, repair=tuple(repair))
+
+
+def _enough_memory(problem: Problem, high: float, deadline: float | None, progress: Callable[[str], None]) -> str:
+    """The least memory that lets there be a plan, as a change; ``high``: bytes that do."""
     now = float(problem.device_memory[0])
-    low, high = now, largest
+    low, late = now, False
     progress("searching for the least memory that is enough")
-    late = False
     while high - low > _NEAR * high:
         wanted = (low + high) / 2.0
         if deadline is not None and time.monotonic() > deadline:
             late = True
             break
-        found = _peak(problem, np.full(len(free), wanted), deadline)
+        devices = tuple(replace(d, memory=wanted) for d in problem.machine.devices)
+        found = _peak(replace(problem, machine=replace(problem.machine, devices=devices)), deadline)
         if found is None:
             low = wanted
         else:
             high = min(found, wanted)
-    family = problem.machine.devices[0].family
-    repair = f"memory of {family}: {readable(high)} instead of {show(now, DATA)}"
-    return Conflict(
-        (Member("memory", rule.span, cures=True),), True, repair=(repair + (" (less may be enough)" if late else ""),)
-    )
+    repair = f"memory of {problem.machine.devices[0].family}: {readable(high)} instead of {show(now, DATA)}"
+    return repair + (" (less may be enough)" if late else "")
 
 
-def _peak(problem: Problem, memory: np.ndarray, deadline: float | None) -> float | None:
-    """The most memory that a plan takes of one device, where there is a plan with so much on each; None without."""
-    devices = tuple(replace(d, memory=float(m)) for d, m in zip(problem.machine.devices, memory, strict=True))
-    changed = replace(problem, machine=replace(problem.machine, devices=devices))
-    found = plans.solve(changed, deadline=deadline)
+def _peak(problem: Problem, deadline: float | None) -> float | None:
+    """The most memory that a plan takes of one device; None where there is no plan."""
+    found = plans.solve(problem, deadline=deadline)
     if found.placement is None:
         if not found.complete:
             raise LimitError(found.message or "the time limit was reached before it was known whether there is a plan")
         return None
-    return max(evaluate(changed, found.placement.tolist(), found.values).memory)
+    return max(evaluate(problem, found.placement.tolist(), found.values).memory)
