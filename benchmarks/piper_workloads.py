@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,11 @@ graph from "{file}" {{ time_unit = 1 s }}
 device gpu[{devices}]: accelerator {{ memory = {memory} B }}
 interconnect {{ bandwidth = {bandwidth} B/s }}
 parallelism {{ microbatches = {batch}, exchange = {exchange}, weights_traffic = 4, {more} }}
-minimize time_per_sample
+minimize {goals}
 subject to
     memory
     contiguous
-"""
+{rules}"""
 GIB = 2**30
 #: The layer of BERT-32 that longer networks repeat, and the layer before it.
 _REPEATED, _BEFORE = 34, 33
@@ -73,11 +74,13 @@ def _options(node: dict[str, Any]) -> list[dict[str, Any]]:
 
 def answer(
     file: Path, devices: int, memory: float, batch: int, exchange: str, more: str, method: str | None = None,
-    bandwidth: float = 25.0 * GIB,
+    bandwidth: float = 25.0 * GIB, rules: Sequence[str] = (), goals: str = "time_per_sample",
+    time_limit: float | None = None,
 ) -> placedsl.Answer:  # fmt: skip
     """One solve."""
+    named = "".join(f"    rule{k}: {rule}\n" for k, rule in enumerate(rules))
     text = SPEC.format(
         file=file, devices=devices, memory=round(memory), bandwidth=round(bandwidth), batch=batch, exchange=exchange,
-        more=more,
+        more=more, rules=named, goals=goals,
     )  # fmt: skip
-    return placedsl.loads(text).solve(method=method, workers=1)
+    return placedsl.loads(text).solve(method=method, workers=1, time_limit=time_limit)
