@@ -80,7 +80,7 @@ def answer(
     """One solve."""
     named = "".join(f"    rule{k}: {rule}\n" for k, rule in enumerate(rules))
     text = SPEC.format(
-        file=file, devices=devices, memory=round(memory), bandwidth=round(bandwidth), batch=batch, exchange=exchange,
+        file=file, devices=devices, memory=round(memory), bandwidth=bandwidth, batch=batch, exchange=exchange,
         more=more, rules=named, goals=goals,
     )  # fmt: skip
     return placedsl.loads(text).solve(method=method, workers=1, time_limit=time_limit)
