@@ -19,7 +19,7 @@ graph from "{file}" {{ time_unit = 1 s }}
 device gpu[{devices}]: accelerator {{ memory = {memory} B }}
 interconnect {{ bandwidth = {bandwidth} B/s }}
 parallelism {{ microbatches = {batch}, exchange = {exchange}, weights_traffic = 4, {more} }}
-minimize {goals}
+minimize time_per_sample
 subject to
     memory
     contiguous
@@ -74,13 +74,13 @@ def _options(node: dict[str, Any]) -> list[dict[str, Any]]:
 
 def answer(
     file: Path, devices: int, memory: float, batch: int, exchange: str, more: str, method: str | None = None,
-    bandwidth: float = 25.0 * GIB, rules: Sequence[str] = (), goals: str = "time_per_sample",
+    bandwidth: float = 25.0 * GIB, rules: Sequence[str] = (),
     time_limit: float | None = None,
 ) -> placedsl.Answer:  # fmt: skip
     """One solve."""
     named = "".join(f"    rule{k}: {rule}\n" for k, rule in enumerate(rules))
     text = SPEC.format(
         file=file, devices=devices, memory=round(memory), bandwidth=bandwidth, batch=batch, exchange=exchange,
-        more=more, rules=named, goals=goals,
+        more=more, rules=named,
     )  # fmt: skip
     return placedsl.loads(text).solve(method=method, workers=1, time_limit=time_limit)
