@@ -179,7 +179,7 @@ def compared(row: dict[str, str], found: placedsl.Answer, even: bool) -> list[st
 def speed(_: argparse.Namespace) -> int:
     """Seconds of a second solve (kernels loaded), and how they compare."""
     folder = Path(tempfile.mkdtemp())
-    print("| workload | devices | ideals' operators | time per sample (ms) | proven | s | trial (s) | ratio |")
+    print("| workload | devices | operators | time per sample (ms) | proven | s | trial (s) | ratio |")
     print("| --- | ---: | ---: | ---: | --- | ---: | ---: | ---: |")
     for name, devices, gib, batch, trial in SPEED:
         asked = (path(name, folder), devices, gib * GIB, batch, "batch", DIVISORS)

@@ -228,19 +228,21 @@ def check(data: Data, plan: Plan, value: Fraction) -> None:
     assert float(largest) == pytest.approx(float(value), rel=1e-9, abs=1e-12)
 
 
+def settled(data: Data) -> Plan | None:
+    """The plan of the search, which enumeration agrees with; None where neither has one."""
+    exact, found = optimum(data), best_plan(data.instance())
+    assert found.complete
+    assert (found.plan is None) == (exact is None)
+    if found.plan is not None and exact is not None:
+        check(data, found.plan, exact)
+        assert found.bound == pytest.approx(float(exact), rel=1e-9, abs=1e-12)
+    return found.plan
+
+
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", range(2000))
 def test_plans_are_optimal(seed: int) -> None:
-    data = drawn(seed)
-    exact = optimum(data)
-    found = best_plan(data.instance())
-    assert found.complete
-    if exact is None:
-        assert found.plan is None
-        return
-    assert found.plan is not None
-    check(data, found.plan, exact)
-    assert found.bound == pytest.approx(float(exact), rel=1e-9, abs=1e-12)
+    settled(drawn(seed))
 
 
 @pytest.mark.sampled(8)
@@ -249,13 +251,7 @@ def test_plans_that_start_from_groups_of_units_are_optimal(seed: int, monkeypatc
     """As large instances do."""
     for name, number in (("_MANY_IDEALS", 1), ("_COARSER", 2), ("_GROUPS", 1)):
         monkeypatch.setattr(search, name, number)
-    data = drawn(seed)
-    exact, found = optimum(data), best_plan(data.instance())
-    assert found.complete
-    assert (found.plan is None) == (exact is None)
-    if found.plan is not None and exact is not None:
-        check(data, found.plan, exact)
-        assert found.bound == pytest.approx(float(exact), rel=1e-9, abs=1e-12)
+    settled(drawn(seed))
 
 
 def limited(seed: int) -> Data:
@@ -280,19 +276,13 @@ def limited(seed: int) -> Data:
 def test_plans_with_requirements_are_optimal(seed: int) -> None:
     """Copies and samples in flight by kind of node, numbers of stages, copies altogether."""
     data = limited(seed)
-    exact = optimum(data)
-    found = best_plan(data.instance())
-    assert found.complete
-    if exact is None:
-        assert found.plan is None
+    plan, limits = settled(data), data.limits
+    if plan is None:
         return
-    assert found.plan is not None
-    check(data, found.plan, exact)
-    limits = data.limits
     assert limits is not None
     low, high = limits.stages
-    assert low <= len(found.plan.stages) <= (high or len(data.kind))
-    assert sum(stage.copies for stage in found.plan.stages) >= limits.copies[0]
+    assert low <= len(plan.stages) <= (high or len(data.kind))
+    assert sum(stage.copies for stage in plan.stages) >= limits.copies[0]
 
 
 @pytest.mark.parametrize("asked", [0, 1, 2, 3, 5, 8])

@@ -16,6 +16,7 @@ import numpy as np
 
 from placedsl.algorithms.pipelines.parallel_plans.domains import Domain, Propagation, broken_rows, with_literals
 from placedsl.algorithms.pipelines.parallel_plans.instance import Goal, Plan
+from placedsl.algorithms.pipelines.parallel_plans.search import STRICTLY, PlanResult
 from placedsl.algorithms.pipelines.parallel_plans.spec_rules import SpecRules
 from placedsl.arrays import Floats, Integers
 
@@ -23,23 +24,9 @@ from placedsl.arrays import Floats, Integers
 GOALS: tuple[Goal, ...] = get_args(Goal)
 #: A time that was reached may be missed by this share while a further objective is minimised: the rounding of sums.
 _REACHED = 1e-12
-#: What is better by less than this share is not looked for.
-STRICTLY = 1e-11
-
-
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """The answer for one domain: the best plan by the goal (None: there is none within ``below``), a proven bound, and
-    whether the search was complete."""
-
-    plan: Plan | None
-    bound: float
-    complete: bool
-    too_many: bool = False
-
 
 #: Answers a question: the best plan of a domain by a goal, of those that are better than a value.
-Oracle = Callable[[Domain, Goal, float], Asked]
+Oracle = Callable[[Domain, Goal, float], PlanResult]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placedsl.algorithms.pipelines.parallel_plans.branching import GOALS, Asked, measured, settle
+from placedsl.algorithms.pipelines.parallel_plans.branching import GOALS, measured, settle
 from placedsl.algorithms.pipelines.parallel_plans.domains import Domain, Propagation
 from placedsl.algorithms.pipelines.parallel_plans.instance import (
     ANY_NUMBER,
@@ -17,7 +17,7 @@ from placedsl.algorithms.pipelines.parallel_plans.instance import (
     PlanInstance,
     PlanLimits,
 )
-from placedsl.algorithms.pipelines.parallel_plans.search import MOST_IDEALS, best_plan
+from placedsl.algorithms.pipelines.parallel_plans.search import MOST_IDEALS, PlanResult, best_plan
 from placedsl.algorithms.pipelines.parallel_plans.spec_rules import SpecRules, largest, rules_of
 from placedsl.algorithms.pipelines.state_dp import SearchLimits
 from placedsl.algorithms.supports import PLACING, Supports, ignored, reasons_against
@@ -114,18 +114,17 @@ def solve(problem: Problem, *, deadline: float | None = None, stop: Callable[[],
     propagation = Propagation(rules, costs, sharing.degrees)
     planned = _PlannedProblem(problem, sharing, costs, rules)
 
-    def asked(domain: Domain, goal: Goal, within: float) -> Asked:
+    def asked(domain: Domain, goal: Goal, within: float) -> PlanResult:
         load = domain.high[rules.columns.start["time_per_sample"]]
         if goal == "time_per_sample":
             load = min(load, within)
         else:
             domain = domain.at_most(rules.columns.start[goal], within)
         if any(domain.high[rules.columns.start[name]] < 1.0 for name in GOALS[1:]):
-            return Asked(None, np.inf, True)
+            return PlanResult(None, np.inf, True)
         instance, row = planned.instance(domain)
         found = best_plan(instance, limits, goal, load)
-        plan = None if found.plan is None else _with_options_of(found.plan, row)
-        return Asked(plan, found.bound, found.complete, found.too_many)
+        return found if found.plan is None else replace(found, plan=_with_options_of(found.plan, row))
 
     able = np.isin(costs.degree, sharing.tensor) & np.isfinite(costs.time[:, 0])
     start = Domain(rules.low, rules.high, able)

@@ -44,7 +44,7 @@ from placedsl.arrays import Floats, Integers, Integers32
 #: More ideals than this are not planned over.
 MOST_IDEALS = 40_000
 #: The best plan is proven when everything below it by this share is refuted.
-_STRICTLY = 1e-11
+STRICTLY = 1e-11
 #: From this distance between bound and value on, the question is whether there is anything better at all.
 _CLOSE = 1e-3
 _PERIODS = {"sample": SAMPLE, "round": ROUND, "batch": BATCH}
@@ -216,7 +216,7 @@ class _Table:
         step, questions, last = 0.02 if within == np.inf else np.inf, 0, False
         down = 1.0 if known is None else _DOWN
         while not limits.passed:
-            if value * (1.0 - _STRICTLY) <= bound:
+            if value * (1.0 - STRICTLY) <= bound:
                 return PlanResult(plan, value, True, questions=questions)
             if value * (1.0 - near) <= bound:
                 return PlanResult(plan, bound, True, questions=questions)
@@ -225,7 +225,7 @@ class _Table:
                 load = min(bound * (1.0 + step), ceiling) if bound > 0.0 else ceiling
                 step *= 4.0
             else:
-                load = value * (1.0 - _STRICTLY) if last else max((bound + value) / 2.0, value * (1.0 - down))
+                load = value * (1.0 - STRICTLY) if last else max((bound + value) / 2.0, value * (1.0 - down))
                 down *= 2.0
             answer = self._plan_within(load, limits)
             if answer is None:

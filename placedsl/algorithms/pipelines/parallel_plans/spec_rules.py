@@ -132,8 +132,7 @@ class _Quantities:
 class _Gathered:
     """Rows of all constraints, as they come."""
 
-    def __init__(self, columns: PlanColumns) -> None:
-        self.columns = columns
+    def __init__(self) -> None:
         self.blocks: list[tuple[RowBlock, Integers, Booleans, str]] = []
 
     def add(self, block: RowBlock, name: str, literal: Integers | None = None, wanted: Booleans | None = None) -> None:
@@ -152,7 +151,7 @@ def rules_of(problem: Problem, costs: OptionCosts, constraints: list[Constraint]
     most = largest(problem)
     for name, (_, low) in FAMILIES.items():
         columns.add(int(np.prod(layout.shape[name])), low, most[name], name not in _REAL, Origin(name))
-    gathered, beyond, limits = _Gathered(layout), list[str](), _Limits(problem, layout)
+    gathered, beyond, limits = _Gathered(), list[str](), _Limits(problem, layout)
     if not constraints:
         return _rules(columns, layout, gathered, (), limits)
     expressions = ExpressionGrounder(original(problem), columns, problem.sets, problem.tables, _Quantities(layout))
