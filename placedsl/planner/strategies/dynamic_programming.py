@@ -9,14 +9,12 @@ import numpy as np
 
 from placedsl.algorithms.compilation import compilation_seconds
 from placedsl.algorithms.pipelines import solve as contiguous
-from placedsl.algorithms.pipelines.parallel_plans import plans_of_problems as plans
 from placedsl.algorithms.supports import ROUTES, ignored, reasons_against
 from placedsl.budget import Budget
 from placedsl.diagnostics import PlacedslError
 from placedsl.planner.decision import Outlook
 from placedsl.planner.request import Request, solvers_for
 from placedsl.planner.run import PORTFOLIO_DELAY_S, Run
-from placedsl.planner.strategies import parallel_plans as plan
 from placedsl.problem.formulation import choose
 from placedsl.problem.problem import Problem
 from placedsl.tolerances import SAME_VALUE
@@ -29,16 +27,21 @@ if TYPE_CHECKING:
 def against(problem: Problem, _request: Request) -> list[str]:
     """Why dynamic programming does not apply."""
     if problem.execution.options is not None:
-        return plans.against(problem)
+        from placedsl.algorithms.pipelines.parallel_plans import plans_of_problems
+
+        return plans_of_problems.against(problem)
     return reasons_against(problem, contiguous.SUPPORTS)
 
 
 def outlook(problem: Problem, request: Request) -> Outlook:
     """Exact, a placement that may satisfy the rest, or a bound and a start."""
-    planned = problem.execution.options is not None
-    beyond = plans.beyond(problem) if planned else ignored(problem, contiguous.SUPPORTS)
+    name, beyond = "dynamic programming", ignored(problem, contiguous.SUPPORTS)
+    if problem.execution.options is not None:
+        from placedsl.algorithms.pipelines.parallel_plans import plans_of_problems
+
+        name, beyond = "dynamic programming over plans", plans_of_problems.beyond(problem)
     if not beyond:
-        return Outlook("dynamic programming over plans" if planned else "dynamic programming", settles=True)
+        return Outlook(name, settles=True)
     # It gives a placement, no values of variables, and looks at the first objective alone.
     beyond_help = bool(problem.variables) or any(name.startswith("then ") for name in beyond)
     if request.method == "dp":
@@ -53,7 +56,9 @@ def by_dynamic_programming(run: Run) -> tuple[str, str] | None:
     """Run it; None when a program has to go on."""
     run.method = "dp"
     if run.problem.execution.options is not None:
-        return plan.by_plans(run)
+        from placedsl.planner.strategies.parallel_plans import by_plans
+
+        return by_plans(run)
     limit = run.request.time_limit
     with compilation_seconds() as compiling:
         found = contiguous.solve(

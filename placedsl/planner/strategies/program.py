@@ -24,7 +24,6 @@ from placedsl.planner.run import PORTFOLIO_DELAY_S, Run
 from placedsl.planner.strategies.endless_objectives import falls_for_ever
 from placedsl.planner.strategies.endless_times import refuse_endless, refuse_times_without_end
 from placedsl.planner.strategies.latency_starts import start_by_waiting
-from placedsl.planner.strategies.parallel_plans import refuse_unsearched
 from placedsl.planner.strategies.smallest_terms import smallest_term
 from placedsl.problem.expressions import Provided
 from placedsl.problem.formulation import choose, passed_over
@@ -47,7 +46,10 @@ _LEXICOGRAPHIC_SLACK = 1e-7
 
 def by_program(run: Run) -> tuple[str, str]:
     """Ground, then solve with the first solver that does not fail."""
-    refuse_unsearched(run.problem)
+    if run.problem.execution.options is not None:
+        from placedsl.planner.strategies.parallel_plans import refuse_unsearched
+
+        refuse_unsearched(run.problem)
     names = solvers_for(run.problem, run.request.solver)
     run.method, run.solver = "program", names[0]
     start = time.monotonic()
