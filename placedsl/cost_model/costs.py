@@ -56,7 +56,7 @@ class Options:
 class Costs:
     """Costs in seconds (or in the graph's own unit of time).  n nodes, t tensors, D devices, C clusters.
 
-    ``time``              n x D running times; inf: not supported
+    ``time``              n x D running times, of several options the least; inf: not supported
     ``measured``          n x D: given by the graph or a profile, not estimated
     ``transfer``          t x D between RAM and a device; 0 on hosts; where own shares are asked for, those
     ``size``              t bytes; where the graph gives no bytes, its transfer times
@@ -107,8 +107,20 @@ def build(graph: Graph, machine: Machine, options: Options | None = None) -> Cos
     if options.planned:
         ways, unpriced = option_costs.build(graph, machine, times.time, options.weights, places, options.names)
         unsent = [*unsent, *unpriced]
+    notes = times.notes
+    if ways is not None:
+        never = option_costs.needless(ways)
+        notes += tuple(f"option '{name}' is never better than another option of its nodes" for name in never)
+    time = times.time if ways is None or graph.options is None else _least(ways, graph.nodes)
     found = (*(missing or unknown), *unsent, *times.diagnostics)
     return Costs(
-        times.time, times.measured, transfer, sizes(graph), surcharge, between, exchange, found, times.notes, exact,
+        time, times.measured, transfer, sizes(graph), surcharge, between, exchange, found, notes, exact,
         ways,
     )  # fmt: skip
+
+
+def _least(ways: OptionCosts, nodes: int) -> Floats:
+    """n x D: the least time of each node over its options."""
+    out = np.full((nodes, ways.time.shape[1]), np.inf)
+    np.minimum.at(out, ways.node, ways.time)
+    return out

@@ -59,6 +59,30 @@ def build(
     )  # fmt: skip
 
 
+def needless(costs: OptionCosts) -> list[str]:
+    """Names of options that are never better than another one of their node and degree, wherever there are two."""
+    if not ((costs.time == costs.time[:, :1]).all() and (costs.weights == costs.weights[:, :1]).all()):
+        return []  # what is needless on one device may be needed on another
+    order = np.lexsort((costs.degree, costs.node))
+    key = np.stack((costs.node, costs.degree))[:, order]
+    one = (costs.time[:, 0], costs.weights[:, 0], costs.stash, costs.memory, costs.sharded)
+    columns = np.column_stack(one)[order]
+    beaten, at = np.zeros(len(order), dtype=bool), np.arange(len(order))
+    apart = 1
+    while len(at):
+        at = at[at + apart < len(order)]
+        at = at[(key[:, at] == key[:, at + apart]).all(axis=0)]
+        below = (columns[at] <= columns[at + apart]).all(axis=1)
+        above = (columns[at] >= columns[at + apart]).all(axis=1)
+        beaten[at[above & ~below]] = True
+        beaten[at[below & ~above] + apart] = True
+        apart += 1
+    hopeless = dict.fromkeys(costs.labels, True)
+    for option, lost in zip(order.tolist(), beaten.tolist(), strict=True):
+        hopeless[costs.name[option]] &= lost
+    return [name for name, never in hopeless.items() if never and name]
+
+
 def _as_they_stand(graph: Graph, weights: Floats | None) -> OperatorOptions:
     count = graph.nodes
     none = np.zeros(count)

@@ -263,7 +263,7 @@ class Compiler:
         return lambda _: value
 
     def arithmetic(self, node: core.Arithmetic) -> Number:
-        """``+ - * /``; nothing times infinity is nothing (a time where the device does not support the node)."""
+        """``+ - * / mod``; nothing times infinity is nothing (a time where the device does not support the node)."""
         left, right, span = self.number(node.left), self.number(node.right), node.span
         if node.operator == "+":
             return lambda env: left(env) + right(env)
@@ -271,12 +271,13 @@ class Compiler:
             return lambda env: left(env) - right(env)
         if node.operator == "*":
             return lambda env: product(left(env), right(env))
+        remainder = node.operator == "mod"
 
         def quotient(env: Env) -> float:
             divisor = right(env)
             if divisor == 0.0:
                 raise fail("division by zero", span)
-            return left(env) / divisor
+            return left(env) % divisor if remainder else left(env) / divisor
 
         return quotient
 

@@ -26,7 +26,7 @@ def size(
     """
     if cancels(node, compiler):
         match node:
-            case core.Arithmetic(operator=operator):
+            case core.Arithmetic(operator=operator) if operator != "mod":
                 left, right = size(node.left, compiler), size(node.right, compiler)
                 if operator in "+-":
                     return lambda env: left(env) + right(env)

@@ -115,6 +115,12 @@ class Term:
     def __rtruediv__(self, other: Any) -> Term:
         return _binary("/", PRODUCT, other, self)
 
+    def __mod__(self, other: Any) -> Term:
+        return _binary("mod", PRODUCT, self, other)
+
+    def __rmod__(self, other: Any) -> Term:
+        return _binary("mod", PRODUCT, other, self)
+
     def __neg__(self) -> Term:
         return Term(SIGN, "-", (self, SIGN))
 

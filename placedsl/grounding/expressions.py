@@ -131,6 +131,10 @@ class ExpressionGrounder:
             if not right.constant.all():
                 raise InputError([Diagnostic("division by zero", node.right.span)])
             return left.scaled(1.0 / right.constant)
+        if node.operator == "mod":
+            if not right.constant.all():
+                raise InputError([Diagnostic("division by zero", node.right.span)])
+            return affine.data(np.mod(left.constant, right.constant))
         if left.is_data:
             left, right = right, left
         if right.is_data:

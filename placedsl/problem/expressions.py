@@ -220,7 +220,7 @@ class Forall:
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """``+ - * /`` of two numbers."""
+    """``+ - * /`` of two numbers, and ``mod`` of two that no placement decides: 0 or more where the divisor is."""
 
     operator: str
     left: Expression

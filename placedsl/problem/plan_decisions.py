@@ -15,7 +15,9 @@ def plan_decisions(problem: Problem, plan: Plan, source: Source | None = None) -
     """
     costs = problem.execution.options
     assert costs is not None, "only plans decide anything"
-    devices, nodes = problem.machine.positions, {str(i): v for v, i in enumerate(problem.graph.ids)}
+    graph, devices = problem.graph, problem.machine.positions
+    operators = graph.spread(range(graph.nodes))
+    nodes = {str(i): v for i, v in zip(graph.written.ids, operators, strict=True)}
     columns = zip(costs.node.tolist(), costs.name, costs.degree.tolist(), strict=True)
     known = {key: option for option, key in enumerate(columns)}
     out: dict[str, dict[tuple[int, ...], float]] = {

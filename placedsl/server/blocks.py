@@ -14,6 +14,7 @@ from placedsl.problem.execution import COMMUNICATIONS, TRANSFERS
 HOLDERS = {
     "DeviceFamily": "device", "LinkBetween": "link", "Interconnect": "interconnect", "Node": "node", "Chain": "edge",
     "GraphFile": "graph", "Solve": "solve", "Parallelism": "parallelism", "Schedule": "schedule",
+    "Option": "option",
 }  # fmt: skip
 
 #: The words that may be the value of an entry, plug-ins included; looked up anew each time.

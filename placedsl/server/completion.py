@@ -30,7 +30,7 @@ from placedsl.units import Dimension, UnitError, parse_unit, unit_names
 _MOST_NODES = 500
 _FUNCTIONS = ("convex", "pipeline", "no_overlap", "readers", "partition")
 #: After these a name is made up, or nothing fits.
-_NEW_NAME = ("device", "param", "set", "node", "var", "formulation", "constraint", "define", "part")
+_NEW_NAME = ("device", "param", "set", "node", "var", "formulation", "constraint", "define", "part", "option")
 _FORMULATIONS = ("formulation", "extend", "part")
 
 

@@ -42,10 +42,7 @@ def _clustered(cluster: syntax.Cluster) -> Iterator[Any]:
     """A cluster with all that lies in it."""
     yield cluster
     for item in cluster.items:
-        if isinstance(item, syntax.Cluster):
-            yield from _clustered(item)
-        else:
-            yield item
+        yield from _clustered(item) if isinstance(item, syntax.Cluster) else (item,)
 
 
 class _Walk:
@@ -124,6 +121,8 @@ class _Walk:
                 if word is not None:
                     self.mark(word, "word")
                 self.expressions((value,), scope)
+            case syntax.Option(items=items):
+                scope = self.bind(items, scope)
             case syntax.Schedule(name=word):
                 self.mark(word, "word")
             case syntax.Subject(rules=rules):

@@ -161,3 +161,33 @@ def test_a_bound_without_end_is_no_bound(most: str) -> None:
     answer = loads(_GOALS.format(rule)).solve(solver="highs", time_limit=20)
     assert answer.termination == "optimal"
     assert answer.value == pytest.approx(0.001)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "left"), [("7.5", "2", 1.5), ("-7", "3", 2.0), ("7", "-3", -2.0), ("9 GiB", "4 GiB", 2.0**30)]
+)
+def test_remainders(a: str, b: str, left: float) -> None:
+    """Known when the spec is read, and worked out over attributes: in the program and by the evaluator."""
+    text = f"""
+graph {{
+    node u {{ time = 1 ms, k = 7, memory = 9 GiB }}
+    node v {{ time = 1 ms, k = -7, memory = 4 GiB }}
+}}
+device gpu[2]: accelerator
+interconnect {{ bandwidth = 1 GiB/s }}
+param x = {a} mod {b}
+minimize time_per_sample
+subject to
+    one: sum(n in nodes: (n.k mod 3) * (n on gpu[1])) == 2
+    two: sum(n in nodes: (n.memory mod (4 GiB)) * (n on gpu[1])) <= 0 B
+"""
+    spec = loads(text)
+    assert spec.elaborated.parameters["x"][0] == left
+    assert spec.solve(method="program").device_of() == {"u": "gpu[2]", "v": "gpu[1]"}
+
+
+def test_no_remainder_of_what_is_decided() -> None:
+    head = "graph {\n node u { time = 1 ms }\n}\ndevice gpu: accelerator\nminimize time_per_sample\nsubject to\n"
+    text = head + " r: load(gpu) mod 2 ms == 0 s"
+    with pytest.raises(InputError, match="a remainder of what the placement decides is not linear"):
+        loads(text)

@@ -12,7 +12,7 @@ from placedsl.arrays import Floats
 from placedsl.diagnostics import Source, Span
 from placedsl.graph.build import Place, build, column, edge_costs
 from placedsl.graph.graph import Graph
-from placedsl.graph.readers.native_options import OF_NODES, NodeOptions
+from placedsl.graph.readers.native_options import BYTES_OF_NODES, OF_NODES, NodeOptions
 from placedsl.graph.readers.records import Document, word
 from placedsl.units import TIME, Quantity, UnitError, parse_unit
 
@@ -111,6 +111,9 @@ class _Nodes:
         if "transfer" in node:
             self.transfer[i] = self.unit.times(document.number(at, node, "transfer"))
         self._times(i, node)
+        for key in BYTES_OF_NODES:
+            if key in node:
+                self.attributes.setdefault(key, {})[i] = document.number(at, node, key)
         extra = node.get("attributes", {})
         if not isinstance(extra, dict):
             document.error((*at, "attributes"), f"'attributes' is an object, this is {word(extra)}")

@@ -16,8 +16,10 @@ from placedsl.units import Quantity
 
 _OPTION = ("name", "tensor", "time", "parameters", "stash", "memory", "sharded", "gather", "scatter")
 _AMOUNTS = ("parameters", "stash", "memory", "sharded")
+#: Bytes that only plans count; formulas read them.
+BYTES_OF_NODES = ("stash", "sharded")
 #: What only nodes with options have.
-OF_NODES = ("options", "stash", "sharded")
+OF_NODES = ("options", *BYTES_OF_NODES)
 #: The kinds that a time without a kind is for.
 _EVERYWHERE = ("accelerator", "host")
 _Path = tuple[str | int, ...]

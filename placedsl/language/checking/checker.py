@@ -151,6 +151,8 @@ class Checker(NameChecker):
         right, b = self.number(node.right)
         if "error" in (a.kind, b.kind):
             return core.Constant(0.0, span), ERROR
+        if op == "mod":
+            return self._remainder(node, (left, a), (right, b))
         if op in "+-":
             if not same_dimension(left, a, right, b):
                 verb = "added to" if op == "+" else "taken from"
@@ -162,6 +164,17 @@ class Checker(NameChecker):
         if op == "/" and is_zero(right):
             return self.error(node.right, "division by zero")
         return fold(op, left, right, span), number(dimension)
+
+    def _remainder(self, node: syntax.Binary, left: Checked, right: Checked) -> Checked:
+        """``v.heads mod t``: what is left of a number of data when it is divided."""
+        for side, (out, _) in ((node.left, left), (node.right, right)):
+            if walks.decided(out):
+                return self.error(side, "a remainder of what the placement decides is not linear")
+        if not same_dimension(left[0], left[1], right[0], right[1]):
+            return self.error(node, f"{left[1]} cannot be divided into parts of {right[1]}", "both need one dimension")
+        if is_zero(right[0]):
+            return self.error(node.right, "division by zero")
+        return fold("mod", left[0], right[0], self.span(node)), right[1]
 
     def _in(self, node: syntax.Binary) -> Checked:
         """``v in heavy``, ``(u, v) in edges``, ``i in {1, 2, 4}``."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import operator
+
 from placedsl.diagnostics import Span
 from placedsl.language.checking.vocabulary import Type
 from placedsl.problem import expressions as core
+
+_OPERATIONS = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "mod": operator.mod,
+}  # fmt: skip
 
 
 def fold(op: str, left: core.Expression, right: core.Expression, span: Span) -> core.Expression:
     """``left op right``, computed when both are known (a known divisor is not zero)."""
     if isinstance(left, core.Constant) and isinstance(right, core.Constant):
         a, b = float(left.value), float(right.value)
-        value = a + b if op == "+" else a - b if op == "-" else a * b if op == "*" else a / b
-        return core.Constant(value, span)
+        return core.Constant(_OPERATIONS[op](a, b), span)
     return core.Arithmetic(op, left, right, span)
 
 

@@ -42,10 +42,11 @@ from placedsl.machine.machine import Machine
 from placedsl.problem import expression_walks as walks
 from placedsl.problem.execution import Execution
 from placedsl.problem.formulation import Formulation, choices
-from placedsl.problem.problem import Constraint, Problem
+from placedsl.problem.problem import Constraint, Problem, Settings
 
 #: So many nodes that run nowhere are reported.
 _MOST_NAMED = 20
+_NONE = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class _Elaboration:
         execution = self.choose_execution()
         solve = settings.settings(self.constants, spec.all(syntax.Solve))
         named = self.name_constraints(execution)
-        graph = graph or self.stand_in()
+        graph = self.with_options(graph or self.stand_in(), machine, devices, execution)
         asked = spec.all(syntax.Parallelism)
         sharing = parallelism.data_parallelism(self.constants, asked, execution, graph, machine, spec.graph_at.span)
         execution = replace(execution, data_parallelism=sharing)
@@ -217,6 +218,45 @@ class _Elaboration:
             spec.error(rule.name.at, f"schedule {execution.name} knows no '{rule.name.text}'", hint)
         return [(rule, definition) for rule, definition in named if rule not in unknown]
 
+    def with_options(
+        self, graph: Graph, machine: Machine, devices: deployment.DeviceDeclarations, execution: Execution
+    ) -> Graph:
+        """The graph with the options that rules give its operators, or that inline nodes need as they stand."""
+        spec, asked = self.spec, self.spec.all(syntax.Option)
+        inline = bool(spec.all(syntax.GraphInline)) and not graph.attributes.keys().isdisjoint(("stash", "sharded"))
+        if not asked and not inline:
+            return graph
+        spec.fail()  # rules are worked out on graph and machine
+        from placedsl.language.elaboration import option_rules  # with the grounding of formulas, which few specs need
+
+        seen = option_rules.with_bytes(graph)
+        words = self.vocabulary(seen, machine, devices, execution)
+        sets, tables, words = sets_and_tables(spec, words, self.checker, self.external, self.definitions)
+        spec.found.clear()  # told again where sets may use whatever the spec decides
+        costs = cost_model.build(graph, machine, cost_model.Options(places=self.places(devices)))
+        if np.isnan(costs.time).any():
+            spec.found += costs.diagnostics
+            spec.fail()
+        problem = Problem(
+            name="", graph=seen, machine=machine, execution=Execution(), objectives=(), constraints=(), sets=sets,
+            settings=Settings(), time=costs.time, transfer=costs.transfer, size=costs.size, precedence_source=_NONE,
+            precedence_target=_NONE, orientation="", tables=tables, cluster_surcharge=costs.cluster_surcharge,
+            measured=costs.measured,
+        )  # fmt: skip
+        try:
+            made = option_rules.with_options(asked, problem, self.checker(words))
+            graph = replace(graph, options=made.options, notes=made.notes)
+        except InputError as problem_found:
+            spec.found += problem_found.diagnostics
+        spec.fail()
+        return graph
+
+    def places(self, devices: deployment.DeviceDeclarations) -> cost_model.Places:
+        """Where messages about costs point."""
+        exchange = self.spec.all(syntax.Parallelism)
+        asked = exchange[0].at.span if exchange else None
+        return cost_model.Places(devices.names, devices.declarations, self.spec.graph_at.span, asked)
+
     def vocabulary(
         self, graph: Graph, machine: Machine, devices: deployment.DeviceDeclarations, execution: Execution
     ) -> Vocabulary:
@@ -255,9 +295,7 @@ class _Elaboration:
     ) -> cost_model.Costs:
         """All costs; raises InputError where they are not known, or where a node runs on no device."""
         spec, sharing = self.spec, execution.data_parallelism
-        exchange = spec.all(syntax.Parallelism)
-        asked = exchange[0].at.span if exchange else None
-        places = cost_model.Places(devices.names, devices.declarations, spec.graph_at.span, asked)
+        places = self.places(devices)
         weights = None if sharing is None else sharing.weights
         planned = sharing is not None and sharing.planned
         names = None if sharing is None else sharing.names

@@ -9,6 +9,7 @@ from pathlib import Path
 from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
 from placedsl.language.syntax import statements as syntax
 from placedsl.language.syntax.parser import parse, parse_file
+from placedsl.system.installation import folder as folder_of_installation
 
 
 @dataclass
@@ -78,6 +79,9 @@ def _named(statement: syntax.Import, folder: Path, found: list[Diagnostic], held
     """The file that an import names, or None after reporting."""
     given = Path(statement.path.text)
     path = given if given.is_absolute() else folder / given
+    ours = folder_of_installation("models") / given
+    if path not in held and not given.is_absolute() and not path.is_file() and ours.is_file():
+        path = ours  # one that comes with placedsl
     place = statement.path.at.span
     if given.suffix != ".place" or "\0" in str(given):
         found.append(Diagnostic("only .place files can be imported", place, 'as in import "devices.place"'))

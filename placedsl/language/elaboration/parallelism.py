@@ -289,7 +289,12 @@ def _weights(checker: Checker, graph: Graph, entry: syntax.Entry | None) -> Floa
                     checker.error(entry.value, "the attribute that holds a node's weights in bytes is expected",
                                   "as in weights = parameters; weights = 0 for none")  # fmt: skip
                     return None
-                return np.zeros(graph.nodes)
+                if graph.options is None:
+                    return np.zeros(graph.nodes)
+    if entry is not None and graph.options is not None and attribute != "parameters":
+        message = "copies of operators with options exchange the 'parameters' of these"
+        checker.error(entry.value, message, "weights = parameters; an option without any says parameters = 0")
+        return None
     place = None if entry is None else checker.span(entry.value)
     weights, missing = weight_exchange.node_weights(graph, attribute, place)
     checker.found += missing

@@ -49,7 +49,11 @@ _EDGE = {
     "output": EntryKind("size of the tensor that it makes", DATA, "8 MiB"),
     "transfer": EntryKind("time to move its tensor between a device and RAM", TIME, "2 ms"),
 }
-#: Attributes that nodes of graph files have as well; a formula reads them in these dimensions.
+#: What plans count on each device, and attributes that nodes of graph files have as well; formulas read both.
+_OF_PLANS = {
+    "stash": EntryKind("memory that it needs per sample in flight (plans)", DATA, "512 MiB"),
+    "sharded": EntryKind("memory that the copies of its stage divide among them (plans)", DATA, "1 GiB"),
+}
 _WORK = {
     "parameters": EntryKind("size of the weights that copies of the node exchange", DATA, "8 MiB"),
     "flops": EntryKind("operations, from which times are estimated", OPERATIONS, "3 GFLOP"),
@@ -64,6 +68,7 @@ _NODE = {
     "backward": EntryKind("true where the node belongs to the backward part", None, "true"),
     "name": EntryKind("readable name, a text", None, '"attention 3"'),
     **_WORK,
+    **_OF_PLANS,
 }
 _GRAPH = {
     "time_unit": EntryKind("the unit of the file's times", TIME, "1 ms"),
@@ -79,6 +84,16 @@ _PARALLELISM = {
     "in_flight": EntryKind("which samples are in flight at once: " + ", ".join(HELD), None, "batch"),
     "exchange": EntryKind("copies exchange weights once per " + ", ".join(EXCHANGES), None, "batch"),
     "weights_traffic": EntryKind("how often weights cross a link in one exchange among many copies", NUMBER, "2"),
+}
+_OPTION = {
+    "tensor": EntryKind("how many devices the node is split over", NUMBER, "2"),
+    "time": EntryKind("time per sample on each of these devices", TIME, "18.7 ms"),
+    "parameters": EntryKind("weights on each device, which copies exchange", DATA, "84 MiB"),
+    "stash": EntryKind("memory on each device per sample in flight", DATA, "326 MiB"),
+    "memory": EntryKind("memory on each device, whatever is in flight", DATA, "169 MiB"),
+    "sharded": EntryKind("memory that the copies of a stage divide among them", DATA, "500 MiB"),
+    "gather": EntryKind("what bringing in a tensor moves beside it: bytes, or so often its size", DATA, "30 MiB"),
+    "scatter": EntryKind("the same for a tensor that goes to another stage", DATA, "30 MiB"),
 }
 _PIPELINE = {
     "communication": EntryKind("how transfers relate to computation: " + ", ".join(COMMUNICATIONS), None, "overlapped"),
@@ -106,6 +121,7 @@ STATEMENTS: Mapping[str, StatementEntries] = {
     "edge": StatementEntries("an edge", _EDGE),
     "graph": StatementEntries("a graph file", _GRAPH),
     "parallelism": StatementEntries("'parallelism'", _PARALLELISM),
+    "option": StatementEntries("an option", _OPTION),
     "schedule": StatementEntries("a schedule", {**_PIPELINE, **_CALLS}),
     "solve": StatementEntries("'solve'", _SOLVE),
 }
@@ -120,7 +136,7 @@ def schedule_entries(keyword: str) -> Mapping[str, EntryKind]:
 
 #: Dimensions of the attributes that formulas read of devices and of nodes.
 DEVICE_DIMENSIONS = STATEMENTS["device"].dimensions
-NODE_DIMENSIONS = StatementEntries("a node", _WORK).dimensions
+NODE_DIMENSIONS = StatementEntries("a node", {**_WORK, **_OF_PLANS}).dimensions
 
 #: What stands after ``device NAME:``.
 DEVICE_KINDS = {

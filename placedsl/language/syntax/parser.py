@@ -32,7 +32,7 @@ _TRIES = 60
 # A line goes on when its last token or the next line's first one is one of these.
 _CONTINUES_BEFORE = frozenset((
     "IFF", "IMPLIES", "OR", "AND", "UNION", "INTERSECT", "EXCEPT", "AT", "COMPARE", "TILDE", "PLUS", "MINUS", "TIMES",
-    "OVER", "EQUAL", "WHERE", "THEN", "ELSE", "RBRACE", "ARROW", "LINK_ARROW",
+    "OVER", "MOD", "EQUAL", "WHERE", "THEN", "ELSE", "RBRACE", "ARROW", "LINK_ARROW",
 ))  # fmt: skip
 _CONTINUES_AFTER = (_CONTINUES_BEFORE - {"RBRACE"}) | {
     "NOT", "ON", "IN", "COLON", "COMMA", "LBRACE", "IF", "BY", "TO", "FROM", "FORALL", "EXISTS", "SUBJECT", "__DOTDOT",
@@ -75,7 +75,7 @@ def _soft_keywords(stream: Iterator[Token]) -> Iterator[Token]:
     held: Token | None = None
     for token in stream:
         if held is not None:
-            followed = token.type in ("NAME", "PARALLELISM", *kinds)
+            followed = token.type in ("NAME", "STRING", "PARALLELISM", *kinds)
             yield held if followed else held.update(type="NAME")
             held = None
         if token.type in kinds:
@@ -286,8 +286,8 @@ _SCAN = re.compile(r'"(?:[^"\\\n]|\\.)*"|#[^\n]*|[(){}\[\]]|\n')
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 
 
-#: A part begins a statement; the name ``part`` does not.
-_PART = re.compile(r"part[ \t]+(?!in\b)[^\W\d]\w*[ \t]*\{")
+#: A part and an option begin a statement; the names ``part`` and ``option`` do not.
+_SOFT_STATEMENT = re.compile(r"(?:part[ \t]+(?!in\b)[^\W\d]\w*[ \t]*\{|option[ \t]+(?:\"|(?!in\b)[^\W\d]\w*[ \t]*\())")
 
 
 def _chunks(source: Source, found: list[Diagnostic]) -> list[tuple[int, int]]:
@@ -306,7 +306,7 @@ def _chunks(source: Source, found: list[Diagnostic]) -> list[tuple[int, int]]:
             stack.pop()
         elif token == "\n":
             word = re.compile(r"[ \t]*([a-z]+)\b(?![ \t]*:)").match(text, match.end())
-            if word and (word[1] in STATEMENTS or _PART.match(text, word.start(1))):
+            if word and (word[1] in STATEMENTS or _SOFT_STATEMENT.match(text, word.start(1))):
                 if not stack:
                     cuts.append(match.end())
                 elif stack[-1][0] != "{" and word.end() - len(word[1]) == match.end():
@@ -323,7 +323,10 @@ def _chunks(source: Source, found: list[Diagnostic]) -> list[tuple[int, int]]:
 
 def _cut_at_line_starts(text: str, start: int) -> list[tuple[int, int]]:
     """Parts of a text from an offset on, cut where a line begins with a keyword of a statement."""
-    cuts = [m.start() for m in re.finditer(rf"^(?:(?:{'|'.join(STATEMENTS)})\b|{_PART.pattern})", text, re.MULTILINE)]
+    cuts = [
+        m.start()
+        for m in re.finditer(rf"^(?:(?:{'|'.join(STATEMENTS)})\b|{_SOFT_STATEMENT.pattern})", text, re.MULTILINE)
+    ]
     cuts = [c for c in cuts if c >= start]
     return list(itertools.pairwise([*cuts, len(text)]))
 

@@ -14,7 +14,7 @@ from placedsl.units import exact
 #: How tightly operators bind; what is as loose or looser than its surroundings gets parentheses.
 _LEVEL = {
     "<=>": 1, "=>": 2, "or": 3, "and": 4, "not": 5, "on": 6, "in": 6, "union": 7, "intersect": 7, "except": 7,
-    "..": 8, "+": 9, "-": 9, "*": 10, "/": 10,
+    "..": 8, "+": 9, "-": 9, "*": 10, "/": 10, "mod": 10,
 }  # fmt: skip
 #: The terminal ORDER of the grammar: a schedule that is no word, and needs no quotes.
 _ORDER = "1f1b"
@@ -142,6 +142,8 @@ def statement(node: syntax.Statement) -> str:
             return f"schedule {name.text if name.text == _ORDER else word(name.text)}{block(entries)}"
         case syntax.Parallelism(block=entries):
             return f"parallelism{block(entries) or ' {}'}"
+        case syntax.Option(name=name, items=items, block=entries):
+            return f"option {word(name.text)}({_list(items)}){block(entries)}"
         case syntax.Minimize(objectives=objectives):
             return "minimize " + " then ".join(expression(o) for o in objectives)
         case syntax.Subject(rules=rules):

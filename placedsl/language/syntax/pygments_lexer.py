@@ -16,7 +16,8 @@ from placedsl.language.syntax.tokens import COMMENT, NEWLINE, UNREADABLE, Token,
 
 _PUNCTUATION = frozenset("()[]{},:.")
 #: After these the name of something new stands.
-_DECLARING = ("device", "param", "set", "node", "var", "formulation", "constraint", "define", "extend", "part")
+_DECLARING = ("device", "param", "set", "node", "var", "formulation", "constraint", "define", "extend", "part",
+              "option")  # fmt: skip
 _Piece = tuple[int, Any, str]
 
 

@@ -32,7 +32,7 @@ __all__ = (
     "Compare", "Condition", "Conditional", "ConstraintDefinition", "Define", "DeviceFamily", "Endpoint", "Entry",
     "Expression", "Forall",
     "Formulation", "Fuse", "GraphFile", "GraphInline", "Import", "Index", "Interconnect", "LinkBetween", "Match",
-    "Minimize", "Module", "Name", "Node", "Number", "Parallel", "Parallelism", "Param", "Parameter", "Part",
+    "Minimize", "Module", "Name", "Node", "Number", "Option", "Parallel", "Parallelism", "Param", "Parameter", "Part",
     "Provides", "Range", "Rule", "Schedule",
     "SetOf", "Solve", "Statement", "Subject", "Text", "Tight", "TupleOf", "Unary",
     "Under", "Use", "Variable", "Where", "Word",
@@ -195,6 +195,16 @@ class Parallelism:
     """``parallelism { data = 1..4 }``."""
 
     at: At
+    block: Block
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Option:
+    """``option name(v in nodes, t in {2, 4}) { tensor = t, … }``: a way to run each of these nodes."""
+
+    at: At
+    name: Word
+    items: tuple[Expression, ...]
     block: Block
 
 
@@ -373,7 +383,7 @@ class Alias:
 Statement = (
     GraphFile | GraphInline | Fuse | DeviceFamily | LinkBetween | Interconnect | Param | SetOf | Schedule
     | Cluster | Parallelism | Minimize | Subject | Solve | ConstraintDefinition | Define | Formulation | Variable
-    | Import | Part | Alias
+    | Import | Part | Alias | Option
 )  # fmt: skip
 
 

@@ -218,6 +218,9 @@ class TreeBuilder(Transformer[Token, Any]):
     def parallelism(self, parts: list[Any]) -> syntax.Parallelism:
         return syntax.Parallelism(self._cover(parts[:1]), parts[1])
 
+    def option(self, parts: list[Any]) -> syntax.Option:
+        return syntax.Option(self._cover(parts[:-1]), parts[1], tuple(parts[3:-2]), parts[-1])
+
     def parallel(self, parts: list[Any]) -> syntax.Parallel:
         return syntax.Parallel(self._cover(parts), self._word(parts[1]))
 

@@ -24,7 +24,7 @@ _ORDER = (
     syntax.LinkBetween, syntax.Interconnect,
     syntax.SetOf, syntax.Define, syntax.Variable, syntax.ConstraintDefinition, syntax.Part, syntax.Formulation,
     syntax.Alias, syntax.Schedule,
-    syntax.Parallelism, syntax.Minimize, syntax.Subject, syntax.Solve,
+    syntax.Option, syntax.Parallelism, syntax.Minimize, syntax.Subject, syntax.Solve,
 )  # fmt: skip
 #: Columns of a page.
 WIDTH = 120
