@@ -11,6 +11,9 @@ from support.piper_workloads import Asked, drawn, native, optimum, with_shares
 
 import placedsl
 from placedsl import InputError
+from placedsl.algorithms.pipelines.parallel_plans import plans_of_problems
+from placedsl.algorithms.pipelines.parallel_plans import search as plans
+from placedsl.algorithms.pipelines.parallel_plans.instance import PlanInstance
 from placedsl.problem.placement_files import read, read_values
 from placedsl.report.json.answer_document import document
 
@@ -279,3 +282,21 @@ def test_a_timeline_of_a_plan_is_refused(layers: Path) -> None:
     answer = spec.solve()
     with pytest.raises(InputError, match="timelines do not know plans"):
         answer.timeline()
+
+
+def test_without_rules_the_search_looks_at_no_limits_of_kinds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Also where fewer copies are allowed than there are devices, and more samples than can be in flight."""
+    seen = []
+
+    def spied(instance: PlanInstance, *others: object) -> plans.PlanResult:
+        seen.append(instance.limits)
+        return plans.best_plan(instance, *others)  # type: ignore[arg-type]
+
+    nodes = [{"id": i, "time": 1, "options": [{"name": "split", "tensor": 2, "time": 0.6}]} for i in range(3)]
+    graph = {"format": "placedsl-graph", "nodes": nodes, "edges": [{"from": 0, "to": 1}]}
+    (tmp_path / "g.json").write_text(json.dumps(graph), encoding="utf-8")
+    spec = placedsl.loads(SPEC.format(file="g.json", devices=7, gib=1, batch=12), tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(plans_of_problems, "best_plan", spied)
+        assert spec.solve().termination == "optimal"
+    assert [limits.of_kinds for limits in seen if limits is not None] == [False] * len(seen) != []

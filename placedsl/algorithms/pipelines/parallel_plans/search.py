@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from placedsl.algorithms.compilation import kernels_run_compiled
 from placedsl.algorithms.ideals.chain_cover import ChainCover, chain_cover
 from placedsl.algorithms.ideals.enumeration import ideals
 from placedsl.algorithms.pipelines.parallel_plans.coarse import coarse
@@ -255,7 +256,7 @@ class _Table:
 
     def _plan_within(self, load: float, limits: SearchLimits) -> tuple[Plan | None, bool] | None:
         """A plan within a load, or none and whether that is sure; None where a limit was reached before."""
-        given_up, begin, chunk = 0, 0, _CHUNK
+        given_up, begin, chunk = 0, 0, _CHUNK if kernels_run_compiled() else 1
         load = max(load, _SMALLEST)
         while begin < len(self.positions) - 1:
             began = time.monotonic()

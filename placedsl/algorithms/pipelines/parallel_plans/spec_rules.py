@@ -104,12 +104,14 @@ def largest(problem: Problem) -> dict[str, float]:
     sharing, devices = problem.execution.data_parallelism, float(len(problem.machine.devices))
     assert sharing is not None
     copies = min(devices, float(sharing.most_in_pipeline or devices))
+    # A number above those that are allowed would seem to bind once domains have been propagated.
+    data = float(max(number for number in sharing.degrees if number <= copies))
     stages = min(devices, float(problem.graph.nodes))
     in_flight = max(copies, float(sharing.microbatches or 1))
     return {
-        "tensor": devices, "data": copies, "in_flight": in_flight, "stage": stages, "takes": 1.0, "stages_used": stages,
+        "tensor": devices, "data": data, "in_flight": in_flight, "stage": stages, "takes": 1.0, "stages_used": stages,
         "copies_used": copies, "devices_used": devices, "time_per_sample": np.inf, "load": np.inf, "memory": np.inf,
-        "used": 1.0, "copies": copies,
+        "used": 1.0, "copies": data,
     }  # fmt: skip
 
 
