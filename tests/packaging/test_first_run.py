@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from placedsl.cli import main as cli
 from placedsl.system import first_run
 
 pytestmark = pytest.mark.rotates(2)
@@ -100,3 +101,18 @@ def test_plain_python_gives_the_same_value(spec: str) -> None:
         assert answer["status"]["termination"] == "optimal"
         values.append(answer["objective"]["value"])
     assert values[0] == pytest.approx(values[1], rel=1e-9)
+
+
+def test_plans_keep_a_short_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """On many devices the search for plans is compiled first, unless an answer is wanted soon."""
+    asked: list[tuple[int, float | None]] = []
+    monkeypatch.setattr(first_run, "prepare", lambda nodes, limit, _say: asked.append((nodes, limit)))
+    spec = tmp_path / "s.place"
+    spec.write_text(
+        "graph {\n    node a { time = 1 ms }\n}\ndevice gpu[2000]: accelerator\n"
+        "parallelism { data = 1..4, microbatches = 8 }\n"
+        "minimize time_per_sample\nsubject to\n    contiguous\n",
+        encoding="utf-8",
+    )
+    assert [cli.main(["solve", str(spec), "--quiet", *options]) for options in ([], ["--time-limit", "3s"])] == [0, 0]
+    assert [limit for _, limit in asked] == [None, 3.0]
