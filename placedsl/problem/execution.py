@@ -115,6 +115,11 @@ class DataParallelism:
         """How many copies all stages may have together, each with a sample of its own (None: any number)."""
         return self.microbatches if self.held == "pipeline" else None
 
+    def in_flight(self, copies: int, behind: int) -> int:
+        """Samples that each copy of a stage holds at once; ``behind``: the copies of this stage and all later ones."""
+        together = {"pipeline": behind, "batch": self.microbatches or 1, "sample": 1}[self.held]
+        return -(-together // copies)
+
     def sent(self, copies: float) -> float:
         """How often weights are exchanged per sample of a stage, times the traffic of an exchange."""
         if self.exchange == "sample" or copies < 1:

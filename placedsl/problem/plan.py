@@ -24,7 +24,7 @@ from typing import Literal, Protocol
 from placedsl.graph.graph import Graph
 from placedsl.graph.order import topological
 from placedsl.machine.link_names import along_route, through_memory
-from placedsl.problem.execution import Communication, Order, Run, Transfers
+from placedsl.problem.execution import Communication, DataParallelism, Order, Run, Transfers
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
 from placedsl.problem.virtual_stages import cut
@@ -291,16 +291,17 @@ def _stages(problem: Problem, placed: Placed, sets: Sequence[Sequence[int]], dev
         if slot is not None and placed.times is not None:
             start, finish = placed.times.calls.get((device, slot), (start, finish))
         out.append(Stage(number, held, tuple(members), {"data": len(held)}, slot, start, finish))
-    return out if problem.execution.options is None else _planned(placed, out, devices)
+    asked = problem.execution.data_parallelism
+    return out if asked is None or asked.options is None else _planned(asked, placed, out, devices)
 
 
-def _planned(placed: Placed, stages: Sequence[Stage], devices: Sequence[int]) -> list[Stage]:
+def _planned(sharing: DataParallelism, placed: Placed, stages: Sequence[Stage], devices: Sequence[int]) -> list[Stage]:
     """The stages of a plan, the input's first, with what each device of them does and holds."""
     copies = [round(placed.values["copies"][d,]) for d in devices]
     out, behind = [], sum(copies)
     for stage, device, own in zip(stages, devices, copies, strict=True):
         degrees = {"data": own, "tensor": round(placed.values["tensor"][device,])}
-        in_flight, behind = -(-behind // own), behind - own
+        in_flight, behind = sharing.in_flight(own, behind), behind - own
         out.append(replace(stage, parallelism=degrees, in_flight=in_flight, load=placed.loads[device],
                            memory=placed.memory[device]))  # fmt: skip
     return out

@@ -300,3 +300,16 @@ def test_without_rules_the_search_looks_at_no_limits_of_kinds(monkeypatch: pytes
         patched.setattr(plans_of_problems, "best_plan", spied)
         assert spec.solve().termination == "optimal"
     assert [limits.of_kinds for limits in seen if limits is not None] == [False] * len(seen) != []
+
+
+@pytest.mark.parametrize(("held", "expected"), [("pipeline", [2, 1]), ("batch", [6, 6]), ("sample", [1, 1])])
+def test_samples_in_flight_of_an_answer_are_the_evaluators(held: str, expected: list[int], tmp_path: Path) -> None:
+    nodes = [{"id": i, "time": 1, "stash": 2**20} for i in range(2)]
+    graph = {"format": "placedsl-graph", "nodes": nodes, "edges": [{"from": 0, "to": 1}]}
+    (tmp_path / "g.json").write_text(json.dumps(graph), encoding="utf-8")
+    text = SPEC.format(file="g.json", devices=6, gib=1, batch=12).replace("exchange", f"in_flight = {held}, exchange")
+    rules = '    wide: data(nodes["0"]) == 2\n    two: stages_used == 2\n    last: data(nodes["1"]) == 2\n'
+    answer = placedsl.loads(text + rules, tmp_path).solve()
+    found = document(answer)["plan"]["stages"]
+    assert [stage["in_flight"] for stage in found] == expected
+    assert [stage["memory"] for stage in found] == [n * 2**20 for n in expected]

@@ -12,7 +12,7 @@ from placedsl.arrays import Floats
 from placedsl.diagnostics import Source, Span
 from placedsl.graph.build import Place, build, column, edge_costs
 from placedsl.graph.graph import Graph
-from placedsl.graph.readers.native_options import BYTES_OF_NODES, OF_NODES, NodeOptions
+from placedsl.graph.readers.native_options import BYTES_OF_NODES, NodeOptions
 from placedsl.graph.readers.records import Document, word
 from placedsl.units import TIME, Quantity, UnitError, parse_unit
 
@@ -61,7 +61,7 @@ def read(source: Source) -> Graph:
         nodes.read(i, record)
     pairs, own = _edges(document, unit, edges)
     options = NodeOptions(document, unit, pairs)
-    if any(key in record for record in records for key in OF_NODES):
+    if any("options" in record for record in records):
         for i, (own_id, record) in enumerate(zip(nodes.ids, records, strict=True)):
             options.of_node(i, own_id, record)
         nodes.time = options.least_times(len(records))

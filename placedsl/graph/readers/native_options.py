@@ -18,8 +18,6 @@ _OPTION = ("name", "tensor", "time", "parameters", "stash", "memory", "sharded",
 _AMOUNTS = ("parameters", "stash", "memory", "sharded")
 #: Bytes that only plans count; formulas read them.
 BYTES_OF_NODES = ("stash", "sharded")
-#: What only nodes with options have.
-OF_NODES = ("options", *BYTES_OF_NODES)
 #: The kinds that a time without a kind is for.
 _EVERYWHERE = ("accelerator", "host")
 _Path = tuple[str | int, ...]
@@ -33,7 +31,6 @@ class NodeOptions:
         self.rows: list[tuple[int, str, int, dict[str, float], float, float, float, float]] = []
         self.gathered: list[tuple[int, int, float]] = []
         self.scattered: list[tuple[int, int, float]] = []
-        self.asked = False
         self.into: dict[int | str, dict[str, int]] = {}
         self.out_of: dict[int | str, dict[str, int]] = {}
         for edge, (u, v) in enumerate(edges):
@@ -44,7 +41,6 @@ class NodeOptions:
         """Read the options of node i; the node as it stands is one of them, on one device, where it has a time."""
         document, at = self.document, ("nodes", i)
         given, before = node.get("options", []), (len(self.rows), len(document.found))
-        self.asked |= any(key in node for key in OF_NODES)
         plain = {key: document.number(at, node, key, 0.0) for key in ("stash", "memory", "sharded")}
         attributes = node.get("attributes")
         weights = attributes.get("parameters", 0.0) if isinstance(attributes, dict) else 0.0
@@ -119,7 +115,7 @@ class NodeOptions:
 
     def added_to(self, graph: Graph) -> Graph:
         """The graph with the options, where its file speaks of any."""
-        if not self.asked:
+        if not self.rows:
             return graph
         node, name, degree, times, parameters, stash, memory, sharded = (list(c) for c in zip(*self.rows, strict=True))
         kinds = dict.fromkeys(kind for row in times for kind in row)

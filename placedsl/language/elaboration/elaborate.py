@@ -221,10 +221,10 @@ class _Elaboration:
     def with_options(
         self, graph: Graph, machine: Machine, devices: deployment.DeviceDeclarations, execution: Execution
     ) -> Graph:
-        """The graph with the options that rules give its operators, or that inline nodes need as they stand."""
+        """The graph with the options that rules give its operators, or the bytes of its nodes that only plans count."""
         spec, asked = self.spec, self.spec.all(syntax.Option)
-        inline = bool(spec.all(syntax.GraphInline)) and not graph.attributes.keys().isdisjoint(("stash", "sharded"))
-        if not asked and not inline:
+        planned = graph.options is None and not graph.attributes.keys().isdisjoint(("stash", "sharded"))
+        if not asked and not planned:
             return graph
         spec.fail()  # rules are worked out on graph and machine
         from placedsl.language.elaboration import option_rules  # with the grounding of formulas, which few specs need

@@ -17,6 +17,10 @@ from placedsl.report.text import tables
 from placedsl.units import DATA, NUMBER, TIME, Dimension, show
 
 _NUMBERED = re.compile(r"(.*)\[(\d+)\]$")
+#: A name that ends with a number, as it is written.
+_ENDS = re.compile(r"(|.*[^\d])(0|[1-9]\d{0,17})$")
+#: Names from one to that many further are listed.
+_SHORT = 2
 
 
 def print_stages(problem: Problem, evaluation: Evaluation, console: Console) -> None:
@@ -61,16 +65,35 @@ def _nodes(stage: Stage) -> str:
 
 
 def _runs(ids: Sequence[str]) -> list[str]:
-    """Numbers that follow one another as ``3..7``."""
-    numbers = sorted(int(own) for own in ids if own.isdecimal())
-    out: list[tuple[int, int]] = []
-    for number in numbers:
-        if out and out[-1][1] + 1 == number:
-            out[-1] = out[-1][0], number
+    """Names that differ in a number only, and follow one another, as ``3..7`` or ``block3..block7``."""
+    out: list[tuple[str, int, int]] = []
+    words: list[str] = []
+    for prefix, numbers in _numbered(ids, words).items():
+        for number in sorted(numbers):
+            if out and out[-1][0] == prefix and out[-1][2] + 1 == number:
+                out[-1] = prefix, out[-1][1], number
+            else:
+                out.append((prefix, number, number))
+    runs = words
+    for prefix, low, high in out:
+        if high - low >= (_SHORT if prefix else 1):
+            runs.append(f"{prefix}{low}..{prefix}{high}")
         else:
-            out.append((number, number))
-    runs = [str(low) if low == high else f"{low}..{high}" for low, high in out]
-    return runs + [own for own in ids if not own.isdecimal()]
+            runs += [f"{prefix}{number}" for number in range(low, high + 1)]
+    places = {own: place for place, own in enumerate(ids)}
+    return sorted(runs, key=lambda run: places[run.partition("..")[0]] if run not in places else places[run])
+
+
+def _numbered(ids: Sequence[str], words: list[str]) -> dict[str, list[int]]:
+    """The numbers that names end with, by what stands before; names without one are added to ``words``."""
+    out: dict[str, list[int]] = {}
+    for own in ids:
+        found = _ENDS.match(own)
+        if found is None:
+            words.append(own)
+        else:
+            out.setdefault(found[1], []).append(int(found[2]))
+    return out
 
 
 def ranges(names: Sequence[str]) -> list[str]:
