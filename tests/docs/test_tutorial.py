@@ -19,7 +19,7 @@ from placedsl.cli.main import main
 pytestmark = pytest.mark.rotates(2)
 
 GUIDES = {
-    name: (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("tutorial", "first-formulation")
+    name: (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("tutorial", "first-formulation", "decoder")
 }
 FILE = re.compile(r"^<!-- file: ([\w.]+)(.*?) -->\n```[\w-]+\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 CONSOLE = re.compile(r"^```console\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
@@ -48,6 +48,23 @@ def written(guide: str, folder: Path) -> None:
     shutil.copytree(ROOT / "examples", folder / "examples")
 
 
+def ran(guide: str, command: str, folder: Path) -> None:
+    """Every script that a guide has run before a command."""
+    for block in CONSOLE.findall(GUIDES[guide]):
+        for earlier, _ in COMMAND.findall(block):
+            if earlier == command:
+                return
+            if earlier.startswith("python"):
+                script(earlier, folder)
+
+
+def script(command: str, folder: Path) -> str:
+    """What a script writes."""
+    program = [sys.executable, *shlex.split(command)[1:]]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(program, cwd=folder, env=environment, capture_output=True, text=True, check=True).stdout
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder, which is the current one."""
@@ -68,6 +85,7 @@ def cases(published: bool) -> list[ParameterSet]:
 @pytest.mark.parametrize(("guide", "command", "shown"), cases(published=False))
 def test_command(guide: str, command: str, shown: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     written(guide, folder)
+    ran(guide, command, folder)
     compare(command, shown, folder, capsys)
 
 
@@ -86,9 +104,7 @@ def compare(command: str, shown: str, folder: Path, capsys: pytest.CaptureFixtur
     """Run one command of a guide and compare what it says with what the page shows."""
     program, *arguments = shlex.split(command)
     if program == "python":
-        environment = os.environ | {"PYTHONPATH": str(ROOT)}
-        run = [sys.executable, *arguments]
-        output = subprocess.run(run, cwd=folder, env=environment, capture_output=True, text=True, check=True).stdout
+        output = script(command, folder)
     else:
         assert program == "placedsl"
         before = {path: path.read_text(encoding="utf-8") for path in folder.glob("*.place")}
