@@ -19,7 +19,8 @@ from placedsl.cli.main import main
 pytestmark = pytest.mark.rotates(2)
 
 GUIDES = {
-    name: (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("tutorial", "first-formulation", "decoder")
+    name: (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    for name in ("tutorial", "first-formulation", "decoder")
 }
 FILE = re.compile(r"^<!-- file: ([\w.]+)(.*?) -->\n```[\w-]+\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 CONSOLE = re.compile(r"^```console\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
