@@ -39,6 +39,11 @@ NAMED = (
         "baselines.equi",
     ),
     Method(
+        "megatron",
+        "plans of a rule of thumb: split widely, few even stages, then copies",
+        "baselines.megatron",
+    ),
+    Method(
         "m-topo",
         "devices filled in topological order up to an even share of memory",
         "operator_scheduling.list_scheduling.m_topo",

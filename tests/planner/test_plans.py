@@ -313,3 +313,24 @@ def test_samples_in_flight_of_an_answer_are_the_evaluators(held: str, expected: 
     found = document(answer)["plan"]["stages"]
     assert [stage["in_flight"] for stage in found] == expected
     assert [stage["memory"] for stage in found] == [n * 2**20 for n in expected]
+
+
+@pytest.mark.parametrize(
+    ("gib", "stages", "copies", "recomputed"), [(8, 1, 2, False), (4.5, 1, 2, True), (3, 2, 1, False), (2.2, 2, 1, True)]
+)
+def test_the_rule_of_thumb(gib: float, stages: int, copies: int, recomputed: bool, tmp_path: Path) -> None:
+    """Four layers of 4 GiB and 1 GiB per sample, an eighth of a GiB where it is recomputed, on 8 devices."""
+    plain = {"time": 8, "memory": 4 * 2**30, "stash": 2**30}
+    options = [
+        {"name": name, "tensor": t, "time": time / t, "memory": 2**30 * 4 // t, "stash": stash // t}
+        for t in (2, 4) for name, time, stash in (("split", 8, 2**30), ("recomputed", 10, 2**27))
+    ]  # fmt: skip
+    nodes = [{"id": i, **plain, "options": options} for i in range(4)]
+    graph = {"format": "placedsl-graph", "nodes": nodes, "edges": [{"from": i, "to": i + 1} for i in range(3)]}
+    (tmp_path / "g.json").write_text(json.dumps(graph), encoding="utf-8")
+    text = SPEC.format(file="g.json", devices=8, gib=gib, batch=12)
+    answer = placedsl.loads(text, tmp_path).solve(method="megatron")
+    found = document(answer)["plan"]["stages"]
+    assert [stage["parallelism"] for stage in found] == [{"data": copies, "tensor": 4}] * stages
+    taken = {name for stage in found for name in stage["options"].values()}
+    assert taken == ({"recomputed"} if recomputed else {"split"})
