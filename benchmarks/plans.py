@@ -3,7 +3,8 @@
     python benchmarks/plans.py table1            ResNet50, Appendix F, Table 1: exchange per round, as published
     python benchmarks/plans.py bert              BERT-32, Figure 1: baselines relative to the best plan
     python benchmarks/plans.py rules             BERT-32 under constraints of a user's own, on 64 and 512 devices
-    python benchmarks/plans.py runs RUNS.csv     every run of a table of runs: values, feasibility, memory to the byte
+    python benchmarks/plans.py runs RUNS.csv     every run of a table of runs: values, feasibility; with --byte, each
+                                                 optimum again with just the memory that it takes, and a byte less
     python benchmarks/plans.py speed             seconds beside those of a trial, and sizes beyond the published ones
 
 Inputs are in $PLACEDSL_WORKLOADS/piper, published values in the folder ``published`` beside it.  Every value is that of
@@ -18,7 +19,7 @@ import resource
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -138,23 +139,54 @@ def runs(given: argparse.Namespace) -> int:
     with given.file.open(encoding="utf-8") as lines:
         for row in csv.DictReader(lines):
             key = tuple(row[name] for name in asked)
-            file, sync, devices, memory, bandwidth, batch, variant = key
+            _, sync, devices, memory, _, batch, variant = key
             even = variant.startswith("equi")
             if key not in known:
                 copies = DIVISORS if sync == "batch" else f"data = 1..{min(int(devices), int(batch))}"
                 more = "data = 1" if variant == "no-dp" else copies + VARIANTS[variant]
-                known[key] = answer(
-                    path(file, folder), int(devices), float(memory), int(batch), sync, more, "equi" if even else None,
-                    float(bandwidth),
-                )  # fmt: skip
+
+                def planned(
+                    size: float, *, key: tuple[str, ...] = key, more: str = more, even: bool = even
+                ) -> placedsl.Answer:
+                    file, sync, devices, _, bandwidth, batch, _ = key
+                    return answer(
+                        path(file, folder), int(devices), size, int(batch), sync, more, "equi" if even else None,
+                        float(bandwidth),
+                    )  # fmt: skip
+
+                known[key] = planned(float(memory))
+                if given.byte and known[key].proven():
+                    problems = to_the_byte(known[key], planned)
+                    count["memory to the byte"] += 1
+                    wrong += len(problems)
+                    print(*(" ".join((*key, problem)) + "\n" for problem in problems), sep="", end="", flush=True)
             found = known[key]
             problems = compared(row, found, even)
             count["even splits" if even else "proven" if found.proven() else "infeasible"] += 1
             for problem in problems:
                 wrong += 1
                 print(*key, problem, flush=True)
+    bytes_tried = count.pop("memory to the byte", 0)
     print(f"{sum(count.values())} runs, {len(known)} solves, {wrong} wrong:", dict(count))
+    if bytes_tried:
+        print(f"{bytes_tried} optima solved again with the memory that they take, and with a byte less")
     return int(wrong > 0)
+
+
+def to_the_byte(best: placedsl.Answer, planned: Callable[[float], placedsl.Answer]) -> list[str]:
+    """What is wrong of an optimum with just the memory that it takes, and with a byte less."""
+    assert best.evaluation is not None
+    taken = max(best.evaluation.memory)
+    enough = float(np.ceil(taken))
+    same, less = planned(enough), planned(enough - 1.0)
+    out = []
+    if not same.proven() or abs(same.value - best.value) > 1e-9 * best.value:
+        out.append(f"{enough:.0f} bytes: {same.termination} {same.value}, not {best.value}")
+    if less.evaluation is None:
+        return out if less.termination == "infeasible" else [*out, f"{enough - 1:.0f} bytes: {less.termination}"]
+    if less.value < best.value * (1 - 1e-9) or max(less.evaluation.memory) > enough - 1.0:
+        out.append(f"{enough - 1:.0f} bytes: {less.value} with {max(less.evaluation.memory)}")
+    return out
 
 
 def compared(row: dict[str, str], found: placedsl.Answer, even: bool) -> list[str]:
@@ -203,6 +235,9 @@ def main(arguments: Sequence[str]) -> int:
         one.set_defaults(table=table)
         if table is runs:
             one.add_argument("file", type=Path)
+            one.add_argument(
+                "--byte", action="store_true", help="each optimum again with the bytes it takes, and one less"
+            )
     given = parser.parse_args(arguments)
     return int(given.table(given))
 

@@ -39,8 +39,7 @@ def seconds(graph: Graph, machine: Machine, places: Places) -> tuple[Floats, lis
 def link_to_host(machine: Machine, device: Device) -> tuple[Link | None, Diagnostic | None]:
     """The link over which an accelerator reaches RAM; None, and why, where declared links do not say one."""
     names = (device.name, device.family)
-    hosts = {name for d in machine.devices if d.kind == "host" for name in (d.name, d.family)}
-    accelerators = {name for d in machine.devices if d.kind == "accelerator" for name in (d.name, d.family)}
+    hosts, accelerators = (machine.names_of_kind(kind) for kind in ("host", "accelerator"))
     found = []
     for link in machine.links:
         for a, b in ((link.source, link.target), (link.target, link.source)):

@@ -38,7 +38,7 @@ def _outward(machine: Machine, device: int, other: int) -> list[str]:
 def _link_to_host(machine: Machine, device: int) -> Link | None:
     """The declared link between an accelerator and hosts (or one end that is no device); one of its own counts more."""
     names = (machine.devices[device].name, machine.devices[device].family)
-    accelerators = {word for d in machine.devices if d.kind == "accelerator" for word in (d.name, d.family)}
+    accelerators = machine.names_of_kind("accelerator")
     ends = [(link, pair) for link in machine.links for pair in ((link.source, link.target), (link.target, link.source))]
     found = [link for link, (near, far) in ends if near in names and far not in accelerators]
     own = [link for link in found if names[0] in (link.source, link.target)]

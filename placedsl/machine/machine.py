@@ -130,6 +130,18 @@ class Machine:
             out.append(tuple(dict.fromkeys(names)))
         return tuple(out)
 
+    def names_of_kind(self, kind: Kind) -> frozenset[str]:
+        """The names of all devices of a kind, and of their families."""
+        return self._names_by_kind[kind]
+
+    @cached_property
+    def _names_by_kind(self) -> dict[Kind, frozenset[str]]:
+        kinds: tuple[Kind, ...] = ("accelerator", "host")
+        return {
+            kind: frozenset(name for d in self.devices if d.kind == kind for name in (d.name, d.family))
+            for kind in kinds
+        }
+
     @cached_property
     def single_clusters(self) -> dict[str, int]:
         """The position of the one cluster of each family of which there is one."""

@@ -316,7 +316,8 @@ def test_samples_in_flight_of_an_answer_are_the_evaluators(held: str, expected: 
 
 
 @pytest.mark.parametrize(
-    ("gib", "stages", "copies", "recomputed"), [(8, 1, 2, False), (4.5, 1, 2, True), (3, 2, 1, False), (2.2, 2, 1, True)]
+    ("gib", "stages", "copies", "recomputed"),
+    [(8, 1, 2, False), (4.5, 1, 2, True), (3, 2, 1, False), (2.2, 2, 1, True)],
 )
 def test_the_rule_of_thumb(gib: float, stages: int, copies: int, recomputed: bool, tmp_path: Path) -> None:
     """Four layers of 4 GiB and 1 GiB per sample, an eighth of a GiB where it is recomputed, on 8 devices."""

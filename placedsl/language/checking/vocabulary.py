@@ -170,9 +170,10 @@ def vocabulary(
     node_dimensions: Mapping[str, Dimension],
 ) -> Vocabulary:
     """The names that a graph and a machine give; with the dimensions of attributes that have a meaning of their own."""
-    families: dict[str, tuple[int, ...]] = {}
+    members: dict[str, list[int]] = {}
     for i, one in enumerate(machine.devices):
-        families[one.family] = (*families.get(one.family, ()), i)
+        members.setdefault(one.family, []).append(i)
+    families = {name: tuple(devices) for name, devices in members.items()}
     sets: dict[str, tuple[Sort, ...]] = {
         "nodes": ("node",), "forward": ("node",), "backward": ("node",), "devices": ("device",),
         "accelerators": ("device",), "hosts": ("device",), "tensors": ("tensor",),
