@@ -45,8 +45,7 @@ def build(
             missing.append(Diagnostic(message, places.declarations.get(device.family), hint))
         else:
             per_byte[i] = 1.0 / link.bandwidth
-    columns = [_given(given, machine, i) for i in range(len(machine.devices))]
-    on_devices = np.column_stack(columns) if options is not None else time
+    on_devices = times_on_devices(given, machine) if options is not None else time
     if names is not None:
         barred = np.array([name not in names for name in given.name])
         on_devices = np.where(barred[:, None], np.inf, on_devices)
@@ -90,6 +89,20 @@ def _as_they_stand(graph: Graph, weights: Floats | None) -> OperatorOptions:
         np.arange(count), ("",) * count, np.ones(count, dtype=np.int64), {}, none if weights is None else weights, none,
         graph.memory, none, NOTHING, NOTHING,
     )  # fmt: skip
+
+
+def plain_times(graph: Graph, machine: Machine, time: Floats) -> Floats:
+    """n x D times of nodes as they stand; where a graph file gives a node options alone, the least of these."""
+    out = time.copy()
+    if graph.options is not None:
+        plain = [k for k, name in enumerate(graph.options.name) if not name and graph.options.degree[k] == 1]
+        out[graph.options.node[plain]] = times_on_devices(graph.options, machine)[plain]
+    return out
+
+
+def times_on_devices(options: OperatorOptions, machine: Machine) -> Floats:
+    """o x D times; inf: not supported."""
+    return np.column_stack([_given(options, machine, i) for i in range(len(machine.devices))])
 
 
 def _given(options: OperatorOptions, machine: Machine, device: int) -> Floats:

@@ -96,6 +96,18 @@ option split(v in nodes, d in devices) { tensor = 4, time = v.time[d] / 4, stash
     )  # fmt: skip
 
 
+def test_rules_read_the_time_of_a_node_as_it_stands(tmp_path: Path) -> None:
+    """Not that of the quickest option which a file gives it."""
+    options = [{"name": "split", "tensor": 2, "time": 5}]
+    nodes = [{"id": "a", "time": 8, "options": options}, {"id": "b", "options": options}]
+    graph = {"format": "placedsl-graph", "time_unit": "ms", "nodes": nodes, "edges": []}
+    (tmp_path / "g.json").write_text(json.dumps(graph), encoding="utf-8")
+    rule = "option slow(v in nodes, d in devices) { time = 2 * v.time[d] }"
+    found = placedsl.loads(f'graph from "g.json"\n{rule}{REST}', tmp_path).problem.execution.options
+    assert found is not None
+    assert [float(t) for name, t in zip(found.name, found.time[:, 0], strict=True) if name == "slow"] == [0.016, 0.01]
+
+
 def test_options_of_a_file_and_of_rules_are_one(tmp_path: Path) -> None:
     node = {"id": "a", "time": 8, "stash": 64, "options": [{"name": "lean", "time": 9, "stash": 0}]}
     graph = {"format": "placedsl-graph", "time_unit": "ms", "nodes": [node], "edges": []}
@@ -125,6 +137,10 @@ def test_options_of_a_file_and_of_rules_are_one(tmp_path: Path) -> None:
         ("option o(v in nodes, t in 1..2) { tensor = t / 2, time = 1 ms }",
          "'tensor' is no number of devices for node 'a1', t = 1"),
         ("option o(v in nodes, t in 1..2) { time = 1 ms }", "node 'a1' has two options 'o' for 1 device, and 2 more"),
+        ("option o(v in nodes, i in 1..2, d in gpu where d != gpu[2]) { time = 1 ms }",
+         "has two options 'o' for 1 device"),
+        ("option o(v in nodes) { gather = -1 }", "'gather' is negative for node 'a1' (-1), and 2 more"),
+        ("option o(v in nodes) { tensor = 1e30, time = 1 ms }", "'tensor' is no number of devices for node 'a1'"),
         ("option o(v in nodes, d in gpu) { time = 1 ms, memory = d.number * 1 GiB }",
          "only the time of an option depends on the device"),
         ("option o(v in nodes) { time = load(gpu[1]) }", "an option cannot depend on the placement"),

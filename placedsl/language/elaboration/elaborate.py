@@ -239,9 +239,9 @@ class _Elaboration:
             spec.fail()
         problem = Problem(
             name="", graph=seen, machine=machine, execution=Execution(), objectives=(), constraints=(), sets=sets,
-            settings=Settings(), time=costs.time, transfer=costs.transfer, size=costs.size, precedence_source=_NONE,
-            precedence_target=_NONE, orientation="", tables=tables, cluster_surcharge=costs.cluster_surcharge,
-            measured=costs.measured,
+            settings=Settings(), time=cost_model.plain_times(graph, machine, costs.time), transfer=costs.transfer,
+            size=costs.size, precedence_source=_NONE, precedence_target=_NONE, orientation="", tables=tables,
+            cluster_surcharge=costs.cluster_surcharge, measured=costs.measured,
         )  # fmt: skip
         try:
             made = option_rules.with_options(asked, problem, self.checker(words))

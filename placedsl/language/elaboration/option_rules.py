@@ -32,6 +32,8 @@ _AMOUNTS = ("parameters", "stash", "memory", "sharded")
 _MOVED = ("gather", "scatter")
 #: Attributes in which devices of a family differ.
 _OF_ONE = ("name", "number")
+#: No machine has more.
+_MOST_DEVICES = 2.0**31
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,16 +210,17 @@ class _Application:
         if not frame.size:
             return
         degree = self.value("tensor", frame, np.ones(frame.size))
-        odd = np.flatnonzero((degree != np.round(degree)) | (degree < 1.0))
+        odd = np.flatnonzero((degree != np.round(degree)) | (degree < 1.0) | (degree > _MOST_DEVICES))
         self.report("tensor", frame, odd, degree, "is no number of devices")
         own = self.own(node)
         amounts = {key: self.value(key, frame, own[key]) for key in _AMOUNTS}
-        time = self.times(frame, degree, own["time"])
-        for key, values in (*amounts.items(), ("time", time.min(axis=1, initial=np.inf))):
-            self.report(key, frame, np.flatnonzero(values < 0.0), values, "is negative")
         moved = {key: self.value(key, frame, np.zeros(frame.size)) for key in _MOVED}
+        time = self.times(frame, degree, own["time"])
+        for key, values in (*amounts.items(), *moved.items(), ("time", time.min(axis=1, initial=np.inf))):
+            self.report(key, frame, np.flatnonzero(values < 0.0), values, "is negative")
         if not self.wrong:
-            self.add(node, degree.astype(np.int64), time, amounts, moved)
+            on = None if rule.device is None else self.classes.of[frame.slots[rule.device]]
+            self.add(np.stack((node, degree.astype(np.int64)), axis=1), on, time, amounts, moved)
 
     def own(self, node: Integers) -> dict[str, Floats]:
         """What the nodes have that a rule ranges over, as they stand; their times per class of devices."""
@@ -265,17 +268,22 @@ class _Application:
         self.wrong += len(rows)
 
     def add(
-        self, node: Integers, degree: Integers, time: Floats, amounts: Mapping[str, Floats], moved: Mapping[str, Floats]
+        self,
+        nodes_and_degrees: Integers,
+        on: Integers | None,
+        time: Floats,
+        amounts: Mapping[str, Floats],
+        moved: Mapping[str, Floats],
     ) -> None:
-        """One option for each node and degree; the rows of several devices are one."""
+        """One option for each node and degree; the rows of several classes of devices (``on``) are one."""
         statement, names = self.rule.statement, self.problem.graph.names
         name = statement.name.text
-        keys, first, group = np.unique(np.stack((node, degree), axis=1), axis=0, return_index=True, return_inverse=True)
+        keys, first, group = np.unique(nodes_and_degrees, axis=0, return_index=True, return_inverse=True)
         group = group.reshape(-1)
         merged = np.full((len(keys), time.shape[1]), np.inf)
         np.minimum.at(merged, group, time)
-        most = 1 if self.rule.device is None else len(self.classes.first)
-        several = set(np.flatnonzero(np.bincount(group) > most).tolist())
+        rows = group * time.shape[1] + (0 if on is None else on)
+        several = set((np.flatnonzero(np.bincount(rows) > 1) // time.shape[1]).tolist())
         found = []
         for g, (v, t) in enumerate(keys.tolist()):
             if g in several or (name, v, t) in self.rows.known:
