@@ -204,3 +204,17 @@ def test_weights_of_options_are_theirs(weights: str) -> None:
     rule = "option lean(v in nodes) { time = 9 ms, stash = 0 GiB }"
     with pytest.raises(InputError, match="exchange the 'parameters' of these"):
         placedsl.loads(BLOCKS + rule + REST.replace("exchange = batch", f"exchange = batch, weights = {weights}"))
+
+
+def test_rules_without_parallelism_say_so_at_the_rule() -> None:
+    with pytest.raises(InputError, match="nothing says how stages may use devices") as raised:
+        placedsl.loads(
+            BLOCKS + "option lean(v in nodes) { stash = 0 B }" + REST.replace("parallelism", "# parallelism")
+        )
+    assert any(d.span is not None and (d.span.line, d.span.column) == (8, 8) for d in raised.value.diagnostics)
+
+
+def test_numbers_that_overflow_are_reported_once(recwarn: pytest.WarningsRecorder) -> None:
+    with pytest.raises(InputError, match=r"infinite|no value"):
+        spec("option o(v in nodes) { memory = v.memory * 1e300 * 1e300 }")
+    assert not recwarn.list

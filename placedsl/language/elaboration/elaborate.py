@@ -110,7 +110,8 @@ class _Elaboration:
         named = self.name_constraints(execution)
         graph = self.with_options(graph or self.stand_in(), machine, devices, execution)
         asked = spec.all(syntax.Parallelism)
-        sharing = parallelism.data_parallelism(self.constants, asked, execution, graph, machine, spec.graph_at.span)
+        places = [rule.name.at for rule in spec.all(syntax.Option)] or [spec.graph_at]
+        sharing = parallelism.data_parallelism(self.constants, asked, execution, graph, machine, places[0].span)
         execution = replace(execution, data_parallelism=sharing)
         execution = schedules.with_transfers(execution, spec.all(syntax.Schedule), machine, graph)
         parallelism.refuse_routes(self.constants, sharing, execution)

@@ -232,7 +232,8 @@ class _Application:
         if key not in self.rule.entries:
             return default
         body = self.rule.entries[key][0]
-        out = self.grounder.value(body, frame).constant
+        with np.errstate(over="ignore", invalid="ignore"):  # what is no number is reported
+            out = self.grounder.value(body, frame).constant
         lacking = np.flatnonzero(np.isnan(out) if key == "time" else ~np.isfinite(out))
         self.report(key, frame, lacking, out, "has no value")
         return np.asarray(out)

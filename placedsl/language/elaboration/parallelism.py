@@ -40,7 +40,7 @@ def data_parallelism(
     execution: Execution,
     graph: Graph,
     machine: Machine,
-    graph_at: Span,
+    options_at: Span,
 ) -> DataParallelism | None:
     """What the statement says, None where there is none or it is wrong (which was reported).
 
@@ -52,7 +52,7 @@ def data_parallelism(
     if not statements:
         if graph.options is not None:
             message = "the operators of this graph have options, and nothing says how stages may use devices"
-            checker.found.append(Diagnostic(message, graph_at, "parallelism { data = 1 }, or more of either kind"))
+            checker.found.append(Diagnostic(message, options_at, "parallelism { data = 1 }, or more of either kind"))
         return None
     statement = statements[0]
     entries = {entry.name.text: entry for entry in reversed(statement.block)}

@@ -164,7 +164,7 @@ def parse_readable(source: Source) -> tuple[syntax.Module, list[Diagnostic]]:
         # Past a bracket that nothing closes, statements are known by the margin that they begin at.
         for start, end in _cut_at_line_starts(source.text, chunks[-1][1] if chunks else 0):
             _parse_chunk(source, start, end, [], statements)
-    return syntax.Module(source, tuple(statements)), found or list(whole.diagnostics)
+    return syntax.Module(source, tuple(statements)), list(dict.fromkeys(found)) or list(whole.diagnostics)
 
 
 def _halves(source: Source) -> list[Diagnostic]:

@@ -62,17 +62,17 @@ def conditions(problem: Problem) -> list[str]:
         return ["it makes plans, with options or copies of several devices, and the spec asks for none"]
     out = []
     if len(set(problem.interchangeable(clustered=False).tolist())) > 1:
-        out.append("its devices are all alike, in time, memory and links")
+        out.append("it requires devices that are all alike, in time, memory and links")
     elif not problem.accelerators.all():
-        out.append("its devices are accelerators")
+        out.append("it requires devices that are accelerators")
     if moved_by_degree(problem, costs) is None:
-        out.append("options of one node and degree gather and scatter the same")
+        out.append("it requires that options of one node and degree gather and scatter the same")
     known: dict[tuple[int, int], float] = {}
     if any(
         known.setdefault((v, t), z) != z
         for v, t, z in zip(costs.node.tolist(), costs.degree.tolist(), costs.sharded.tolist(), strict=True)
     ):
-        out.append("options of one node and degree divide the same bytes among copies")
+        out.append("it requires that options of one node and degree divide the same bytes among copies")
     return out
 
 
