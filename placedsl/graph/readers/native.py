@@ -119,7 +119,7 @@ class _Nodes:
             document.error((*at, "attributes"), f"'attributes' is an object, this is {word(extra)}")
             return
         for key, value in extra.items():
-            if key in ("flops", "bytes"):
+            if key in ("flops", "bytes", *BYTES_OF_NODES):
                 document.error((*at, "attributes", key), f"'{key}' stands beside 'time', not among the attributes")
             elif isinstance(value, bool) or not isinstance(value, int | float | str):
                 document.error((*at, "attributes", key), f"an attribute is a number or a text, this is {word(value)}")
