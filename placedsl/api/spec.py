@@ -198,10 +198,10 @@ class Spec:
 
         resolve(self.problem, Request())
         if self.problem.execution.options is not None:
-            from placedsl.planner.strategies.parallel_plans import refuse_unsearched
+            from placedsl.planner.strategies.parallel_plans import stated
 
-            refuse_unsearched(self.problem)
-            return
+            if not stated(self.problem):
+                return
         formulation = choose(self.problem, self.elaborated.checked_formulations())
         grounded = build(self.problem, formulation)
         refuse_contradictions(self.problem, formulation, grounded)

@@ -132,9 +132,9 @@ def _evaluated(data: ProblemData, given: Sequence[int], values: Values, *, not_b
 def _plan_decisions(stages: PlannedStages) -> Values:
     """The decisions of a plan as the stages carry them out."""
     return {
-        "tensor": {(d,): stages.tensor[d] for d in stages.used},
+        "copy_size": {(d,): stages.tensor[d] for d in stages.used},
         "option": {(v,): float(option) for v, option in enumerate(stages.option)},
-        "stage": {(d,): stages.number[d] for d in stages.used},
+        "order": {(d,): stages.number[d] for d in stages.used},
     }
 
 

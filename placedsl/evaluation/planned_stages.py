@@ -30,7 +30,7 @@ class PlannedStages:
         self.data, self.costs, self.placement, self.copies = data, costs, placement, copies
         used = {d for d in placement if d >= 0}
         self.used = sorted(used)
-        tensor, numbers = values.get("tensor", {}), values.get("stage", {})
+        tensor, numbers = values.get("copy_size", {}), values.get("order", {})
         self.tensor = [tensor.get((d,), 1.0) if d in used else 0.0 for d in range(data.devices)]
         by_node: list[list[int]] = [[] for _ in range(data.nodes)]
         for option, node in enumerate(costs.node.tolist()):

@@ -26,6 +26,9 @@ from placedsl.problem.formulation import Formulation, NamedRule
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
 
+#: Sets that do not tell devices apart that are alike.
+_OF_ALL_DEVICES = ("devices", "accelerators", "hosts", "leaders")
+
 
 @dataclass(frozen=True, eq=False)
 class Grounded:
@@ -118,22 +121,23 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
     What must share a device is contracted first, unless the formulation asks of a node what a unit of several does
     not have: the part that it belongs to, its name, an attribute of the graph.
     """
-    merge = not any("tensor" in d.sorts for d in formulation.provides.values())
+    merge = problem.execution.options is None and not any("tensor" in d.sorts for d in formulation.provides.values())
     said = [part for body in _bodies(formulation) for part in walks.every(body)]
     quotient = quotient_of(problem, contracted and not _tells_nodes_apart(formulation, said), merge)
     columns = Columns()
     recorder = Recorder(columns)
-    provided = ProvidedQuantities(formulation, of_quotient(problem, quotient), columns)
+    alike = all(r.built_in for r in problem.constraints) and not _tells_devices_apart(problem, said)
+    turns = _turns(problem, said) if problem.execution.options is not None else None
+    provided = ProvidedQuantities(formulation, of_quotient(problem, quotient, turns), columns)
     across = QuantitiesOfUnits(provided, to_quotient(quotient))
     inner = provided.expressions
     outer = ExpressionGrounder(original(problem), columns, problem.sets, problem.tables, across)
-    alike = all(r.built_in for r in problem.constraints) and not _tells_devices_apart(problem, said)
     rules_of_formulation = ConstraintGrounder(inner)
     rules_of_spec = ConstraintGrounder(
         outer,
         precedence=(problem.precedence_source, problem.precedence_target),
         edges=(problem.graph.edge_source, problem.graph.edge_target),
-        interchangeable=problem.interchangeable() if alike else None,
+        interchangeable=problem.interchangeable() if alike else turns,
     )
     needed = _needed(problem, formulation)
     timed, longest = times_of_run(formulation), longest_run(problem)
@@ -243,6 +247,19 @@ def _tells_nodes_apart(formulation: Formulation, said: Sequence[walks.Part]) -> 
     return False
 
 
+def _turns(problem: Problem, said: Sequence[walks.Part]) -> Integers | None:
+    """Classes of devices that nothing tells apart, those that a constraint names each by itself; None: all are told
+    apart."""
+    rules = [part for rule in problem.constraints for part in walks.every(rule.body)]
+    named = {part.position for part in rules if isinstance(part, core.Element) and part.sort == "device"}
+    others = [part for part in rules if not isinstance(part, core.Element)]
+    if _tells_devices_apart(problem, [*said, *others]):
+        return None
+    out: Integers = problem.interchangeable().copy()
+    out[sorted(named)] = out.max() + 1 + np.arange(len(named))
+    return out
+
+
 def _tells_devices_apart(problem: Problem, said: Sequence[walks.Part]) -> bool:
     """Whether an objective or the formulation says something of one device and not of another that is like it.
 
@@ -252,9 +269,14 @@ def _tells_devices_apart(problem: Problem, said: Sequence[walks.Part]) -> bool:
         match part:
             case core.Element(sort="device") | core.Table():
                 return True
-            case core.NamedSet(name=name, sorts=("device",)) if name not in ("devices", "accelerators", "hosts"):
+            case core.NamedSet(name=name, sorts=("device",)) if name not in (
+                "devices",
+                "accelerators",
+                "hosts",
+                "leaders",
+            ):
                 return True
-            case core.Attribute(sort="device", name=name) if name not in ("memory", "kind", "class"):
+            case core.Attribute(sort="device", name=name) if name not in ("memory", "kind", "class", "turn"):
                 return True
     return False
 

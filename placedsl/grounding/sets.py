@@ -13,6 +13,7 @@ from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.diagnostics import Diagnostic, InputError, Span
 from placedsl.grounding.frames import ROOT, Frame
 from placedsl.grounding.joins import codes_of, conjuncts, join_keys, within
+from placedsl.grounding.plan_universe import ELEMENTS
 from placedsl.grounding.universe import Universe
 from placedsl.ir.affine import Affine, spread
 from placedsl.problem import expression_walks as walks
@@ -221,7 +222,7 @@ class SetGrounder:
                     message = f"{name} has {len(members)} elements, there is no number {wrong[0]}"
                     raise InputError([Diagnostic(message, span)])
                 return members[chosen - 1]
-            case core.Attribute(name="producer" | "first"):
+            case core.Attribute(sort=sort, name=name) if name in ("producer", "first") or (sort, name) in ELEMENTS:
                 return np.asarray(self.attribute(node, frame), dtype=np.int64)
         numbers = self._value(node, frame)
         if not numbers.is_data or not np.isfinite(numbers.constant).all():

@@ -15,6 +15,7 @@ import numpy as np
 from placedsl.arrays import Floats, Integers
 from placedsl.graph.contraction import Quotient, contract
 from placedsl.graph.order import csr
+from placedsl.grounding.plan_universe import of_plans
 from placedsl.problem.expressions import Sort
 from placedsl.problem.problem import Problem
 
@@ -209,8 +210,8 @@ def original(problem: Problem) -> Universe:
     return Universe(sizes, labels, sets, relations, attributes)
 
 
-def of_quotient(problem: Problem, quotient: Quotient) -> Universe:
-    """The universe of the quotient."""
+def of_quotient(problem: Problem, quotient: Quotient, turns: Integers | None = None) -> Universe:
+    """The universe of the quotient; ``turns``: a number a device, the same where nothing tells two of them apart."""
     graph = problem.graph
     units, t = quotient.units, len(quotient.tensor_producer)
     sets, attributes = _machine(problem)
@@ -258,14 +259,15 @@ def of_quotient(problem: Problem, quotient: Quotient) -> Universe:
             attributes.setdefault(("node", name), values[first])
     devices = problem.machine.devices
     more_sets, more, links = _between(problem, quotient.tensor_of, t)
-    sets, attributes = sets | more_sets, attributes | more
+    plans = of_plans(problem, quotient.tensor_of, turns)
+    sets, attributes = {**sets, **more_sets, **plans.sets}, {**attributes, **more, **plans.attributes}
     return Universe(
         {"node": units, "tensor": t, "device": len(devices), "part": 2, "cluster": len(problem.machine.clusters),
-         "link": len(links), "option": len(_options(problem))},
+         "link": len(links), "option": len(_options(problem)), **plans.sizes},
         {"node": names, "tensor": tuple(names[p] for p in quotient.tensor_producer.tolist()),
          "device": tuple(d.name for d in devices), "part": ("forward", "backward"),
          "cluster": tuple(c.name for c in problem.machine.clusters), "link": links,
-         "option": _options(problem)},
+         "option": _options(problem), **plans.labels},
         sets,
         {"part": relation(backward.astype(np.int64), everyone, 2), "tensor": relation(read_tensor, read_unit, t),
          "cluster": _members(problem)},

@@ -26,7 +26,7 @@ from placedsl.ir.program import (
 )
 from placedsl.ir.row_meaning import meaning, possible_rows
 from placedsl.lowering import convex, implication, maximum, no_overlap, pipeline, product
-from placedsl.lowering.bound_tightening import exclude, tighten
+from placedsl.lowering.bound_tightening import narrowed, tighten
 from placedsl.lowering.context import LoweringContext, Note
 from placedsl.lowering.difference_constraints import Differences, bounded, differences
 from placedsl.lowering.exactly_one import OneOf, one_of
@@ -41,6 +41,8 @@ _REWRITES: tuple[tuple[type, Callable[..., None]], ...] = (
     (Product, product.lower),
     (Implication, implication.lower),
 )
+#: So often are bounds that rest on a known value carried on, each time one row further.
+_ROUNDS = 10
 
 
 @dataclass(frozen=True)
@@ -102,8 +104,7 @@ def lower(
     goal = program.objectives[objective]
     if np.isfinite(most):
         _keep_within(goal, most, context)
-        sure = [block for c in program.constraints for block, always in possible_rows(c) if always]
-        exclude(context.upper, context.lower, context.integer, [*context.blocks, *sure])
+        _carry_on(program, context)
     known, apart = _settle_differences(program, context)
     _settle_by_turns(program, context)
     context.blocks[:] = [with_margin(block, context) for block in context.blocks]
@@ -163,6 +164,15 @@ def _keep_within(goal: Objective, most: float, context: LoweringContext) -> None
         sign = 1.0 if to_whole is np.floor else -1.0
         whole = column[context.integer[column]]
         bounds[whole] = to_whole(bounds[whole] + sign * INTEGER_BOUND)
+
+
+def _carry_on(program: Program, context: LoweringContext) -> None:
+    """Bounds that follow from those of other columns, row by row."""
+    sure = [block for c in program.constraints for block, always in possible_rows(c) if always]
+    for _ in range(_ROUNDS):
+        if not narrowed(context.lower, context.upper, context.integer, [*context.blocks, *sure]):
+            return
+        _settle_bounds(program, context)
 
 
 def _each_term_within(program: Program, goal: Objective, limit: float) -> list[RowBlock]:

@@ -8,6 +8,8 @@ one comes entirely first.  Sets that are alike take the order of their numbers.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from placedsl.ir.program import Origin, Pipeline
@@ -16,6 +18,11 @@ from placedsl.lowering.context import LoweringContext, Note
 
 def lower(constraint: Pipeline, context: LoweringContext) -> None:
     """Add the rows."""
+    filled = np.asarray((constraint.members >= 0).any(axis=1), dtype=np.bool_)
+    if not filled.any():
+        return
+    constraint = replace(constraint, members=constraint.members[filled], alike=constraint.alike[filled],
+                         origin=constraint.origin.take(filled))  # fmt: skip
     member, first, back = np.unique(constraint.members, axis=1, return_index=True, return_inverse=True)
     sets, classes = member.shape
     before, after = back[constraint.before], back[constraint.after]

@@ -179,7 +179,7 @@ class Execution:
     def schedule_decisions(self) -> tuple[str, ...]:
         """The quantities that an answer has to give beside the placement."""
         if self.run == "pipeline":
-            return () if self.options is None else ("tensor", "option", "stage")
+            return () if self.options is None else ("copy_size", "option", "order")
         return ("piece",) if self.run == "subgraph_calls" else ("start", "sent")
 
     @property
@@ -203,7 +203,7 @@ class Execution:
         """The kinds of parallelism within a stage that a formulation must be for."""
         if self.data_parallelism is None:
             return ()
-        return ("data",) if self.options is None else ("data", "tensor")
+        return ("data", "tensor") if self.data_parallelism.planned else ("data",)
 
     @property
     def options(self) -> OptionCosts | None:

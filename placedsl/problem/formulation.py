@@ -75,17 +75,12 @@ def choices(execution: Execution) -> Mapping[str, str]:
     return {
         "run": execution.run, "order": execution.order, "communication": execution.communication,
         "transfers": execution.transfers,
-        "parallelism": "-".join(execution.parallelism) or "none",
+        "parallelism": {(): "none", ("data",): "data"}.get(execution.parallelism, "plan"),
     }  # fmt: skip
 
 
 def choose(problem: Problem, formulations: Iterable[Formulation]) -> Formulation:
     """The formulation that provides every objective under the problem's schedule, and if possible all constraints."""
-    sharing = problem.execution.data_parallelism
-    if sharing is not None and sharing.options is not None:
-        message = "no program states options of operators and samples in flight yet; dynamic programming searches them"
-        hint = "for 'minimize time_per_sample' with 'contiguous', 'memory' and devices that are all alike"
-        raise InputError([Diagnostic(message, sharing.span, hint)])
     wanted, asked = _asked(problem)
     fitting = [f for f in formulations if not f.lacks(problem)]
     enough = [f for f in fitting if wanted <= f.provides.keys()]

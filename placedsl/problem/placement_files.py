@@ -54,9 +54,9 @@ _DECISION_SORTS = {
     "piece": ("node",),
     "start": ("node",),
     "sent": ("integer", "device"),
-    "tensor": ("device",),
+    "copy_size": ("device",),
     "option": ("node",),
-    "stage": ("device",),
+    "order": ("device",),
 }
 
 

@@ -242,7 +242,7 @@ def sharing(problem: Problem, placed: Placed) -> dict[int, int]:
         if not placed.nodes[device]:
             free.setdefault(kind, deque()).append(device)
     out: dict[int, int] = {}
-    tensor = placed.values.get("tensor", {})
+    tensor = placed.values.get("copy_size", {})
     for (leader,), given in placed.values.get("copies", {}).items():
         number = given * tensor.get((leader,), 1.0)
         while number >= 2 and free.get(kinds[leader]):
@@ -268,7 +268,7 @@ def _sets(problem: Problem, placement: Sequence[int], placed: Placed) -> list[li
         owners = list(placement)
         pairs = zip(problem.precedence_source.tolist(), problem.precedence_target.tolist(), strict=True)
     placed_sets = [nodes for nodes in cut(list(pairs), owners) if placement[nodes[0]] >= 0]
-    number = placed.values.get("stage", {})
+    number = placed.values.get("order", {})
     return sorted(placed_sets, key=lambda nodes: number.get((placement[nodes[0]],), 0.0))
 
 
@@ -300,7 +300,7 @@ def _planned(sharing: DataParallelism, placed: Placed, stages: Sequence[Stage], 
     copies = [round(placed.values["copies"][d,]) for d in devices]
     out, behind = [], sum(copies)
     for stage, device, own in zip(stages, devices, copies, strict=True):
-        degrees = {"data": own, "tensor": round(placed.values["tensor"][device,])}
+        degrees = {"data": own, "tensor": round(placed.values["copy_size"][device,])}
         in_flight, behind = sharing.in_flight(own, behind), behind - own
         out.append(replace(stage, parallelism=degrees, in_flight=in_flight, load=placed.loads[device],
                            memory=placed.memory[device]))  # fmt: skip

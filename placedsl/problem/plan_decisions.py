@@ -21,7 +21,7 @@ def plan_decisions(problem: Problem, plan: Plan, source: Source | None = None) -
     columns = zip(costs.node.tolist(), costs.name, costs.degree.tolist(), strict=True)
     known = {key: option for option, key in enumerate(columns)}
     out: dict[str, dict[tuple[int, ...], float]] = {
-        "copies": {(d,): 0.0 for d in range(len(problem.machine.devices))}, "tensor": {}, "option": {}, "stage": {}
+        "copies": {(d,): 0.0 for d in range(len(problem.machine.devices))}, "copy_size": {}, "option": {}, "order": {}
     }  # fmt: skip
     found: list[Diagnostic] = []
     place = None if source is None else source.whole()
@@ -32,8 +32,8 @@ def plan_decisions(problem: Problem, plan: Plan, source: Source | None = None) -
             found.append(Diagnostic(message, place, nearest(stage.devices[0], devices)))
             continue
         at = (devices[stage.devices[0]],)
-        out["copies"][at], out["tensor"][at] = float(stage.parallelism.get("data", 1)), float(degree)
-        out["stage"][at] = float(stage.number)
+        out["copies"][at], out["copy_size"][at] = float(stage.parallelism.get("data", 1)), float(degree)
+        out["order"][at] = float(stage.number)
         for node in stage.nodes:
             v = nodes.get(str(node.id))
             name = node.option or ""

@@ -1,17 +1,16 @@
 """Rows of whole numbers, decided exactly whichever solver runs.
 
-A solver takes a row for satisfied that is off by a share of its coefficients: with sizes in bytes, by many bytes.  What
-it gives is therefore checked in whole numbers; rows that a point breaks are written in digits, and the solver runs
-again.
+A solver takes a row for satisfied that is off by a share of its coefficients: with sizes in bytes, by many bytes.
+Above what its tolerance amounts to, its own reductions cut off points that keep the row to the last unit as well: what
+it then calls a bound is none.  For solvers that compute in floating point, large rows of whole numbers are therefore
+made as small as they can be exactly (:mod:`placedsl.solvers.whole_rows`), and those that stay large are written in
+digits.  What a solver gives is checked in whole numbers; where a point breaks such rows nevertheless, all of them are
+written in digits, and the solver runs again.
 
 *Digits.*  With base ``K`` and ``a = sum_k K^k a_k`` (all but the last digit between 0 and ``K - 1``), a point of whole
 numbers satisfies ``a x <= u`` if and only if there are whole carries ``c_k`` with ``a_0 x - K c_0 <= u_0``,
 ``a_k x + c_{k-1} - K c_k <= u_k``, and ``a_n x + c_{n-1} <= u_n``: each carry is the least that its row allows.  No
 coefficient is larger than K then, and a violation by one is far above any tolerance.
-
-Until it is broken a row stays as it is, so programs without such rows, and most of those with them, are solved as they
-were, unless an outcome contradicts itself or a known point.  A bound of a program with rows that the solver takes too
-loosely is a bound still.
 
 *Spent columns.*  A real column without a cost that every row likes best at one end (the largest of what earlier
 objectives limit) is set there, so that its rows are rows of whole numbers too.
@@ -20,7 +19,7 @@ objectives limit) is set there, so that its rows are rows of whole numbers too.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,60 +29,30 @@ from placedsl.ir.affine import spread
 from placedsl.ir.program import LinearProgram, Origin
 from placedsl.solvers.interface import Outcome, Progress
 from placedsl.solvers.outcome import UNPROVEN, Clock, outcome, row_of_entry, value
-from placedsl.tolerances import EVALUATION
+from placedsl.solvers.whole_rows import LARGE, WholeRows, reduced
 
-#: Rows whose sums stay below this are exact for every solver: 1e-6 of it is less than a half.
-LARGE = 1e5
-#: The base of the digits.
-_BASE = 2**16
-#: So often are rows written in digits and the program solved again; each time at least one more row is.
-_MOST_RUNS = 20
-
+#: Above such sums, solvers that compute in floating point cut off points that keep a row: HiGHS, asked for 1e-8, does
+#: from 2^27 on.
+_AT_ONCE = 2.0**24
+#: The bits of a digit.
+_BITS = 16
 Solve = Callable[[LinearProgram, Budget, Progress], Outcome]
 
 
-@dataclass(frozen=True, eq=False)
-class WholeRows:
-    """The rows of a program over integer columns with whole coefficients, as far as their sums are large."""
-
-    program: LinearProgram
-    rows: Integers
-    entries: Integers
-    place: Integers
-    low: Floats
-    high: Floats
-
-    @classmethod
-    def of(cls, program: LinearProgram) -> WholeRows:
-        """Read them off; sides that are not whole are moved inwards to a whole number, past their own rounding."""
-        row = row_of_entry(program)
-        ends = np.maximum(np.abs(program.lower), np.abs(program.upper))
-        reach = np.bincount(row, np.abs(program.coefficient) * ends[program.column], program.rows)
-        other = ~program.integer[program.column] | ~whole_numbers(program.coefficient)
-        whole = (np.bincount(row, other, program.rows) == 0) & (reach >= LARGE) & (reach < 2.0**53)
-        rows = np.flatnonzero(whole)
-        counts = np.diff(program.start)[rows]
-        return cls(
-            program, rows, spread(program.start[rows], counts), np.repeat(np.arange(len(rows)), counts),
-            -_within(-program.row_lower[rows]), _within(program.row_upper[rows]),
-        )  # fmt: skip
-
-    def broken(self, point: Floats) -> Integers:
-        """The rows that a point breaks once its integer columns are rounded."""
-        terms = self.program.coefficient[self.entries] * np.rint(point[self.program.column[self.entries]])
-        total = np.bincount(self.place, terms, len(self.rows))
-        return self.rows[(total < self.low) | (total > self.high)]
-
-
-def solved_exactly(solve: Solve, program: LinearProgram, budget: Budget, progress: Progress) -> Outcome:
+def solved_exactly(
+    solve: Solve, program: LinearProgram, budget: Budget, progress: Progress, *, in_integers: bool = False
+) -> Outcome:
     """The outcome of a solver whose points keep rows of whole numbers to the last unit.
 
-    ``progress`` is told of such points only.
+    ``progress`` is told of such points only.  ``in_integers``: the solver computes in integers.
     """
     program = with_spent_columns(program)
     known = WholeRows.of(program)
     if not len(known.rows):
         return solve(program, budget, progress)
+    # Assumptions are told of by rows as they are.
+    plain = program if in_integers or program.native or len(program.assumed_zero) else reduced(program)
+    large = WholeRows.of(plain)
     clock = Clock.start(budget)
     best: list[Floats] = []
     bound = -np.inf
@@ -99,11 +68,13 @@ def solved_exactly(solve: Solve, program: LinearProgram, budget: Budget, progres
         return progress(point, objective, bound)
 
     in_digits = np.zeros(program.rows, dtype=bool)
-    for _ in range(_MOST_RUNS):
-        asked = with_digits(program, known, in_digits) if in_digits.any() else program
+    if not in_integers and not len(program.assumed_zero):
+        in_digits[large.rows[large.reach >= _AT_ONCE]] = True
+    while True:
+        asked = with_digits(plain, large, in_digits) if in_digits.any() else plain
         found = solve(asked, replace(budget, time_limit=clock.left), heard)
-        if _doubtful(found, program) and not in_digits[known.rows].all():
-            in_digits[known.rows] = True
+        if _doubtful(found, program) and not in_digits[large.rows].all():
+            in_digits[large.rows] = True
             continue
         bound = max(bound, found.bound)
         if found.incumbent is None:
@@ -113,9 +84,9 @@ def solved_exactly(solve: Solve, program: LinearProgram, budget: Budget, progres
         if not len(wrong):
             return replace(found, incumbent=point, seconds=clock.seconds)
         ended = found.termination not in ("optimal", "gap_reached")
-        if ended or in_digits[wrong].all():
+        if ended or in_digits[large.rows].all():
             break
-        in_digits[wrong] = True
+        in_digits[large.rows] = True
     # Stopped with a point that is none, or one that even digits do not keep the solver from.
     reason = found.termination if ended else "error"
     message = found.message if ended else f"its points break '{program.row_name(int(wrong[0]))}' by rounding"
@@ -178,12 +149,6 @@ def with_spent_columns(program: LinearProgram) -> LinearProgram:
     )
 
 
-def _within(side: Floats) -> Floats:
-    """The greatest whole numbers that are within upper sides, as the evaluator compares."""
-    loose = side + EVALUATION * np.where(np.isfinite(side), np.abs(side), 0.0)
-    return np.where(whole_numbers(side), side, np.floor(loose))
-
-
 def with_digits(program: LinearProgram, known: WholeRows, which: Booleans) -> LinearProgram:
     """The program with some of its rows of whole numbers written in digits; carries are its last columns."""
     written = _Digits(program)
@@ -198,7 +163,7 @@ class _Digits:
 
     def __init__(self, program: LinearProgram) -> None:
         self.given = program
-        self.reach: list[float] = []
+        self.ends: list[tuple[float, float]] = []
         self.columns: list[Integers] = []
         self.coefficients: list[Floats] = []
         self.sides: list[tuple[float, float]] = []
@@ -217,47 +182,50 @@ class _Digits:
             self._written(column, -coefficient, -int(low), equal=False)
 
     def _written(self, column: Integers, coefficient: Integers, side: int, *, equal: bool) -> None:
-        """``sum <= side``, or ``sum == side``."""
-        ends = np.maximum(np.abs(self.given.lower), np.abs(self.given.upper))[column]
-        carry, reach = -1, 0.0
-        while True:
-            last = bool((np.abs(coefficient) < _BASE).all())
-            digit = coefficient if last else coefficient % _BASE
+        """``sum <= side``, or ``sum == side``, in as few digits as their bits allow, all about as long."""
+        lower, upper = self.given.lower[column], self.given.upper[column]
+        bits = int(np.abs(coefficient).max()).bit_length()
+        digits = -(-bits // _BITS)
+        base = 2 ** (-(-bits // digits))
+        low = high = 0.0
+        for k in range(digits):
+            last = k + 1 == digits
+            digit = coefficient if last else coefficient % base
             columns, values = [column], [digit.astype(float)]
-            reach += float((np.abs(digit) * ends).sum())
-            if carry >= 0:
-                columns.append(np.array([carry]))
+            if k:
+                columns.append(np.array([self.given.columns + len(self.ends) - 1]))
                 values.append(np.ones(1))
-            limit = side if last else side % _BASE
+            limit = side if last else side % base
+            # The last carry is a term of this row, and this row's carry holds what the row is beyond its limit.
+            low += float(np.where(digit > 0, digit * lower, digit * upper).sum())
+            high += float(np.where(digit > 0, digit * upper, digit * lower).sum())
             if not last:
-                carry = self.given.columns + len(self.reach)
-                reach = np.ceil((reach + _BASE) / _BASE) + 1.0
-                self.reach.append(reach)
-                columns.append(np.array([carry]))
-                values.append(np.array([-float(_BASE)]))
+                columns.append(np.array([self.given.columns + len(self.ends)]))
+                values.append(np.array([-float(base)]))
+                low, high = np.ceil((low - limit) / base), np.ceil((high - limit) / base)
+                self.ends.append((low, high))
             self.columns.append(np.concatenate(columns))
             self.coefficients.append(np.concatenate(values))
             self.sides.append((float(limit) if equal else -np.inf, float(limit)))
-            if last:
-                return
-            coefficient, side = coefficient // _BASE, side // _BASE
+            coefficient, side = coefficient // base, side // base
 
     def program(self, which: Booleans) -> LinearProgram:
         """The program, with these rows in place of those that they stand for."""
-        given, more = self.given, len(self.reach)
+        given, more = self.given, len(self.ends)
         kept = ~which
         counts = np.diff(given.start)[kept]
         entries = spread(given.start[:-1][kept], counts)
         lengths = np.concatenate((counts, [len(columns) for columns in self.columns]))
         low, high = np.array(self.sides).reshape(-1, 2).T
-        reach, none = np.array(self.reach), np.full(more, np.nan)
+        least, most = np.array(self.ends).reshape(-1, 2).T
+        none = np.full(more, np.nan)
         blocks = np.searchsorted(given.origin_start, np.flatnonzero(kept), side="right") - 1
         in_block = np.bincount(blocks, minlength=len(given.origins))
         return replace(
             given,
             cost=np.concatenate((given.cost, np.zeros(more))),
-            lower=np.concatenate((given.lower, -reach)),
-            upper=np.concatenate((given.upper, reach)),
+            lower=np.concatenate((given.lower, least)),
+            upper=np.concatenate((given.upper, most)),
             integer=np.concatenate((given.integer, np.ones(more, dtype=bool))),
             start=np.concatenate(([0], np.cumsum(lengths))).astype(np.int64),
             column=np.concatenate((given.column[entries], *self.columns)).astype(np.int64),

@@ -13,7 +13,7 @@ from placedsl.budget import Budget
 from placedsl.ir.program import GlobalConstraint, LinearProgram, Origin
 from placedsl.processes.channel import Failure, Gone
 from placedsl.processes.child import Child
-from placedsl.solvers.exact_rows import solved_exactly
+from placedsl.solvers.exact_rows import Solve, solved_exactly
 from placedsl.solvers.interface import Outcome, Progress, Solver, Termination
 from placedsl.solvers.outcome import Clock, rounded, value
 from placedsl.solvers.outcome import outcome as outcome_of
@@ -32,7 +32,7 @@ _LAST_LINES = 8
 def run_here(name: str, program: LinearProgram, budget: Budget, progress: Progress) -> Outcome:
     """The same run in this process."""
     solver = get(name)
-    return _missing(solver) or solved_exactly(solver.run, program, budget, progress)
+    return _missing(solver) or _exactly(solver, solver.run, program, budget, progress)
 
 
 def run_isolated(name: str, program: LinearProgram, budget: Budget, progress: Progress) -> Outcome:
@@ -46,7 +46,11 @@ def run_isolated(name: str, program: LinearProgram, budget: Budget, progress: Pr
     def solve(asked: LinearProgram, within: Budget, told: Progress) -> Outcome:
         return _Run(solver, asked, within, told).result()
 
-    return _missing(solver) or solved_exactly(solve, program, budget, progress)
+    return _missing(solver) or _exactly(solver, solve, program, budget, progress)
+
+
+def _exactly(solver: Solver, solve: Solve, program: LinearProgram, budget: Budget, progress: Progress) -> Outcome:
+    return solved_exactly(solve, program, budget, progress, in_integers=solver.features.integers_only)
 
 
 def _missing(solver: Solver) -> Outcome | None:

@@ -161,9 +161,9 @@ def test_the_plan_of_an_answer_says_how_stages_run(small: tuple[placedsl.Spec, p
 @pytest.mark.parametrize(
     ("name", "change", "rule"),
     [
-        ("stage", lambda values: {key: -value for key, value in values.items()}, "stage"),
-        ("stage", lambda values: dict.fromkeys(values, 1.0), "stage"),
-        ("tensor", lambda values: dict.fromkeys(values, 7.0), "tensor"),
+        ("order", lambda values: {key: -value for key, value in values.items()}, "stage"),
+        ("order", lambda values: dict.fromkeys(values, 1.0), "stage"),
+        ("copy_size", lambda values: dict.fromkeys(values, 7.0), "tensor"),
         ("option", lambda values: dict.fromkeys(values, 0.0), "options"),
         ("copies", lambda values: {key: 9.0 * bool(value) for key, value in values.items()}, "copies"),
     ],
@@ -231,12 +231,13 @@ def test_wrong_statements_are_told_at_their_places(layers: Path, statements: str
     assert all(diagnostic.span is not None for diagnostic in caught.value.diagnostics)
 
 
-def test_what_the_search_is_not_for_is_refused(layers: Path) -> None:
+def test_what_the_search_is_not_for_is_a_program(layers: Path) -> None:
+    """Stages have an order that work follows, also where nothing asks for contiguous ones."""
     rules = "parallelism { data = 1 }\nminimize time_per_sample\nsubject to\n    memory\n"
     spec = placedsl.loads(MACHINE.format(memory=100) + rules, layers)
-    for run in (spec.check, spec.solve):
-        with pytest.raises(InputError, match="it requires the 'contiguous' constraint"):
-            run()
+    spec.check()
+    answer = spec.solve()
+    assert (answer.termination, answer.method, answer.value) == ("optimal", "program", 1.0)
 
 
 def test_a_constraint_that_the_best_plan_satisfies(layers: Path) -> None:
@@ -247,11 +248,20 @@ def test_a_constraint_that_the_best_plan_satisfies(layers: Path) -> None:
 
 
 def test_a_constraint_that_the_search_does_not_decide(layers: Path) -> None:
-    """What it found breaks the constraint: a bound is left, and the message names the constraint."""
-    rules = '    late: stage(nodes["0"]) >= 2\n'
-    answer = placedsl.loads(MACHINE.format(memory=100) + "parallelism { data = 1 }\n" + GOAL + rules, layers).solve()
+    """What it found breaks the constraint: a program goes on; under method dp a bound is left."""
+    text = MACHINE.format(memory=100) + "parallelism { data = 1 }\n" + GOAL
+    early = placedsl.loads(text + '    early: stage(nodes["2"]) <= 2\n', layers)
+    answer = early.solve()
+    assert (answer.termination, answer.method, answer.value) == ("optimal", "program", 2.0)
+    assert any("it does not know: early" in note for note in answer.notes)
+    answer = early.solve(method="dp")
     assert (answer.termination, answer.placement, answer.bound) == ("ended", None, 1.0)
-    assert "does not decide late" in answer.message
+    assert "does not decide early" in answer.message
+    spec = placedsl.loads(text + '    late: stage(nodes["0"]) >= 2\n', layers)
+    assert spec.solve().termination == "infeasible"
+    found = spec.conflict()
+    assert found is not None
+    assert "late" in [member.name for member in found.members]
 
 
 def test_too_little_memory_is_a_conflict_with_its_repair(layers: Path) -> None:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+from support.paths import child_environment
 from support.programs import INF, dense, linear
 
+from placedsl.budget import Budget
 from placedsl.ir.program import LinearProgram
-from placedsl.solvers.exact_rows import WholeRows, with_digits, with_spent_columns
+from placedsl.solvers.exact_rows import solved_exactly, with_digits, with_spent_columns
+from placedsl.solvers.outcome import heard_by_nobody
+from placedsl.solvers.registry import get
+from placedsl.solvers.whole_rows import WholeRows, reduced
 
 
 def carried(program: LinearProgram, point: np.ndarray) -> bool:
@@ -95,3 +103,89 @@ def test_spent_columns_rule_out_no_point() -> None:
         for point in itertools.product((0, 1), repeat=3):
             assert completions(other, point) == completions(program, point)
     assert spent > 50
+
+
+def test_reduced_rows_have_the_same_points() -> None:
+    """Coefficients of unlike magnitudes and signs, sides that are full to the last unit, whole columns of any range."""
+    rng = np.random.default_rng(2)
+    smaller = 0
+    for _ in range(600):
+        rows, count = int(rng.integers(1, 4)), int(rng.integers(1, 5))
+        sizes = rng.choice([0, 1, 2, 3, 2**12, 2**20, 2**20 + 1, 3 * 2**20, 2**30, 2**30 + 1], (rows, count))
+        sizes = (sizes * rng.choice([-1, 1, 1], (rows, count))).astype(float)
+        lower = rng.choice([-1, 0, 0, 0], count)
+        upper = lower + rng.choice([0, 1, 1, 1, 2], count)
+        point = np.array([rng.integers(a, b + 1) for a, b in zip(lower, upper, strict=True)])
+        at = sizes @ point + rng.choice([-1, 0, 0, 1, 2**20], rows)
+        kind = rng.choice(["most", "most", "least", "between", "equal"], rows)
+        low = np.where(kind == "most", -INF, np.where(kind == "between", at - 2**20, at))
+        high = np.where(kind == "least", INF, at)
+        program = linear([0] * count, sizes, low, high, lower, upper, [True] * count)
+        other = reduced(program)
+        assert other.rows == program.rows
+        smaller += np.abs(other.coefficient).max(initial=0) < np.abs(program.coefficient).max(initial=0)
+        for values in itertools.product(*(range(a, b + 1) for a, b in zip(lower, upper, strict=True))):
+            sums, others = sizes @ values, dense(other) @ values
+            allowed = bool(((low <= sums) & (sums <= high)).all())
+            inside = bool(((other.lower <= values) & (values <= other.upper)).all())
+            kept = inside and bool(((other.row_lower <= others) & (others <= other.row_upper)).all())
+            assert kept == allowed, (sizes, low, high, values)
+    assert smaller > 200
+
+
+def full_to_the_byte(seed: int, bits: int) -> tuple[LinearProgram, float]:
+    """Nodes onto devices with memory that is full to the last byte, and the least largest time by enumeration."""
+    rng = random.Random(seed)
+    nodes, devices, near = rng.randint(2, 6), rng.randint(2, 3), rng.choice([2, bits - 10, bits - 4, bits - 1])
+    sizes = [rng.choice([0, 1, 2, 3, 2**near, 2**near + 1, 2**bits, 2**bits + 1]) for _ in range(nodes)]
+    limits = [rng.choice([5, 2**near + 2, 2**bits + 1, 2**bits + 2, 2**bits + 2**near]) for _ in range(devices)]
+    times = [[rng.choice([1, 2, 3, 5, 7]) for _ in range(devices)] for _ in range(nodes)]
+    columns = nodes * devices + 1
+    matrix = np.zeros((nodes + 2 * devices, columns))
+    for v, d in itertools.product(range(nodes), range(devices)):
+        matrix[v, v * devices + d] = 1
+        matrix[nodes + d, v * devices + d] = sizes[v]
+        matrix[nodes + devices + d, v * devices + d] = times[v][d]
+    matrix[nodes + devices :, -1] = -1
+    low = [1] * nodes + [-INF] * (2 * devices)
+    high = [1] * nodes + limits + [0] * devices
+    cost = [0] * (columns - 1) + [1]
+    program = linear(
+        cost, matrix, low, high, [0] * columns, [1] * (columns - 1) + [1000], [True] * (columns - 1) + [False]
+    )
+    best = INF
+    for chosen in itertools.product(range(devices), repeat=nodes):
+        used, load = [0] * devices, [0] * devices
+        for v, d in enumerate(chosen):
+            used[d], load[d] = used[d] + sizes[v], load[d] + times[v][d]
+        if all(one <= limit for one, limit in zip(used, limits, strict=True)):
+            best = min(best, max(load))
+    return program, best
+
+
+@pytest.mark.parametrize("solver", ["highs", "mip"])
+def test_memory_that_is_full_to_the_last_byte(solver: str) -> None:
+    """HiGHS cuts off optima by its own reductions where a byte is less than its tolerance of a row.
+
+    In a process of its own: the libraries of two solvers do not go into one.
+    """
+    command = [sys.executable, __file__, solver]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def confirm(solver: str, bits: int) -> None:
+    """Forty placements with sizes of so many bits."""
+    with_points = 0
+    for seed in range(40):
+        program, best = full_to_the_byte(seed, bits)
+        found = solved_exactly(get(solver).run, program, Budget(time_limit=60.0), heard_by_nobody)
+        assert found.termination == ("optimal" if np.isfinite(best) else "infeasible"), seed
+        with_points += bool(np.isfinite(best))
+        assert not np.isfinite(best) or found.objective == pytest.approx(best), seed
+    assert with_points > 15
+
+
+if __name__ == "__main__":
+    for number in (20, 30, 34, 45):
+        confirm(sys.argv[1], number)

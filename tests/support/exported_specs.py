@@ -74,7 +74,30 @@ subject to
     false: a on gpu
 """
 
+PLAN = """
+graph {
+    node a { time = {accelerator: 4 ms, host: 90 ms}, memory = 2 GiB, output = 8 MiB, stash = 1 GiB }
+    node b { time = {accelerator: 6 ms, host: 90 ms}, memory = 1 GiB, output = 8 MiB, parameters = 64 MiB }
+    a -> b
+}
+device gpu[3]: accelerator { memory = 6 GiB }
+device cpu: host
+interconnect { bandwidth = 16 GiB/s }
+option split(v in nodes, t in {2}, d in gpu) {
+    tensor = t
+    time = v.time[d] / t + 1 ms
+    memory = v.memory / t
+    gather = 4 MiB
+}
+parallelism { data = 1..2, tensor = {1, 2}, microbatches = 4 }
+minimize time_per_sample then devices_used
+subject to
+    memory
+    second: stage(b) >= 2
+"""
+
 SPECS = {
+    "plan": PLAN,
     "inline": (EXAMPLES / "inline.place").read_text(encoding="utf-8"),
     "no rules": _with(""),
     "training": _with("memory\n    contiguous\n    colocated by layer", graph=_TRAINING),

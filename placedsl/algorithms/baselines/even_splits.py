@@ -187,4 +187,4 @@ class EvenPlans:
             for v in group:
                 placement[v] = device
         option: dict[tuple[int, ...], float] = {(v,): float(o) for v, o in enumerate(plan.options.tolist())}
-        return placement, -np.inf, {"copies": copies, "tensor": tensor, "option": option, "stage": number}
+        return placement, -np.inf, {"copies": copies, "copy_size": tensor, "option": option, "order": number}

@@ -26,6 +26,8 @@ from placedsl.arrays import Booleans, Floats, Integers
 
 #: Weights are whole numbers of this many parts of the sum of least times, so that order by weight is exact.
 _PARTS = 2**44
+#: Numbers of such parts below this can be added without overflow.
+_COUNTED = 2.0**61
 _ROUNDS = 6
 _BLOCK = 1 << 14
 #: What boundaries add has grown worth another look where that is more than this share of the bound.
@@ -155,16 +157,19 @@ class LoadPruning:
         parts = _PARTS / float(costs.least.sum())
         # Smaller costs prune less: no cost that matters is near this one, which has room to be multiplied.
         read, make = (np.minimum(np.floor(cost * parts), 2.0**45).astype(np.int64) for cost in self._transfers)
+        before, after = self._moving
+        spent, taken = self.knapsacks[a]
+        used = [side[:, a] * self.time * parts for side in (self.digits, self.left)]
+        if max(float(np.max(values, initial=0.0)) for values in (*used, before * parts, after * parts)) >= _COUNTED:
+            return None  # beside such times, transfers are too small to be counted in whole numbers
         short = self.short(cover, self.paying)
         cost = np.array([[read, make], [make, read], [read * short, make * short], [make * short, read * short]])
         apart = np.delete(np.arange(len(self.counts)), a)
         sides = (self.digits, self.left)
         without = [np.where(np.arange(len(self.counts)) == a, 0, side) for side in sides]
         slack = [np.where(side[:, a] > 0, 2 * len(self.weight) + 2, 0) for side in sides]
-        time = [np.minimum(np.ceil(side[:, a] * self.time * parts * (1.0 + 1e-9)), 2.0**61) for side in sides]
-        before, after = self._moving
+        time = [np.ceil(one * (1.0 + 1e-9)) for one in used]
         low, high = self._ranges
-        spent, taken = self.knapsacks[a]
         straight = bool(np.allclose(spent * parts, taken, rtol=1e-12, atol=0.0))
         nothing = np.zeros(0, dtype=np.int64)
         return TransferPruning(
@@ -175,7 +180,8 @@ class LoadPruning:
             others=np.array([self.takes(n) + extra for n, extra in zip(without, slack, strict=True)]),
             time=np.array([time[0] - np.floor(before * parts), time[1] - np.floor(after * parts)]).astype(np.int64),
             counts=np.array([~np.any(side[:, apart], axis=1) for side in sides]),
-            spent=nothing if straight else np.floor(spent * parts).astype(np.int64),
+            # What takes longer than all the time that there is is never taken.
+            spent=nothing if straight else np.minimum(np.floor(spent * parts), 2.0 * _COUNTED).astype(np.int64),
             taken=nothing if straight else np.ceil(taken).astype(np.int64),
             digit=self.digits[:, a].copy(), least=np.full((2, self._payers + 1), 2**62),
         )  # fmt: skip

@@ -118,11 +118,15 @@ def fits(problem: Problem) -> Fit:
     """Look at a problem without solving it; counts the ideals."""
     against = reasons_against(problem, SUPPORTS)
     quotient, _ = pipeline_of(problem)
-    number = None
-    if not against:
-        cover = chain_cover(quotient.units, quotient.before, quotient.after)
-        number = None if cover is None else count_ideals(cover, MOST_COUNTED)
-    return Fit(tuple(against), tuple(ignored(problem, SUPPORTS)), number, quotient.units)
+    return Fit(
+        tuple(against), tuple(ignored(problem, SUPPORTS)), None if against else ideals_of(quotient), quotient.units
+    )
+
+
+def ideals_of(quotient: Quotient) -> int | None:
+    """How many ideals there are, if they can be counted."""
+    cover = chain_cover(quotient.units, quotient.before, quotient.after)
+    return None if cover is None else count_ideals(cover, MOST_COUNTED)
 
 
 def most_stored(classes: DeviceClasses, most: int | None = None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -86,9 +87,10 @@ def find(
     request = resolve(problem, request or Request())
     deadline = None if request.time_limit is None else time.monotonic() + request.time_limit
     if problem.execution.options is not None:
-        from placedsl.diagnosis.infeasibility.plan_conflict import conflict_of_plans
+        from placedsl.diagnosis.infeasibility.plan_conflict import UndecidedError, conflict_of_plans
 
-        return conflict_of_plans(problem, deadline, progress)
+        with contextlib.suppress(UndecidedError):
+            return conflict_of_plans(problem, deadline, progress)
     asked = Feasibility(problem, choose(problem, formulations()), request, deadline, isolated, progress=progress)
     asked.begins("stating the constraints")
     nowhere = tuple(f"v={problem.graph.names[v]}" for v in np.flatnonzero(np.isinf(problem.time).all(axis=1)))

@@ -1,4 +1,4 @@
-"""Why a problem that asks for a plan has none, by the search for plans: no program states them."""
+"""Why a problem that asks for a plan has none, by the search for plans, where that knows all that is asked for."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from dataclasses import replace
 from placedsl.algorithms.pipelines.parallel_plans import plans_of_problems as plans
 from placedsl.diagnosis.infeasibility.conflict import Conflict, Member
 from placedsl.diagnosis.infeasibility.hardware_repairs import readable
-from placedsl.diagnostics import Diagnostic, InputError, LimitError
+from placedsl.diagnostics import LimitError
 from placedsl.evaluation.evaluate import evaluate
+from placedsl.planner.strategies.parallel_plans import MOST_COLUMNS, columns_of_program
 from placedsl.problem.problem import Constraint, Problem
 from placedsl.units import DATA, show
 
@@ -18,16 +19,18 @@ from placedsl.units import DATA, show
 _NEAR = 1e-4
 
 
+class UndecidedError(LimitError):
+    """The search for plans does not decide the constraints; a program does."""
+
+
 def conflict_of_plans(problem: Problem, deadline: float | None, progress: Callable[[str], None]) -> Conflict | None:
-    """The conflict; None where there is a plan.  LimitError when the time was over before that was known.
+    """The conflict; None where there is a plan.  LimitError when the time was over before that was known, and
+    :class:`UndecidedError` where a program has to say.
 
     Constraints are left out one after the other for as long as there is no plan: what is left cannot be spared.
     """
-    reasons = plans.against(problem)
-    if reasons:
-        sharing = problem.execution.data_parallelism
-        message = "the search for plans does not apply here: " + "; ".join(reasons)
-        raise InputError([Diagnostic(message, None if sharing is None else sharing.span)])
+    if plans.against(problem):
+        raise UndecidedError("; ".join(plans.against(problem)))
     progress("searching for a plan")
     if _peak(problem, deadline) is not None:
         return None
@@ -77,6 +80,9 @@ def _peak(problem: Problem, deadline: float | None) -> float | None:
     found = plans.solve(problem, deadline=deadline)
     if found.placement is None:
         if not found.complete:
+            unseen = ", ".join(found.beyond)
+            if unseen and columns_of_program(problem) <= MOST_COLUMNS:
+                raise UndecidedError(unseen)
             raise LimitError(found.message or "the time limit was reached before it was known whether there is a plan")
         return None
     return max(evaluate(problem, found.placement.tolist(), found.values).memory)

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from placedsl.language.checking.vocabulary import PLAIN, TEXT, TRUTH, AttributeType, Quantity, Vocabulary, quantities
+from placedsl.language.checking.vocabulary import (
+    PLAIN,
+    TEXT,
+    TRUTH,
+    AttributeType,
+    Quantity,
+    Vocabulary,
+    element,
+    quantities,
+)
 from placedsl.problem.execution import STANDARD, TIMES, Execution
 from placedsl.problem.expressions import Sort
 from placedsl.units import DATA, TIME
@@ -88,9 +97,39 @@ def of_every_schedule(words: Vocabulary) -> Vocabulary:
     known = {**quantities(load, traffic), **words.quantities}
     for execution in STANDARD.values():
         known |= _of_one_sample(words, execution) if execution.one_sample else {}
-    words = with_plans(with_moves(replace(words, quantities=known)), ())
+    words = _with_ways(with_plans(with_moves(replace(words, quantities=known)), ()))
     numbers = dict.fromkeys(("pieces", "passes", "replicas"), ("integer",))
     return replace(words, sets={**words.sets, **numbers})
+
+
+def _with_ways(words: Vocabulary) -> Vocabulary:
+    """The vocabulary with ways to run operators and shapes of stages, which formulations of plans choose from."""
+    time, data = words.quantities["load"].type, words.quantities["memory"].type
+    per_device = {"time": AttributeType(time, "device"), "supported": AttributeType(TRUTH, "device")}
+    moved = {"way": AttributeType(element("way")), "tensor": AttributeType(element("tensor")),
+             "time": AttributeType(time, "device")}  # fmt: skip
+    device = {**words.attributes["device"], "turn": AttributeType(PLAIN)}
+    attributes = {
+        **words.attributes, "device": device, "gathering": moved, "scattering": moved,
+        "way": {
+            "operator": AttributeType(element("node")), "name": AttributeType(TEXT), "number": AttributeType(PLAIN),
+            "tensor": AttributeType(PLAIN), **per_device, "weights": per_device["time"],
+            **dict.fromkeys(("stash", "memory", "sharded"), AttributeType(data)),
+        },
+        "shape": dict.fromkeys(
+            ("copies", "tensor", "in_flight", "least", "most", "exchanges"), AttributeType(PLAIN)
+        ),
+    }  # fmt: skip
+    sets: dict[str, tuple[Sort, ...]] = {
+        **words.sets, "ways": ("way",), "shapes": ("shape",), "gatherings": ("gathering",),
+        "scatterings": ("scattering",), "leaders": ("device",), "successors": ("device", "device"),
+    }  # fmt: skip
+    known = {
+        "copy_size": Quantity(("device",), PLAIN, "devices of each copy of the stage that the device leads"),
+        "option": Quantity(("node",), PLAIN, "the number of the way that the node takes"),
+        "order": Quantity(("device",), PLAIN, "the place of the device's stage in the pipeline"),
+    }
+    return replace(words, sets=sets, attributes=attributes, quantities={**words.quantities, **known})
 
 
 def hint_for(name: str, words: Vocabulary) -> str:

@@ -43,7 +43,7 @@ def check_formulation(statement: syntax.Formulation, setting: Setting, vocabular
     ``vocabulary``: the spec's own, whose quantities are those that can be asked for.
     """
     name, span, found = statement.name, statement.at.span, setting.found
-    sharing = setting.chosen["parallelism"] == "data"
+    sharing = setting.chosen["parallelism"] != "none"
     kinds = [clause for clause in statement.clauses if isinstance(clause, syntax.Parallel)]
     if kinds and not sharing:
         hint = "it speaks of copies[d], which come with parallelism { data = 1..4 }"

@@ -39,7 +39,7 @@ def formulations_of_spec(statements: Sequence[syntax.Statement], setting: Settin
         "nodes", "forward", "backward", "devices", "accelerators", "hosts", "tensors", "edges", "reads",
         *vocabulary.families,
     }  # fmt: skip
-    decided = {"copies": vocabulary.variables["copies"]} if setting.chosen["parallelism"] == "data" else {}
+    decided = {"copies": vocabulary.variables["copies"]} if setting.chosen["parallelism"] != "none" else {}
     full = with_clusters(replace(vocabulary, sets={n: vocabulary.sets[n] for n in plain}))
     words = replace(of_every_schedule(full), variables=decided, tables={})
     inner = replace(setting, words=words)

@@ -157,12 +157,19 @@ def against_slicing(problem: Problem, request: Request) -> list[str]:
         return ["it cuts a pipeline"]
     if request.method != "program" and not reasons:
         return ["dynamic programming gives the start"]
+    if problem.execution.options is not None:
+        return []
     undecided = bool(problem.variables or problem.has_user_formulations)
     return reasons if undecided else reasons_against(problem, contiguous.STARTS)
 
 
 def start_by_slicing(run: Run) -> None:
     """A first placement from the best contiguous split (contiguity is only more than is asked for)."""
+    if run.problem.execution.options is not None:
+        from placedsl.planner.strategies.parallel_plans import start_evenly
+
+        start_evenly(run)
+        return
     from placedsl.algorithms.partitions import short_annealing as local_search
 
     limit = run.left

@@ -10,26 +10,37 @@ import numpy as np
 from placedsl.algorithms.interface import NothingFoundError
 from placedsl.algorithms.pipelines.parallel_plans import plans_of_problems as plans
 from placedsl.budget import Budget
-from placedsl.diagnostics import Diagnostic, InputError, PlacedslError
+from placedsl.diagnostics import PlacedslError
+from placedsl.grounding.plan_universe import shapes_of_stages
 from placedsl.planner.run import Run
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
 from placedsl.tolerances import SAME_VALUE
 from placedsl.units import show
 
-
-def refuse_unsearched(problem: Problem) -> None:
-    """InputError for plans that the search is not for: no program states plans."""
-    sharing = problem.execution.data_parallelism
-    if sharing is None or sharing.options is None:
-        return
-    reasons = plans.against(problem)
-    if reasons:
-        message = "the search for plans does not apply here: " + "; ".join(reasons)
-        raise InputError([Diagnostic(message, sharing.span, "no program states plans yet")])
+#: Columns of a program that is tried where the search has not decided.
+MOST_COLUMNS = 300_000
 
 
-def _start_evenly(run: Run) -> None:
+def columns_of_program(problem: Problem) -> int:
+    """How many columns the program of a plan has, about."""
+    sharing, costs = problem.execution.data_parallelism, problem.execution.options
+    assert sharing is not None
+    assert costs is not None
+    shapes = shapes_of_stages(problem, sharing)
+    ways = np.bincount(costs.degree, minlength=int(shapes[:, 1].max(initial=0)) + 1)
+    leaders = np.minimum(np.bincount(problem.interchangeable()), problem.graph.nodes).sum()
+    return int(leaders * ways[shapes[:, 1].astype(np.int64)].sum())
+
+
+def stated(problem: Problem) -> bool:
+    """Whether a program of a plan is made: the search does not decide all, and the program is not too large."""
+    searched = not plans.against(problem) and not plans.beyond(problem)
+    searched &= all(rule.built_in for rule in problem.constraints)
+    return not searched and columns_of_program(problem) <= MOST_COLUMNS
+
+
+def start_evenly(run: Run) -> None:
     """An even split, where the search has come to no plan."""
     from placedsl.algorithms.baselines import equi
 
@@ -44,8 +55,8 @@ def _start_evenly(run: Run) -> None:
         take(*found)
 
 
-def by_plans(run: Run) -> tuple[str, str]:
-    """Run it; no program goes on from where it ends."""
+def by_plans(run: Run) -> tuple[str, str] | None:
+    """Run it; None where a program has to go on."""
     limit = run.request.time_limit
     found = plans.solve(run.problem, deadline=None if limit is None else run.began + limit)
     accepted = found.placement is not None and run.best.offer(found.placement, found.values)
@@ -70,11 +81,16 @@ def by_plans(run: Run) -> tuple[str, str]:
         shown = show(found.bounds[0], goal.dimension)
         run.notes.append(f"the search bounds {goal.name} by {shown}; it does not know: {', '.join(beyond)}")
     if run.best.evaluation is None:
-        _start_evenly(run)
+        start_evenly(run)
     near = run.stop_reason(run.gap())
     if near is not None:
         return near
     if not found.complete and not beyond and not found.message:
         return "time_limit", "the time limit was reached during the search for plans"
     reason = found.message or f"the search for plans does not decide {', '.join(beyond)}"
-    return "ended", f"{reason}, and no program states plans yet"
+    if run.request.method == "dp":
+        return "ended", f"{reason}; use --method program, or auto"
+    columns = columns_of_program(run.problem)
+    if columns > MOST_COLUMNS:
+        return "ended", f"{reason}, and its program has {columns:,} columns (--method program tries it)"
+    return None

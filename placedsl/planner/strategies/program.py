@@ -28,10 +28,11 @@ from placedsl.planner.strategies.smallest_terms import smallest_term
 from placedsl.problem.expressions import Provided
 from placedsl.problem.formulation import choose, passed_over
 from placedsl.solvers.bound_propagation import finite_bounds
-from placedsl.solvers.exact_rows import LARGE
 from placedsl.solvers.interface import Outcome
 from placedsl.solvers.isolated import run_here, run_isolated
+from placedsl.solvers.outcome import UNPROVEN
 from placedsl.solvers.registry import get
+from placedsl.solvers.whole_rows import LARGE
 from placedsl.tolerances import SAME_VALUE
 
 #: So often is one objective handed over, each time with bounds that rest on what was found.
@@ -46,10 +47,6 @@ _LEXICOGRAPHIC_SLACK = 1e-7
 
 def by_program(run: Run) -> tuple[str, str]:
     """Ground, then solve with the first solver that does not fail."""
-    if run.problem.execution.options is not None:
-        from placedsl.planner.strategies.parallel_plans import refuse_unsearched
-
-        refuse_unsearched(run.problem)
     names = solvers_for(run.problem, run.request.solver)
     run.method, run.solver = "program", names[0]
     start = time.monotonic()
@@ -154,7 +151,7 @@ def _one_objective(
     if timed and np.isposinf(finite_bounds(lowered.program)[1]).any():
         refuse_times_without_end(run.problem, grounded.program, solver.features)
     outcome = _solved(run, name, grounded, lowered.program, budget, position)
-    run.crashed = outcome.termination == "error"
+    run.crashed = outcome.termination == "error" and not outcome.message.startswith(UNPROVEN)
     return _judged(run, outcome, grounded, fixed, position, lowered.program)
 
 

@@ -65,7 +65,7 @@ def explain(problem: Problem, formulations: Callable[[], Iterable[Formulation]],
     """
     problem = with_implied_colocation(problem)
     chosen = resolve(problem, request)
-    fit = contiguous.fits(problem)
+    fit = _fit(problem)
     quotient, classes = contiguous.pipeline_of(problem)
     known = list(formulations())
     formulation = choose(problem, known)
@@ -100,6 +100,18 @@ def explain(problem: Problem, formulations: Callable[[], Iterable[Formulation]],
         lowerings=lowered.notes,
         warnings=numerical_warnings(problem.objectives, grounded, lowered, contributed),
     )
+
+
+def _fit(problem: Problem) -> contiguous.Fit:
+    """Whether dynamic programming fits: over pipelines, or over plans."""
+    if problem.execution.options is None:
+        return contiguous.fits(problem)
+    from placedsl.algorithms.pipelines.parallel_plans import plans_of_problems as plans
+
+    quotient, _ = contiguous.pipeline_of(problem)
+    against = plans.against(problem)
+    beyond = [] if against else plans.beyond(problem)
+    return contiguous.Fit(tuple(against), tuple(beyond), contiguous.ideals_of(quotient), quotient.units)
 
 
 _TRANSFERS: Mapping[Transfers, str] = {

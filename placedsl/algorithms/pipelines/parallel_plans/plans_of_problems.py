@@ -235,7 +235,7 @@ class _PlannedProblem:
             for v, taken in stage.option.items():
                 option[v,] = float(taken)
             device += stage.copies * stage.degree
-        return placement, {"copies": copies, "tensor": tensor, "option": option, "stage": number}
+        return placement, {"copies": copies, "copy_size": tensor, "option": option, "order": number}
 
 
 def _with_options_of(plan: Plan, row: Integers) -> Plan:

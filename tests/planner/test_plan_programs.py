@@ -1,0 +1,201 @@
+"""Programs of plans: against enumeration from the file, under rules that the search does not know, and on unlike
+devices against enumeration by the evaluator."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from support.paths import child_environment
+from support.piper_workloads import Asked, drawn
+from support.plan_rules import COMPARE, Plan, Rule, drawn_goals, drawn_rules, of, optimum
+
+import placedsl
+from placedsl.evaluation.evaluate import evaluate
+from placedsl.planner.answer import Answer
+from placedsl.planner.request import Request
+from placedsl.planner.solve import solve
+from placedsl.problem.problem import Problem
+from placedsl.problem.values import Values
+
+SOLVERS = ("highs", "cp-sat", "pyomo", "mip", "cvxpy")
+
+
+def by_program(text: str, folder: Path, solver: str) -> Answer:
+    """The answer of a program alone: no search, nothing known beforehand."""
+    spec = placedsl.loads(text, folder)
+    request = Request(solver, method="program", workers=1, start=False)
+    return solve(spec.problem, spec.elaborated.checked_formulations, request, isolated=False)
+
+
+def expect(answer: Answer, exact: tuple[Fraction, ...] | tuple[float, ...] | None, seed: int) -> None:
+    """Values and bounds of the best plan, or that there is none."""
+    if exact is None:
+        assert answer.termination == "infeasible", f"seed {seed}"
+        return
+    assert answer.termination == "optimal", f"seed {seed}: {answer.message}"
+    assert answer.evaluation is not None
+    expected = tuple(map(float, exact))
+    assert answer.evaluation.objectives == pytest.approx(expected, rel=2e-6), f"seed {seed}"
+    assert answer.bounds == pytest.approx(expected, rel=2e-6), f"seed {seed}"
+
+
+def further_rules(asked: Asked, rng: random.Random) -> list[Rule]:
+    """One or two of what the search for plans does not know."""
+
+    def drawn_rule() -> Rule:
+        ids = [node["id"] for node in asked.workload["nodes"]]
+        a, b, k, op = rng.choice(ids), rng.choice(ids), rng.randint(1, 3), rng.choice(("<=", ">=", "=="))
+        node_a, node_b, compare = f'nodes["{a}"]', f'nodes["{b}"]', COMPARE[op]
+        limit = Fraction(rng.randint(1, 40), 4)
+
+        def place(plan: Plan, node: int) -> int:
+            return 1 + [node in stage.options for stage in plan].index(True)
+
+        return rng.choice([
+            Rule(f"stage({node_a}) {op} {k}", lambda plan: compare(place(plan, a), k)),
+            Rule(f"stage({node_a}) != stage({node_b})", lambda plan: place(plan, a) != place(plan, b)),
+            Rule(f"stage({node_a}) + data({node_b}) {op} {k + 1}",
+                 lambda plan: compare(place(plan, a) + of(plan, b).copies, k + 1)),
+            Rule(f"in_flight({node_a}) {op} {k}", lambda plan: compare(of(plan, a).in_flight, k)),
+            Rule(f"2 * in_flight({node_a}) {op} stages_used",
+                 lambda plan: compare(2 * of(plan, a).in_flight, len(plan))),
+            Rule(f"devices_used {op} {k}", lambda plan: compare(sum(s.copies * s.degree for s in plan), k)),
+            Rule(f"sum(d in devices: memory(d)) <= {asked.memory} B",
+                 lambda plan: sum(s.memory for s in plan) <= asked.memory),
+            Rule(f"sum(d in devices: load(d)) <= {float(limit)} s", lambda plan: sum(s.load for s in plan) <= limit),
+        ])  # fmt: skip
+
+    return [drawn_rule() for _ in range(rng.randint(1, 2))]
+
+
+def agree(seeds: range, folder: Path, solver: str, rules_of: Callable[[Asked, random.Random], list[Rule]]) -> None:
+    """Programs and enumeration, over problems of up to three nodes."""
+    for seed in seeds:
+        asked, rng = drawn(seed), random.Random(seed + 1)
+        if len(asked.workload["nodes"]) > 3:  # enumeration takes a second
+            continue
+        rules, goals = rules_of(asked, rng), drawn_goals(rng)
+        (folder / "w.json").write_text(json.dumps(asked.workload), encoding="utf-8")
+        text = asked.spec("w.json").replace("minimize time_per_sample", "minimize " + " then ".join(goals))
+        text += "".join(f"    c{k}: {rule.text}\n" for k, rule in enumerate(rules))
+        expect(by_program(text, folder, solver), optimum(asked, rules, goals), seed)
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("first", range(0, 480, 40))
+@pytest.mark.parametrize("family", ["known", "unknown"])
+def test_rules_that_the_search_knows_and_that_it_does_not(family: str, first: int) -> None:
+    confirmed(family, "highs", first, first + 40)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_every_solver(solver: str) -> None:
+    confirmed("unknown", solver, 1000, 1008)
+
+
+@pytest.mark.sampled(5)
+@pytest.mark.parametrize("first", range(0, 200, 10))
+def test_devices_of_several_kinds_and_servers(first: int) -> None:
+    confirmed("unlike", "highs", first, first + 10)
+
+
+def confirmed(family: str, solver: str, first: int, last: int) -> None:
+    """Run this file: the libraries of two solvers do not go into one process."""
+    command = [sys.executable, __file__, family, solver, str(first), str(last)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def unlike_devices(seed: int) -> str:
+    """One node or two with options, on devices of two kinds or on two servers, in the text of a spec."""
+    rng = random.Random(seed)
+    servers, memory = rng.random() < 0.4, rng.choice((4, 8, 12, 20))
+    nodes = []
+    for v in range(rng.choice((1, 2, 2))):
+        other = "" if servers else f", tpu: {rng.randint(1, 9)} s"
+        own = {
+            "time": f"{{accelerator: {rng.randint(1, 9)} s{other}}}", "memory": f"{rng.randint(0, 4)} B",
+            "stash": f"{rng.randint(0, 4)} B", "parameters": f"{rng.choice((0, 0, 512, 1024))} B",
+            "output": f"{rng.choice((0, 512, 2048))} B",
+        }  # fmt: skip
+        nodes.append(f"    node n{v} {{ {', '.join(f'{name} = {value}' for name, value in own.items())} }}")
+    edges = ["    n0 -> n1"] if len(nodes) == 2 and rng.random() < 0.8 else []
+    has = f"accelerator {{ memory = {memory} B }}"
+    first, second = rng.choice(((1, 1), (2, 1), (1, 2)))
+    machine = [f"device gpu[{first}]: {has}", f"device tpu[{second}]: accelerator {{ memory = {memory + 3} B }}"]
+    if servers:
+        machine = ["cluster server[2] {", f"    device gpu[{rng.choice((1, 2))}]: {has}",
+                   "    interconnect { bandwidth = 4 KiB/s }", "}"]  # fmt: skip
+    options = [
+        "option split(v in nodes, t in {2}) {", "    tensor = t", f"    time = {rng.randint(1, 6)} s",
+        f"    stash = {rng.randint(0, 2)} B", f"    memory = {rng.randint(0, 3)} B", "    gather = 512 B",
+        "    scatter = 256 B", "}",
+    ]  # fmt: skip
+    named = "server[2].gpu[1]" if servers else "gpu[1]"
+    rules = ["    contiguous", f"    c: n0 on {named}", "    s: stage(n0) <= 1", "    f: in_flight(n0) <= 1"]
+    goal = rng.choice(("time_per_sample", "time_per_sample", "devices_used then time_per_sample"))
+    held, exchange = rng.choice(("pipeline", "pipeline", "batch", "sample")), rng.choice(("sample", "round", "batch"))
+    return "\n".join([
+        "graph {", *nodes, *edges, "}", *machine, "interconnect { bandwidth = 1 KiB/s }", *options,
+        f"parallelism {{ data = {{1, 2}}, tensor = {{1, 2}}, microbatches = 4, in_flight = {held},"
+        f" exchange = {exchange} }}",
+        f"minimize {goal}", "subject to", "    memory", *rng.sample(rules, rng.randint(0, 2)), "",
+    ])  # fmt: skip
+
+
+def every_plan(problem: Problem) -> Iterator[tuple[list[int], Values]]:
+    """All placements on leading devices, copies, devices of each, options and orders; most are none."""
+    costs, sharing = problem.execution.options, problem.execution.data_parallelism
+    assert costs is not None
+    assert sharing is not None
+    count, nodes = len(problem.machine.devices), problem.graph.nodes
+    options = [[o for o, v in enumerate(costs.node.tolist()) if v == node] for node in range(nodes)]
+    for placement in itertools.product(range(count), repeat=nodes):
+        used = sorted(set(placement))
+        for shapes in itertools.product(itertools.product(sharing.degrees, sharing.tensor), repeat=len(used)):
+            of_stage = dict(zip(used, shapes, strict=True))
+            fitting = [[o for o in options[v] if costs.degree[o] == of_stage[placement[v]][1]] for v in range(nodes)]
+            for chosen in itertools.product(*fitting):
+                for order in itertools.permutations(range(len(used))):
+                    yield (
+                        list(placement),
+                        {
+                            "copies": {(d,): float(of_stage[d][0]) if d in of_stage else 0.0 for d in range(count)},
+                            "copy_size": {(d,): float(of_stage[d][1]) for d in used},
+                            "option": {(v,): float(o) for v, o in enumerate(chosen)},
+                            "order": {(d,): float(k) for d, k in zip(used, order, strict=True)},
+                        },
+                    )
+
+
+def agree_on_unlike_devices(seeds: range, folder: Path, solver: str) -> None:
+    """Programs and enumeration by the evaluator."""
+    for seed in seeds:
+        text = unlike_devices(seed)
+        problem = placedsl.loads(text).problem
+        found = [evaluate(problem, placement, values) for placement, values in every_plan(problem)]
+        valid = [one.objectives for one in found if not one.violations and all(map(math.isfinite, one.objectives))]
+        expect(by_program(text, folder, solver), min(valid, default=None), seed)
+
+
+def confirm(family: str, solver: str, seeds: range) -> None:
+    """Problems of one family."""
+    with tempfile.TemporaryDirectory() as folder:
+        if family == "unlike":
+            agree_on_unlike_devices(seeds, Path(folder), solver)
+        else:
+            agree(seeds, Path(folder), solver, drawn_rules if family == "known" else further_rules)
+
+
+if __name__ == "__main__":
+    confirm(sys.argv[1], sys.argv[2], range(int(sys.argv[3]), int(sys.argv[4])))
