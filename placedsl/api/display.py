@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from placedsl.simulation.pipeline import PipelineTimeline
+    from placedsl.simulation.pipeline_timeline import PipelineTimeline
     from placedsl.simulation.sample import SampleTimeline
     from placedsl.simulation.timeline import TimelineRenderer
 

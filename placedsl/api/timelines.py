@@ -8,8 +8,8 @@ from placedsl.api.display import timelines
 from placedsl.diagnostics import Diagnostic, InputError, UsageError
 from placedsl.problem.plan import sharing
 from placedsl.problem.problem import Problem
-from placedsl.simulation.pipeline import SAMPLES, simulate
-from placedsl.simulation.pipeline import PipelineTimeline as Timeline
+from placedsl.simulation.pipeline import simulate
+from placedsl.simulation.pipeline_timeline import PipelineTimeline as Timeline
 from placedsl.simulation.sample import SampleTimeline, timeline_of
 from placedsl.simulation.timeline import Timeline as AnyTimeline
 
@@ -45,10 +45,11 @@ def shown_timeline(
     schedule: str | None,
     microbatches: int | None,
 ) -> Timeline:
-    """The timeline of a placement; ``evaluation`` says which devices share stages (None: none does), ``samples``: None
-    for :data:`SAMPLES`."""
-    number = SAMPLES if samples is None else samples
+    """The timeline of a placement; ``evaluation`` says which devices share stages (None: none does), and what a plan
+    decides beside the placement."""
     followers = {} if evaluation is None else sharing(problem, evaluation)
+    decisions = None if evaluation is None else evaluation.values
     return simulate(
-        problem, placement, samples=number, schedule=schedule, microbatches=microbatches, followers=followers
-    )
+        problem, placement, samples=samples, schedule=schedule, microbatches=microbatches, followers=followers,
+        decisions=decisions,
+    )  # fmt: skip

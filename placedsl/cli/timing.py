@@ -78,9 +78,9 @@ def _of_many(
 ) -> Timeline:
     """Samples that follow one another."""
     from placedsl.api.timelines import shown_timeline
-    from placedsl.simulation.pipeline import SAMPLES, asked
+    from placedsl.simulation.pipeline import asked
 
-    asked(loaded.problem, SAMPLES if samples is None else samples, schedule, microbatches)
+    asked(loaded.problem, samples, schedule, microbatches)
     return shown_timeline(loaded.problem, *_held(loaded, placement), samples, schedule, microbatches)
 
 

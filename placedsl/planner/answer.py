@@ -16,7 +16,7 @@ from placedsl.rendering import Rendered, Renderer
 from placedsl.tolerances import CANCELLED, SAME_VALUE
 
 if TYPE_CHECKING:
-    from placedsl.simulation.pipeline import PipelineTimeline
+    from placedsl.simulation.pipeline_timeline import PipelineTimeline
     from placedsl.simulation.sample import SampleTimeline
 
 #: How an answer's termination becomes the exit code of the command.

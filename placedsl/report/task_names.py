@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from placedsl.simulation.pipeline import PipelineTimeline
+from placedsl.simulation.pipeline_timeline import PipelineTimeline
 from placedsl.simulation.sample import SampleTimeline, Wait
 from placedsl.simulation.timeline import Task, Timeline
 

@@ -9,7 +9,7 @@ their weights: on the engine that computes, or on one of its own where transfers
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import fsum
 from typing import Literal
 
@@ -36,6 +36,7 @@ class Operation:
     ``stage``     its position; of an exchange of weights -1
     ``device``    the one that holds the stage, of several the leader
     ``backward``  part of the backward pass; an exchange of weights always is
+    ``period``    of an exchange of weights: after how many samples of all replicas it takes place (0: one of each)
     """
 
     kind: OperationKind
@@ -44,18 +45,31 @@ class Operation:
     backward: bool
     engine: Engine
     duration: float
+    period: int = 0
 
 
 @dataclass(frozen=True)
 class Work:
     """All operations of a run in a topological order; ``arcs``: the second needs what the first gives.
 
-    ``groups``  by leader: the devices that share its stages, the leader first
+    ``groups``  by leader: the devices that share its stages, the leader first; where a copy has several devices, the
+                first of each
+    ``copies``  by the first device of a copy: all its devices, where they are several
     """
 
     operations: tuple[Operation, ...]
     arcs: Arcs
     groups: Mapping[int, tuple[int, ...]]
+    copies: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def leaders(self) -> dict[int, int]:
+        """The leader of every device that is used."""
+        return {d: leader for leader, members in self.groups.items() for first in members for d in self.copy(first)}
+
+    def copy(self, first: int) -> tuple[int, ...]:
+        """The devices of a copy, by its first."""
+        return self.copies.get(first, (first,))
 
     def replicas(self, operation: int) -> int:
         """How many devices take its samples in turn."""
@@ -71,7 +85,8 @@ class Work:
         by_engine: dict[Engine, list[float]] = {}
         for operation in self.operations:
             if operation.device == device and operation.backward in passes:
-                by_engine.setdefault(operation.engine, []).append(operation.duration)
+                often = len(self.groups[device]) / operation.period if operation.period else 1.0
+                by_engine.setdefault(operation.engine, []).append(operation.duration * often)
         return max(map(fsum, by_engine.values()), default=0.0) / len(self.groups[device])
 
 

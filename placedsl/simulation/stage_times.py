@@ -52,7 +52,7 @@ def times_of(
     ``passes_read``: each pass of a device reads for itself what comes from elsewhere (GPipe).
     """
     graph, time = problem.graph, problem.time.tolist()
-    accelerator, moving = problem.accelerators.tolist(), _Moving(problem)
+    accelerator, moving = problem.accelerators.tolist(), Moving(problem)
     sizes = graph.tensor_bytes.tolist()
     stage_of = {v: p for p, stage in enumerate(stages) for v in stage.nodes}
     readers: list[set[int]] = [set() for _ in range(graph.tensors)]
@@ -89,7 +89,7 @@ def times_of(
     return StageTimes(tuple(map(fsum, receive)), tuple(compute), tuple(map(fsum, send)), stashes)
 
 
-class _Moving:
+class Moving:
     """How long tensors take into a device and out of it: over its own link, or over the ways between devices."""
 
     def __init__(self, problem: Problem) -> None:

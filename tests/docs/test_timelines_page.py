@@ -32,11 +32,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_commands(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = CONSOLE.findall(TEXT)
-    assert len(shown) == 5
+    assert len(shown) == 6
     for command, text in shown:
         assert main(shlex.split(command)[1:]) == 0
         assert [line.split() for line in capsys.readouterr().out.splitlines()] == [x.split() for x in text.splitlines()]
-    for name in ("timeline.svg", "timeline-shared.svg", "timeline-one-sample.svg"):
+    for name in ("timeline.svg", "timeline-shared.svg", "timeline-plan.svg", "timeline-one-sample.svg"):
         assert (folder / "docs" / "pictures" / name).read_text(encoding="utf-8").startswith("<?xml")
 
 

@@ -287,11 +287,20 @@ def test_rules_that_cannot_hold_together_are_a_conflict(layers: Path) -> None:
     assert found.repair == ("memory of gpu: 9 B instead of 8 B",)
 
 
-def test_a_timeline_of_a_plan_is_refused(layers: Path) -> None:
-    spec = placedsl.loads(MACHINE.format(memory=100) + "parallelism { data = 1 }\n" + GOAL, layers)
-    answer = spec.solve()
-    with pytest.raises(InputError, match="timelines do not know plans"):
-        answer.timeline()
+def test_a_backward_part_is_refused(layers: Path) -> None:
+    text = (
+        """graph {
+    node f { time = 1 s, output = 1 B }
+    node b { time = 2 s, backward = true }
+    f -> b
+}
+device gpu[2]: accelerator
+"""
+        + "parallelism { data = 1, tensor = 1 }\n"
+        + GOAL
+    )
+    with pytest.raises(InputError, match="plans are for nodes that do both passes, and 'b' is of the backward part"):
+        placedsl.loads(text, layers).check()
 
 
 def test_without_rules_the_search_looks_at_no_limits_of_kinds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from support.timeline_invariants import check
 import placedsl
 from placedsl.diagnostics import InputError, UsageError
 from placedsl.problem.problem import Problem
-from placedsl.simulation.pipeline import PipelineTimeline, simulate
+from placedsl.simulation.pipeline import simulate
+from placedsl.simulation.pipeline_timeline import PipelineTimeline
 
 
 def problem_of(nodes: dict[str, float], edges: str, gpus: int, output: float = 0, more: str = "") -> Problem:

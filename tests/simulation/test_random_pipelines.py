@@ -18,7 +18,8 @@ from placedsl.evaluation.quantities import Quantities
 from placedsl.problem.plan import sharing
 from placedsl.problem.problem import Problem
 from placedsl.problem.virtual_stages import cut
-from placedsl.simulation.pipeline import PipelineTimeline, simulate
+from placedsl.simulation.pipeline import simulate
+from placedsl.simulation.pipeline_timeline import PipelineTimeline
 
 pytestmark = pytest.mark.rotates(2)
 

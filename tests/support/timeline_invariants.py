@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from placedsl.simulation.pipeline import PipelineTimeline
+from placedsl.simulation.pipeline_timeline import PipelineTimeline
 
 
 def check(timeline: PipelineTimeline, placement: Sequence[int]) -> None:

@@ -85,7 +85,7 @@ def data_parallelism(
     held = _held(checker, entries.get("in_flight"), microbatches)
     traffic = _traffic(checker, entries.get("weights_traffic"))
     if planned and len(checker.found) == before:
-        _refuse_unknown(checker, word, execution)
+        _refuse_unknown(checker, word, execution, graph)
     if copies is None or weights is None or len(checker.found) > before:
         return None
     return DataParallelism(
@@ -269,8 +269,12 @@ def _traffic(checker: Checker, entry: syntax.Entry | None) -> float:
     return 1.0 if value is None else float(value)
 
 
-def _refuse_unknown(checker: Checker, word: syntax.Word, execution: Execution) -> None:
-    """Plans are known for one pipeline schedule so far."""
+def _refuse_unknown(checker: Checker, word: syntax.Word, execution: Execution, graph: Graph) -> None:
+    """Plans are known for one pipeline schedule so far, and for nodes that do both passes."""
+    back = next((v for v in range(graph.nodes) if graph.backward[v]), None)
+    if back is not None:
+        message = f"plans are for nodes that do both passes, and '{graph.ids[back]}' is of the backward part"
+        checker.error(word, message, "leave the backward part out, and give forward nodes the time of both")
     if (execution.order, execution.communication) != ("1f1b", "sequential"):
         message = f"plans with options or tensor parallelism are not known under schedule {execution.name}"
         checker.error(word, message, "schedule pipedream does")

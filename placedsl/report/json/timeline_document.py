@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from placedsl.report.json.answer_document import SCHEMA, finite
-from placedsl.simulation.pipeline import PipelineTimeline
+from placedsl.simulation.pipeline_timeline import PipelineTimeline
 from placedsl.simulation.sample import SampleTimeline, Wait
 from placedsl.simulation.timeline import Task
 
@@ -38,16 +38,14 @@ def _pipeline(timeline: PipelineTimeline) -> dict[str, Any]:
         "devices": [
             {
                 "name": devices[d].name, "load": float(timeline.loads[d]), "idle": float(timeline.idle[d]),
-                "samples_in_flight": int(timeline.device_samples_in_flight[d]),
-                "tensors_in_flight": int(timeline.tensors_in_flight[d]),
-                "bytes_in_flight": finite(float(timeline.bytes_in_flight[d])),
+                "samples_in_flight": int(timeline.device_samples_in_flight[d]), **_held(timeline, d),
             }
             for d in timeline.devices
         ],
         "pieces": [
             {
                 "name": stage.name, "device": devices[stage.device].name,
-                "devices": [devices[d].name for d in timeline.work.groups[stage.device]], "backward": stage.backward,
+                "devices": [devices[d].name for d in timeline.sharing(stage.device)], "backward": stage.backward,
                 "nodes": [ids[v] for v in problem.graph.members(stage.nodes)],
                 "reads": [stages[q].name for q, reader in sorted(timeline.arcs) if reader == p],
                 "receive": costs.receive[p], "compute": costs.compute[p], "send": costs.send[p],
@@ -55,6 +53,16 @@ def _pipeline(timeline: PipelineTimeline) -> dict[str, Any]:
             for p, stage in enumerate(stages)
         ],
     }  # fmt: skip
+
+
+def _held(timeline: PipelineTimeline, device: int) -> dict[str, Any]:
+    """What lies on a device: of a plan its memory, else the tensors between its pieces."""
+    if timeline.memory is not None:
+        return {"memory": float(timeline.memory[device])}
+    return {
+        "tensors_in_flight": int(timeline.tensors_in_flight[device]),
+        "bytes_in_flight": finite(float(timeline.bytes_in_flight[device])),
+    }
 
 
 def _sample(timeline: SampleTimeline) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from placedsl.report.html.render import html, render
 from placedsl.report.pictures import placement_picture as picture
 from placedsl.report.task_names import name_of, pass_of, rules_of
-from placedsl.simulation.pipeline import PipelineTimeline
+from placedsl.simulation.pipeline_timeline import PipelineTimeline
 from placedsl.simulation.sample import SampleTimeline
 from placedsl.simulation.timeline import Task
 from placedsl.units import show

@@ -11,8 +11,9 @@ from rich.table import Table
 
 from placedsl.report.task_names import because, name_of, place_of, rules_of
 from placedsl.report.text import tables
+from placedsl.report.text.plan_table import ranges
 from placedsl.report.text.summary import amount
-from placedsl.simulation.pipeline import PipelineTimeline
+from placedsl.simulation.pipeline_timeline import PipelineTimeline
 from placedsl.simulation.sample import SampleTimeline, Wait
 from placedsl.units import DATA, NUMBER, TIME, Dimension, show
 
@@ -25,7 +26,7 @@ def print_timeline(timeline: PipelineTimeline | SampleTimeline, console: Console
     for line in measures(timeline):
         console.print(escape(line), highlight=False)
     if isinstance(timeline, PipelineTimeline):
-        tables.print_table(_devices(timeline), console)
+        tables.print_table(_devices(timeline) if timeline.memory is None else _stages(timeline), console)
     else:
         tables.print_table(_path(timeline), console)
         console.print()
@@ -55,6 +56,23 @@ def _devices(timeline: PipelineTimeline) -> Table:
         row += [str(timeline.device_samples_in_flight[d]), str(timeline.tensors_in_flight[d])]
         row += ["-" if math.isnan(size) else show(size, DATA)] if sized else []
         table.add_row(*row)
+    return table
+
+
+def _stages(timeline: PipelineTimeline) -> Table:
+    """The stages of a plan, whose devices all do alike: load, idle time, and what is held at once."""
+    problem = timeline.problem
+    assert timeline.memory is not None
+    time = TIME if problem.graph.time_in_seconds else NUMBER
+    table = tables.table()
+    for heading in ("devices", "load", "idle", "samples in flight", "memory"):
+        table.add_column(heading, justify="left" if heading == "devices" else "right", overflow="fold")
+    for leader in timeline.work.groups:
+        devices = list(timeline.sharing(leader))
+        names = ", ".join(ranges([problem.machine.devices[d].name for d in devices]))
+        idle, flight = timeline.idle[devices].mean(), timeline.device_samples_in_flight[devices].max()
+        cells = (names, amount(float(timeline.loads[leader]), time), f"{idle:.1%}", str(flight))
+        table.add_row(*map(escape, [*cells, show(float(timeline.memory[devices].max()), DATA)]))
     return table
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from placedsl.report.task_names import because, name_of, pass_of, place_of, rules_of
-from placedsl.simulation.pipeline import PipelineTimeline
+from placedsl.simulation.pipeline_timeline import PipelineTimeline
 from placedsl.simulation.sample import SampleTimeline
 from placedsl.simulation.timeline import Task, Timeline
 

@@ -1,0 +1,315 @@
+"""A plan, sample by sample: the copies of a stage take samples in turn, each in the order of 1F1B or of whole batches.
+
+Under 1F1B a copy of a stage with d copies does ceil(s/d) forward passes first, s the copies of its stage and all later
+ones, and then a backward and a forward pass in turn; whatever the times, no copy waits for one that waits for it.
+The time of an operator is that of both its passes: :data:`FORWARD` of it, and of the transfers, is forward.  An account
+of its own, as all of the simulation.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import fsum, inf, lcm
+
+import numpy as np
+
+from placedsl.problem.execution import DataParallelism, OptionCosts
+from placedsl.problem.problem import Problem
+from placedsl.problem.values import Values
+from placedsl.problem.virtual_stages import Arcs, VirtualStage
+from placedsl.simulation.clock import Simulation
+from placedsl.simulation.operations import Operation, Work
+from placedsl.simulation.stage_times import Moving, StageTimes
+
+#: The part of a stage's time that is its forward pass.
+FORWARD = 1 / 3
+#: What timelines call the run of samples that are in flight in that way.
+SCHEDULE_OF = {"pipeline": "1f1b", "batch": "gpipe", "sample": "pipelined"}
+
+
+@dataclass(frozen=True)
+class PlannedStage:
+    """A stage: its leading device, nodes, copies (each its devices) and place in the pipeline from 0.
+
+    ``stash``, ``fixed``  bytes on each device per sample in flight, and whatever is in flight
+    ``weights``           seconds that the weights take over the link of a device
+    """
+
+    device: int
+    nodes: tuple[int, ...]
+    copies: tuple[tuple[int, ...], ...]
+    place: int
+    stash: float
+    fixed: float
+    weights: float
+
+
+class PlanRun:
+    """The stages of a plan, what they take, and the order in which each copy works.
+
+    ``values``     what the plan decides: the options of nodes, the devices of each copy, the order of stages
+    ``followers``  the devices that share the stages of another, and which
+    """
+
+    def __init__(
+        self, problem: Problem, placement: Sequence[int], values: Values, followers: Mapping[int, int]
+    ) -> None:
+        assert problem.execution.data_parallelism is not None
+        assert problem.execution.options is not None
+        self.problem, self.placement = problem, placement
+        self.sharing: DataParallelism = problem.execution.data_parallelism
+        self.costs: OptionCosts = problem.execution.options
+        self.option = [round(values["option"][v,]) for v in range(problem.graph.nodes)]
+        self.both = self.sharing.held != "sample"
+        self.planned = self._planned(values, followers)
+
+    def _planned(self, values: Values, followers: Mapping[int, int]) -> tuple[PlannedStage, ...]:
+        """The stages, the input's first."""
+        costs, out = self.costs, []
+        order = values["order"]
+        for place, device in enumerate(sorted(set(self.placement), key=lambda d: (order[d,], d))):
+            nodes = tuple(v for v, own in enumerate(self.placement) if own == device)
+            options = [self.option[v] for v in nodes]
+            wide = round(values["copy_size"][device,])
+            members = (device, *(d for d, leader in followers.items() if leader == device))
+            copies = tuple(members[k : k + wide] for k in range(0, len(members), wide))
+            fixed = fsum([*(float(costs.memory[o]) for o in options),
+                          fsum(float(costs.sharded[o]) for o in options) / len(copies)])  # fmt: skip
+            out.append(PlannedStage(
+                device, nodes, copies, place, fsum(float(costs.stash[o]) for o in options), fixed,
+                fsum(float(costs.weights[o, device]) for o in options),
+            ))  # fmt: skip
+        return tuple(out)
+
+    def memory(self, own: PlannedStage, samples: int) -> float:
+        """Bytes on each device of a stage while its copy holds so many samples."""
+        return fsum((own.stash * samples, own.fixed))
+
+    @cached_property
+    def stages(self) -> tuple[VirtualStage, ...]:
+        """A stage for each pass: all forward ones, then the backward ones."""
+        names = [self.problem.machine.devices[own.device].name for own in self.planned]
+        if not self.both:
+            return tuple(VirtualStage(own.device, False, own.nodes, name)
+                         for own, name in zip(self.planned, names, strict=True))  # fmt: skip
+        return tuple(
+            VirtualStage(own.device, back, own.nodes, f"{name} {'backward' if back else 'forward'}")
+            for back in (False, True) for own, name in zip(self.planned, names, strict=True)
+        )  # fmt: skip
+
+    @cached_property
+    def arcs(self) -> Arcs:
+        """Which pass of which stage needs what another made; a gradient goes the way of its tensor back."""
+        graph, number = self.problem.graph, len(self.planned)
+        place = {own.device: own.place for own in self.planned}
+        out: set[tuple[int, int]] = {(p, number + p) for p in range(number)} if self.both else set()
+        for u, v in zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True):
+            a, b = place[self.placement[u]], place[self.placement[v]]
+            if a != b:
+                out |= {(a, b), (number + b, number + a)} if self.both else {(a, b)}
+        return frozenset(out)
+
+    @cached_property
+    def times(self) -> StageTimes:
+        """What each pass of each stage takes."""
+        shares = (FORWARD, 1.0 - FORWARD) if self.both else (1.0,)
+        each = [self._times(own) for own in self.planned]
+        receive, compute, send = (
+            tuple(share * amounts[kind] for share in shares for amounts in each) for kind in range(3)
+        )
+        return StageTimes(receive, compute, send, ())
+
+    def _times(self, own: PlannedStage) -> tuple[float, float, float]:
+        """Seconds that a copy receives, computes and sends for one sample."""
+        graph, costs, device = self.problem.graph, self.costs, own.device
+        compute = fsum(float(costs.time[self.option[v], device]) for v in own.nodes)
+        if not self.problem.accelerators[device]:
+            return 0.0, compute, 0.0
+        moving, inside = Moving(self.problem), set(own.nodes)
+        receive: list[float] = []
+        send: list[float] = []
+        gathered, scattered = (
+            {(o, t): size for o, t, size in zip(*(column.tolist() for column in moved), strict=True)}
+            for moved in (costs.gathered, costs.scattered)
+        )
+        per_byte = float(costs.per_byte[device])
+        for tensor, maker in enumerate(graph.tensor_producer.tolist()):
+            readers = self._readers[tensor]
+            if maker in inside:
+                if others := {self.placement[v] for v in readers} - {device}:
+                    extra = scattered.get((self.option[maker], tensor), 0.0) * per_byte
+                    send += [*moving.out_of(tensor, device, others), extra]
+            elif within := [v for v in readers if v in inside]:
+                extra = max(gathered.get((self.option[v], tensor), 0.0) for v in within) * per_byte
+                receive += [*moving.into(tensor, device, self.placement[maker]), extra]
+        return fsum(receive), compute, fsum(send)
+
+    @cached_property
+    def _readers(self) -> list[list[int]]:
+        graph = self.problem.graph
+        out: list[list[int]] = [[] for _ in range(graph.tensors)]
+        for tensor, reader in zip(graph.edge_tensor.tolist(), graph.edge_target.tolist(), strict=True):
+            out[tensor].append(reader)
+        return out
+
+    @cached_property
+    def work(self) -> Work:
+        """An operation for each pass of each stage, and the exchanges of weights."""
+        times = self.times
+        operations = [
+            Operation("stage", p, stage.device, stage.backward, "device", times.duration(p))
+            for p, stage in enumerate(self.stages)
+        ]
+        inner = set(self.arcs)
+        for own in self.planned:
+            copies = len(own.copies)
+            crossing = own.weights * self.sharing.traffic * (copies - 1)
+            if crossing > 0.0:
+                inner.add((own.place + len(self.planned) * self.both, len(operations)))
+                due = crossing if self.sharing.exchange == "sample" else crossing / copies
+                operations.append(Operation("weights", -1, own.device, True, "device", due, self.period(own)))
+        groups = {own.device: tuple(copy[0] for copy in own.copies) for own in self.planned}
+        wide = {copy[0]: copy for own in self.planned for copy in own.copies}
+        return Work(tuple(operations), frozenset(inner), groups, wide)
+
+    def period(self, own: PlannedStage) -> int:
+        """After how many samples the copies exchange weights."""
+        return (self.sharing.microbatches or 1) if self.sharing.exchange == "batch" else len(own.copies)
+
+    @property
+    def batch(self) -> int:
+        """Samples whose forward passes all come first; 0 where passes take turns."""
+        return (self.sharing.microbatches or 1) if self.sharing.held == "batch" else 0
+
+    def samples(self) -> int:
+        """How many show the steady state: some times what is in flight, and what repeats."""
+        copies = [len(own.copies) for own in self.planned]
+        if self.batch:
+            return 2 * self.batch
+        return max(100, 4 * sum(copies) + 3 * self.cycle)
+
+    @property
+    def cycle(self) -> int:
+        """After so many samples all stages do the same again."""
+        return lcm(*(self.period(own) for own in self.planned), *(len(own.copies) for own in self.planned))
+
+    def run(self, samples: int) -> tuple[Simulation, Mapping[int, int]]:
+        """All samples through all copies; and by device the most samples that it held at once."""
+        simulation = Simulation(self.work, samples)
+        queues = _Queues(self, simulation)
+        queues.run()
+        return simulation, {d: queues.most.get(copy[0], 0) for own in self.planned for copy in own.copies for d in copy}
+
+
+class _Queues:
+    """What each copy has still to do, in its order: a pass of a sample, or an exchange of weights with the others."""
+
+    def __init__(self, plan: PlanRun, simulation: Simulation) -> None:
+        self.plan, self.simulation = plan, simulation
+        self.reads: list[list[int]] = [[] for _ in plan.work.operations]
+        for q, p in sorted(plan.work.arcs):
+            self.reads[p].append(q)
+        self.exchange = {o.device: number for number, o in enumerate(plan.work.operations) if o.kind == "weights"}
+        self.queues: list[tuple[int, list[tuple[int, int]]]] = []
+        self.most: dict[int, int] = {}  # by the first device of a copy: the most samples that it held at once
+        self.partners: dict[tuple[int, int], int] = {}  # copies of a stage that are still to come to an exchange
+        self.waiting: dict[tuple[int, int], list[int]] = {}  # by what is missing: the queues that stopped for it
+        behind = sum(len(own.copies) for own in plan.planned)
+        for own in plan.planned:
+            copies = len(own.copies)
+            for number, copy in enumerate(own.copies):
+                self.queues.append((copy[0], self._order(own, number, -(-behind // copies))))
+            for last in self._exchanges(own):
+                self.partners[self.exchange[own.device], last] = copies
+            behind -= copies
+
+    def _order(self, own: PlannedStage, number: int, ahead: int) -> list[tuple[int, int]]:
+        """The operations of a copy, each with its sample; ``ahead``: forward passes before the first backward pass."""
+        batch, copies = self.plan.batch, len(own.copies)
+        taken = [n for n in range(self.simulation.samples) if (n % batch if batch else n) % copies == number]
+        exchanges = self._exchanges(own)
+        places = [*np.searchsorted(exchanges, taken).tolist(), len(exchanges)]
+        # An exchange follows the last sample that the copy has before it; one without any waits for the others.
+        after = [[(self.exchange[own.device], n) for n in exchanges[a:b]] for a, b in itertools.pairwise(places)]
+        first = [(self.exchange[own.device], n) for n in exchanges[: places[0]]]
+        if not self.plan.both:
+            return first + [step for n, then in zip(taken, after, strict=True) for step in ((own.place, n), *then)]
+        forward, backward = own.place, own.place + len(self.plan.planned)
+        back = [[(backward, n), *then] for n, then in zip(taken, after, strict=True)]
+        out: list[tuple[int, int]] = []
+        together = sum(n < batch for n in taken) if batch else len(taken)  # of a batch
+        for begin in range(0, len(taken), max(1, together)):
+            part = slice(begin, begin + together)
+            forth = [(forward, n) for n in taken[part]]
+            lead = together if batch else ahead
+            out += forth[:lead]
+            for k, steps in enumerate(back[part]):
+                out += [*steps, *forth[k + lead : k + lead + 1]]
+        return first + out
+
+    def _exchanges(self, own: PlannedStage) -> list[int]:
+        """The last sample before each exchange of the stage; what is left of a batch, or of the run, counts as well."""
+        if own.device not in self.exchange:
+            return []
+        period, samples = self.plan.period(own), self.simulation.samples
+        batch, out = self.plan.batch or samples, []
+        for begin in range(0, samples, batch):
+            end = min(begin + batch, samples)
+            out += [*range(begin + period - 1, end, period)]
+            out += [end - 1] * (not out or out[-1] != end - 1)
+        return out
+
+    def run(self) -> None:
+        """Work off all queues; one that misses something goes on when that is there."""
+        place, held = [0] * len(self.queues), [0] * len(self.queues)
+        forward = set(range(len(self.plan.planned)))
+        last = {p + len(forward) * self.plan.both for p in forward}
+        ready = deque(range(len(self.queues)))
+        while ready:
+            number = ready.popleft()
+            device, queue = self.queues[number]
+            while place[number] < len(queue):
+                step = queue[place[number]]
+                if step[0] in self.exchange.values():
+                    self.partners[step] -= 1
+                    place[number] += 1
+                    if self.partners[step]:
+                        self.waiting.setdefault(step, []).append(number)
+                        break
+                    self._together(step, [device, *(self.queues[q][0] for q in self.waiting.get(step, ()))])
+                else:
+                    missing = next((q for q in self.reads[step[0]] if not self._done(q, step[1])), None)
+                    if missing is not None:
+                        self.waiting.setdefault((missing, step[1]), []).append(number)
+                        break
+                    self._alone(step, device)
+                    place[number] += 1
+                    held[number] += step[0] in forward
+                    self.most[device] = max(self.most.get(device, 0), held[number])
+                    held[number] -= step[0] in last
+                ready.extend(self.waiting.pop(step, ()))
+        assert all(at == len(queue) for at, (_, queue) in zip(place, self.queues, strict=True)), (
+            "copies wait in a circle"
+        )
+
+    def _done(self, operation: int, sample: int) -> bool:
+        return self.simulation.end[operation][sample] < inf
+
+    def _alone(self, step: tuple[int, int], device: int) -> None:
+        (operation, sample), run = step, self.simulation
+        begin = max([run.free[device, "device"], *(run.end[q][sample] for q in self.reads[operation])])
+        run.start[operation][sample] = begin
+        run.end[operation][sample] = run.free[device, "device"] = begin + run.work.operations[operation].duration
+
+    def _together(self, step: tuple[int, int], devices: Sequence[int]) -> None:
+        """They wait for one another; each has done its last sample."""
+        (operation, sample), run = step, self.simulation
+        begin = max(run.free[device, "device"] for device in devices)
+        run.start[operation][sample] = begin
+        end = run.end[operation][sample] = begin + run.work.operations[operation].duration
+        for device in devices:
+            run.free[device, "device"] = end
