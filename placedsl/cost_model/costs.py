@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from placedsl.arrays import Booleans, Floats
-from placedsl.cost_model import cluster_surcharge, option_costs, weight_exchange
+from placedsl.cost_model import cluster_crossing, cluster_surcharge, option_costs, weight_exchange
 from placedsl.cost_model.estimators import ESTIMATORS, Estimator
 from placedsl.cost_model.own_shares import own_shares
 from placedsl.cost_model.places import Places
@@ -26,6 +26,7 @@ from placedsl.diagnostics import Diagnostic
 from placedsl.graph.graph import Graph
 from placedsl.machine.machine import Machine
 from placedsl.machine.routes import TransferTimes
+from placedsl.problem.cluster_levels import ClusterLevels
 from placedsl.problem.execution import OptionCosts
 
 
@@ -38,6 +39,7 @@ class Options:
     ``weights``     n bytes that devices exchange which share the samples of a stage (None: no such devices)
     ``places``      where diagnostics point
     ``planned``     what the options of operators cost is asked for, of those with these ``names`` (None: all)
+    ``levels``      clusters that share samples, whose costs are asked for
     ``estimators``  ways to estimate running times, in order of precedence
     ``terms``       transfer costs that add up
     """
@@ -48,6 +50,7 @@ class Options:
     places: Places = field(default_factory=Places)
     planned: bool = False
     names: frozenset[str] | None = None
+    levels: ClusterLevels | None = None
     estimators: Sequence[Estimator] = ESTIMATORS
     terms: Sequence[Term] = TERMS
 
@@ -68,6 +71,7 @@ class Costs:
     ``diagnostics``       what must be known and is not; times that depend on it are nan
     ``notes``             what is worth knowing about the data, in sentences
     ``options``           of operators, where the options ask for them
+    ``cluster_levels``    clusters that share samples, with what crosses them; no surcharge is paid then
     """
 
     time: Floats
@@ -81,6 +85,7 @@ class Costs:
     notes: tuple[str, ...]
     own_shares_exact: bool = True
     options: OptionCosts | None = None
+    cluster_levels: ClusterLevels | None = None
 
 
 def build(graph: Graph, machine: Machine, options: Options | None = None) -> Costs:
@@ -107,6 +112,10 @@ def build(graph: Graph, machine: Machine, options: Options | None = None) -> Cos
     if options.planned:
         ways, unpriced = option_costs.build(graph, machine, times.time, options.weights, places, options.names)
         unsent = [*unsent, *unpriced]
+    levels = options.levels
+    if levels is not None and not (missing or unknown):
+        surcharge = np.zeros_like(surcharge)  # the link around a cluster is busy by itself
+        levels, unknown = cluster_crossing.priced(levels, graph, machine, places)
     notes = times.notes
     if ways is not None:
         never = option_costs.needless(ways)
@@ -115,7 +124,7 @@ def build(graph: Graph, machine: Machine, options: Options | None = None) -> Cos
     found = (*(missing or unknown), *unsent, *times.diagnostics)
     return Costs(
         time, times.measured, transfer, sizes(graph), surcharge, between, exchange, found, notes, exact,
-        ways,
+        ways, levels,
     )  # fmt: skip
 
 

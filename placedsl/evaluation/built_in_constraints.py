@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 from math import isfinite
 
+from placedsl.evaluation.cluster_loads import ClusterLoads
 from placedsl.evaluation.evaluation import Violation
 from placedsl.evaluation.graph_paths import coming_back, cycle_of_sets, successors
 from placedsl.evaluation.planned_stages import PlannedStages
@@ -80,7 +81,7 @@ def copies(data: ProblemData, quantities: Quantities) -> Iterator[Violation]:
             message = f"copies[{name}] is {number:g}, allowed are {some([str(n) for n in sharing.degrees])}"
             yield Violation("copies", message, sharing.span, 1.0)
     stages = quantities.stages
-    for devices in held.values():
+    for devices in held.values() if quantities.clusters is None else ():
         taken = sum(quantities.copies[d] * (1.0 if stages is None else stages.tensor[d]) for d in devices)
         if taken > len(devices):
             names = some([data.device_names[d] for d in devices])
@@ -89,6 +90,8 @@ def copies(data: ProblemData, quantities: Quantities) -> Iterator[Violation]:
             yield Violation("copies", message, sharing.span, taken - len(devices))
     if stages is not None:
         yield from plan(data, sharing, stages)
+    if quantities.clusters is not None:
+        yield from clusters(data, sharing, quantities.clusters)
 
 
 def plan(data: ProblemData, sharing: DataParallelism, stages: PlannedStages) -> Iterator[Violation]:
@@ -121,6 +124,43 @@ def plan(data: ProblemData, sharing: DataParallelism, stages: PlannedStages) -> 
     if most is not None and in_flight > most:
         message = f"{in_flight:g} samples are in flight, a batch has {most}"
         yield Violation("microbatches", message, sharing.span, in_flight - most)
+
+
+def clusters(data: ProblemData, sharing: DataParallelism, held: ClusterLoads) -> Iterator[Violation]:
+    """Whole copies in every cluster, room for them and for copies of clusters, and stages of a cluster one after
+    another."""
+    levels, stages, names = held.levels, held.stages, data.problem.machine.clusters
+    for cluster, copies in held.copies.items():
+        if copies < 1 or copies != int(copies):
+            message = f"{names[cluster].name} runs {copies:g} times: a whole number of clusters is expected"
+            yield Violation("across", message, sharing.span, 1.0)
+    odd = [d for d in stages.used if held.within(d) < 1 or held.within(d) != int(held.within(d))]
+    if odd:
+        shown = some([f"{stages.copies[d]:g} of {data.device_names[d]}" for d in odd])
+        yield Violation("across", f"copies that clusters cannot share evenly: {shown}", sharing.span, float(len(odd)))
+    groups: dict[int, float] = {}
+    inner: dict[int, float] = {}
+    for d in stages.used:
+        home = levels.around[d][0]
+        inner[home] = inner.get(home, 0.0) + held.within(d) * stages.tensor[d]
+    for cluster, copies in held.copies.items():
+        groups[levels.parent[cluster]] = groups.get(levels.parent[cluster], 0.0) + copies
+    full = [(names[c].name, taken, levels.size[0], "devices") for c, taken in inner.items() if taken > levels.size[0]]
+    for parent, taken in groups.items():
+        level = len(levels.clusters) - 1 if parent < 0 else levels.level_of[parent] - 1
+        if taken > levels.size[level + 1]:
+            where = "the machine" if parent < 0 else names[parent].name
+            full.append((where, taken, levels.size[level + 1], f"clusters '{levels.families[level]}'"))
+    for where, taken, most, what in full:
+        yield Violation("across", f"{where} needs {taken:g} {what} of {most}", sharing.span, taken - most)
+    order = sorted(stages.used, key=lambda d: stages.number[d])
+    for level in range(len(levels.clusters)):
+        runs = [levels.around[d][level] for d in order]
+        changes = [b for a, b in itertools.pairwise([-1, *runs]) if a != b]
+        if len(changes) > len(set(changes)):
+            again = next(c for c in changes if changes.count(c) > 1)
+            message = f"the stages of {names[again].name} do not follow one another"
+            yield Violation("across", message, sharing.span, 1.0)
 
 
 def times(data: ProblemData, quantities: Quantities) -> Iterator[Violation]:

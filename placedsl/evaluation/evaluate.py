@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from placedsl.diagnostics import Diagnostic, InputError
 from placedsl.evaluation import built_in_constraints as constraints
 from placedsl.evaluation import user_constraints
+from placedsl.evaluation.cluster_loads import ClusterLoads
 from placedsl.evaluation.evaluation import Evaluation, Violation
 from placedsl.evaluation.expressions import Compiler
 from placedsl.evaluation.planned_stages import PlannedStages
@@ -86,7 +87,7 @@ def _evaluated(data: ProblemData, given: Sequence[int], values: Values, *, not_b
     if problem.execution.data_parallelism is not None:
         values = {**values, "copies": {(d,): number for d, number in enumerate(quantities.copies)}}
     if quantities.stages is not None:
-        values = {**values, **_plan_decisions(quantities.stages)}
+        values = {**values, **_plan_decisions(quantities.stages, quantities.clusters)}
     violations = list(constraints.missing(data, list(given)))
     complete = not violations
     violations += constraints.unsupported(data, quantities)
@@ -129,9 +130,12 @@ def _evaluated(data: ProblemData, given: Sequence[int], values: Values, *, not_b
     )
 
 
-def _plan_decisions(stages: PlannedStages) -> Values:
+def _plan_decisions(stages: PlannedStages, clusters: ClusterLoads | None) -> Values:
     """The decisions of a plan as the stages carry them out."""
-    return {
+    known: dict[str, dict[tuple[int, ...], float]] = {}
+    if clusters is not None:
+        known["cluster_copies"] = {(c,): each for c, each in clusters.copies.items()}
+    return known | {
         "copy_size": {(d,): stages.tensor[d] for d in stages.used},
         "option": {(v,): float(option) for v, option in enumerate(stages.option)},
         "order": {(d,): stages.number[d] for d in stages.used},

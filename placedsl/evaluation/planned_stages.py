@@ -72,6 +72,11 @@ class PlannedStages:
         """Seconds that the weights of a stage take over the link of a device."""
         return total(float(self.costs.weights[o, device]) for o in self._of(nodes))
 
+    def weight_bytes(self, nodes: Sequence[int], device: int) -> float:
+        """Bytes of the weights of a stage on each device."""
+        rate = float(self.costs.per_byte[device])
+        return self.weights(nodes, device) / rate if rate > 0.0 else 0.0
+
     def memory(self, nodes: Sequence[int], device: int) -> float:
         """Bytes on each device of a stage."""
         in_flight = self.in_flight[device]

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from placedsl.evaluation import operator_schedule as dataflow
 from placedsl.evaluation import subgraph_call_schedule as calls
+from placedsl.evaluation.cluster_loads import ClusterLoads
 from placedsl.evaluation.load_components import Components, computing, of_calls, of_pipeline, shared
 from placedsl.evaluation.planned_stages import NONE, PlannedStages
 from placedsl.evaluation.problem_data import ProblemData
@@ -60,6 +61,14 @@ class Quantities:
         return PlannedStages(self.data, costs, self.placement, self.copies, self.schedule_decisions)
 
     @cached_property
+    def clusters(self) -> ClusterLoads | None:
+        """The clusters whose copies share samples, where the spec lets them."""
+        sharing = self.data.problem.execution.data_parallelism
+        if sharing is None or sharing.across is None or self.stages is None:
+            return None
+        return ClusterLoads(self.data, sharing, self.stages, self.schedule_decisions.get("cluster_copies", {}))
+
+    @cached_property
     def components(self) -> list[list[Components]]:
         """What keeps each device busy, by phase of the run: forward and backward pass under GPipe, else all in one."""
         run = self.data.problem.execution.run
@@ -90,6 +99,17 @@ class Quantities:
         alone = [[part.busy(execution.communication) for part in phase] for phase in phases]
         if execution.data_parallelism is None:
             return alone
+        clusters = self.clusters
+        if clusters is not None:
+            # Copies in other clusters exchange weights over the links around them.
+            return [
+                [
+                    max(time / max(1.0, copies) + clusters.exchange(device, nodes), clusters.around(device))
+                    if nodes else 0.0
+                    for device, (time, copies, nodes) in enumerate(zip(phase, self.copies, self.nodes, strict=True))
+                ]
+                for phase in alone
+            ]  # fmt: skip
         weights = self._weights()
         exchanged = [[0.0] * len(weights)] * (len(alone) - 1) + [weights]
         return [
@@ -107,6 +127,9 @@ class Quantities:
         """How long each device takes part in the exchange of gradients; nothing where no stage is shared."""
         if self.data.problem.execution.data_parallelism is None:
             return [0.0] * self.data.devices
+        clusters = self.clusters
+        if clusters is not None:
+            return [clusters.exchange(d, nodes) if nodes else 0.0 for d, nodes in enumerate(self.nodes)]
         return [
             weights * (copies - 1) / copies if copies >= 1 else 0.0
             for weights, copies in zip(self._weights(), self.copies, strict=True)

@@ -13,6 +13,7 @@ from typing import Literal, get_args
 from placedsl.arrays import Floats, Integers
 from placedsl.diagnostics import Span
 from placedsl.graph.options import Moved
+from placedsl.problem.cluster_levels import ClusterLevels
 
 #: A stream of samples through a pipeline; one sample by uninterrupted subgraph calls; one sample operator by operator.
 Run = Literal["pipeline", "subgraph_calls", "operators"]
@@ -95,6 +96,7 @@ class DataParallelism:
     ``options``          how each node may run, where the spec asks for more than copies (``planned``); memory then
                          depends on the samples in flight, and stages have an order
     ``names``            of the options that nodes may take (None: all)
+    ``across``           clusters whose copies share samples as well (None: none does)
     """
 
     degrees: tuple[int, ...]
@@ -109,6 +111,7 @@ class DataParallelism:
     planned: bool = False
     names: frozenset[str] | None = None
     held: Held = "pipeline"
+    across: ClusterLevels | None = None
 
     @property
     def most_in_pipeline(self) -> int | None:
@@ -179,7 +182,9 @@ class Execution:
     def schedule_decisions(self) -> tuple[str, ...]:
         """The quantities that an answer has to give beside the placement."""
         if self.run == "pipeline":
-            return () if self.options is None else ("copy_size", "option", "order")
+            levels = self.cluster_levels
+            own = () if self.options is None else ("copy_size", "option", "order")
+            return own if levels is None else (*own, "cluster_copies")
         return ("piece",) if self.run == "subgraph_calls" else ("start", "sent")
 
     @property
@@ -203,12 +208,19 @@ class Execution:
         """The kinds of parallelism within a stage that a formulation must be for."""
         if self.data_parallelism is None:
             return ()
+        if self.cluster_levels is not None:
+            return ("data", "tensor", "clusters")
         return ("data", "tensor") if self.data_parallelism.planned else ("data",)
 
     @property
     def options(self) -> OptionCosts | None:
         """How each node may run, where there is a choice; stages then have an order, and copies several devices."""
         return None if self.data_parallelism is None else self.data_parallelism.options
+
+    @property
+    def cluster_levels(self) -> ClusterLevels | None:
+        """The clusters whose copies share samples; None where none does."""
+        return None if self.data_parallelism is None else self.data_parallelism.across
 
     def alone(self) -> Execution:
         """The same with one device per stage."""

@@ -57,6 +57,7 @@ _DECISION_SORTS = {
     "copy_size": ("device",),
     "option": ("node",),
     "order": ("device",),
+    "cluster_copies": ("cluster",),
 }
 
 

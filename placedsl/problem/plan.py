@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import isfinite
+from math import isfinite, prod
 from typing import Literal, Protocol
 
 from placedsl.graph.graph import Graph
@@ -146,6 +146,7 @@ class Stage:
                      in and out of a call; else None
     ``in_flight``, ``load``, ``memory``  where the spec asks for a plan: samples that each copy holds at once, and
                      seconds per sample and bytes of each device
+    ``across``       where copies of clusters share samples: by family, in how many clusters the same runs
     """
 
     number: int
@@ -158,6 +159,7 @@ class Stage:
     in_flight: int | None = None
     load: float | None = None
     memory: float | None = None
+    across: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -236,13 +238,21 @@ def sharing(problem: Problem, placed: Placed) -> dict[int, int]:
     """
     if problem.execution.data_parallelism is None:
         return {}
+    tensor = placed.values.get("copy_size", {})
+    levels = problem.execution.cluster_levels
+    if levels is not None:
+        clusters, held = placed.values.get("cluster_copies", {}), dict[int, int]()
+        for (leader,), given in placed.values.get("copies", {}).items():
+            if given >= 1:
+                runs = prod(clusters.get((c,), 1.0) for c in levels.around[leader])
+                held[leader] = round(given / max(1.0, runs) * tensor.get((leader,), 1.0))
+        return levels.followers(held, clusters)
     kinds = problem.interchangeable().tolist()
     free: dict[int, deque[int]] = {}
     for device, kind in enumerate(kinds):
         if not placed.nodes[device]:
             free.setdefault(kind, deque()).append(device)
     out: dict[int, int] = {}
-    tensor = placed.values.get("copy_size", {})
     for (leader,), given in placed.values.get("copies", {}).items():
         number = given * tensor.get((leader,), 1.0)
         while number >= 2 and free.get(kinds[leader]):
@@ -292,7 +302,17 @@ def _stages(problem: Problem, placed: Placed, sets: Sequence[Sequence[int]], dev
             start, finish = placed.times.calls.get((device, slot), (start, finish))
         out.append(Stage(number, held, tuple(members), {"data": len(held)}, slot, start, finish))
     asked = problem.execution.data_parallelism
-    return out if asked is None or asked.options is None else _planned(asked, placed, out, devices)
+    if asked is None or asked.options is None:
+        return out
+    planned = _planned(asked, placed, out, devices)
+    if asked.across is None:
+        return planned
+    copies, families = placed.values["cluster_copies"], asked.across.families
+    return [
+        replace(stage, across={family: round(copies[cluster,])
+                for family, cluster in zip(families, asked.across.around[device], strict=True)})
+        for stage, device in zip(planned, devices, strict=True)
+    ]  # fmt: skip
 
 
 def _planned(sharing: DataParallelism, placed: Placed, stages: Sequence[Stage], devices: Sequence[int]) -> list[Stage]:

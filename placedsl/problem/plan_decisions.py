@@ -23,6 +23,9 @@ def plan_decisions(problem: Problem, plan: Plan, source: Source | None = None) -
     out: dict[str, dict[tuple[int, ...], float]] = {
         "copies": {(d,): 0.0 for d in range(len(problem.machine.devices))}, "copy_size": {}, "option": {}, "order": {}
     }  # fmt: skip
+    levels = problem.execution.cluster_levels
+    if levels is not None:
+        out["cluster_copies"] = {}
     found: list[Diagnostic] = []
     place = None if source is None else source.whole()
     for stage in plan.stages:
@@ -34,6 +37,13 @@ def plan_decisions(problem: Problem, plan: Plan, source: Source | None = None) -
         at = (devices[stage.devices[0]],)
         out["copies"][at], out["copy_size"][at] = float(stage.parallelism.get("data", 1)), float(degree)
         out["order"][at] = float(stage.number)
+        for family, number in (stage.across or {}).items():
+            level = -1 if levels is None or family not in levels.families else levels.families.index(family)
+            if levels is None or level < 0:
+                message = f"the spec lets no clusters '{family}' share samples"
+                found.append(Diagnostic(message, place, "as in parallelism { across = server }"))
+                continue
+            out["cluster_copies"][levels.around[at[0]][level],] = float(number)
         for node in stage.nodes:
             v = nodes.get(str(node.id))
             name = node.option or ""

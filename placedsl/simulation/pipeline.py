@@ -121,6 +121,8 @@ def asked(problem: Problem, samples: int | None, schedule: str | None, microbatc
         for name, given in (("schedule", schedule), ("microbatches", microbatches)):
             if given is not None:
                 raise UsageError(f"'{name}' of a plan stands in the spec: parallelism {{ in_flight = {sharing.held} }}")
+        if sharing.across is not None:
+            raise InputError([Diagnostic("timelines do not know clusters that share samples yet", sharing.span)])
         return SCHEDULE_OF[sharing.held]
     training = bool(problem.graph.backward.any())
     if schedule is None:

@@ -130,7 +130,9 @@ class _Elaboration:
         spec.fail()
         costs = self.costs(graph, machine, devices, execution)
         if sharing is not None:
-            priced = replace(sharing, synchronisation=costs.weight_exchange, options=costs.options)
+            priced = replace(
+                sharing, synchronisation=costs.weight_exchange, options=costs.options, across=costs.cluster_levels
+            )
             execution = replace(execution, data_parallelism=priced)
         groups = {name: attribute_groups(graph, name) for name in stated.partitioned(bodies)}
         colocated = [groups[r.by] for r in stated.rules if r.built_in == "colocated"]
@@ -301,8 +303,9 @@ class _Elaboration:
         planned = sharing is not None and sharing.planned
         names = None if sharing is None else sharing.names
         options = cost_model.Options(
-            execution.device_to_device, not execution.one_sample, weights, places, planned, names
-        )
+            execution.device_to_device, not execution.one_sample, weights, places, planned, names,
+            levels=execution.cluster_levels,
+        )  # fmt: skip
         costs = cost_model.build(graph, machine, options)
         spec.found += costs.diagnostics
         spec.fail()

@@ -35,6 +35,8 @@ def columns_of_program(problem: Problem) -> int:
 
 def stated(problem: Problem) -> bool:
     """Whether a program of a plan is made: the search does not decide all, and the program is not too large."""
+    if problem.execution.cluster_levels is not None:
+        return False
     searched = not plans.against(problem) and not plans.beyond(problem)
     searched &= all(rule.built_in for rule in problem.constraints)
     return not searched and columns_of_program(problem) <= MOST_COLUMNS
@@ -90,6 +92,8 @@ def by_plans(run: Run) -> tuple[str, str] | None:
     reason = found.message or f"the search for plans does not decide {', '.join(beyond)}"
     if run.request.method == "dp":
         return "ended", f"{reason}; use --method program, or auto"
+    if run.problem.execution.cluster_levels is not None:
+        return "ended", f"{reason}, and there is no program of plans whose clusters share samples"
     columns = columns_of_program(run.problem)
     if columns > MOST_COLUMNS:
         return "ended", f"{reason}, and its program has {columns:,} columns (--method program tries it)"

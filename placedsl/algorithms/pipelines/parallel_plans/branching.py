@@ -16,7 +16,7 @@ import numpy as np
 
 from placedsl.algorithms.pipelines.parallel_plans.domains import Domain, Propagation, broken_rows, with_literals
 from placedsl.algorithms.pipelines.parallel_plans.instance import Goal, Plan
-from placedsl.algorithms.pipelines.parallel_plans.search import STRICTLY, PlanResult
+from placedsl.algorithms.pipelines.parallel_plans.load_thresholds import STRICTLY, PlanResult
 from placedsl.algorithms.pipelines.parallel_plans.spec_rules import SpecRules
 from placedsl.arrays import Floats, Integers
 

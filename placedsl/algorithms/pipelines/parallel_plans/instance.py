@@ -153,7 +153,8 @@ class PlanInstance:
 @dataclass(frozen=True, eq=False)
 class PlannedStage:
     """A stage: its nodes, its data- and tensor-parallel degrees, samples in flight per copy, its load, the bytes on
-    each device, and the option of each node (a position in ``Options``)."""
+    each device, and the option of each node (a position in ``Options``).  Where clusters share samples: its first
+    device, and in how many clusters of each level the same runs, innermost first."""
 
     nodes: Integers
     copies: int
@@ -162,6 +163,8 @@ class PlannedStage:
     load: float
     memory: float
     option: Mapping[int, int]
+    first: int = -1
+    across: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from placedsl.algorithms.pipelines.parallel_plans import levels as plans_across
 from placedsl.algorithms.pipelines.parallel_plans.branching import GOALS, measured, settle
 from placedsl.algorithms.pipelines.parallel_plans.domains import Domain, Propagation
 from placedsl.algorithms.pipelines.parallel_plans.instance import (
@@ -17,13 +18,15 @@ from placedsl.algorithms.pipelines.parallel_plans.instance import (
     PlanInstance,
     PlanLimits,
 )
-from placedsl.algorithms.pipelines.parallel_plans.search import MOST_IDEALS, PlanResult, best_plan
+from placedsl.algorithms.pipelines.parallel_plans.load_thresholds import PlanResult
+from placedsl.algorithms.pipelines.parallel_plans.search import MOST_IDEALS, best_plan
 from placedsl.algorithms.pipelines.parallel_plans.spec_rules import SpecRules, largest, rules_of
 from placedsl.algorithms.pipelines.state_dp import SearchLimits
 from placedsl.algorithms.supports import PLACING, Supports, ignored, reasons_against
 from placedsl.algorithms.units import placement_units
 from placedsl.arrays import Floats, Integers
 from placedsl.graph.options import Moved
+from placedsl.problem.cluster_levels import ClusterLevels
 from placedsl.problem.execution import DataParallelism, Execution, OptionCosts
 from placedsl.problem.expressions import Provided
 from placedsl.problem.problem import Constraint, Problem
@@ -34,6 +37,10 @@ SUPPORTS = Supports(
     objectives=GOALS, executions=(Execution(),), requires=("contiguous",),
     constraints=PLACING | {"contiguous", "convex"}, clusters=False, data_parallelism=True, options=True, relaxes=True,
 )  # fmt: skip
+
+
+#: The same over clusters whose copies share samples.
+ACROSS = replace(SUPPORTS, objectives=("time_per_sample",), clusters=True, further=())
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +59,11 @@ class PlanFound:
 
 def against(problem: Problem) -> list[str]:
     """Why the search does not apply, a clause each."""
-    return conditions(problem) or reasons_against(problem, SUPPORTS)
+    return conditions(problem) or reasons_against(problem, _supported(problem))
+
+
+def _supported(problem: Problem) -> Supports:
+    return SUPPORTS if problem.execution.cluster_levels is None else ACROSS
 
 
 def conditions(problem: Problem) -> list[str]:
@@ -73,6 +84,14 @@ def conditions(problem: Problem) -> list[str]:
         for v, t, z in zip(costs.node.tolist(), costs.degree.tolist(), costs.sharded.tolist(), strict=True)
     ):
         out.append("it requires that options of one node and degree divide the same bytes among copies")
+    sent: dict[tuple[int, int], float] = {}
+    if problem.execution.cluster_levels is not None and any(
+        sent.setdefault((v, t), w) != w
+        for v, t, w in zip(costs.node.tolist(), costs.degree.tolist(), costs.weights[:, 0].tolist(), strict=True)
+    ):
+        out.append(
+            "it requires that options of one node and degree have the same weights, where clusters share samples"
+        )
     return out
 
 
@@ -80,6 +99,8 @@ def beyond(problem: Problem) -> list[str]:
     """What the search leaves out of a problem that it applies to: names of constraints, variables, and objectives."""
     costs = problem.execution.options
     assert costs is not None
+    if problem.execution.cluster_levels is not None:
+        return ignored(problem, ACROSS) + [f"then {goal.name}" for goal in problem.objectives[1:]]
     left = set(rules_of(problem, costs, _own(problem)).beyond)
     known = {rule.name for rule in _own(problem)} - left
     out = [name for name in ignored(problem, SUPPORTS) if name not in known]
@@ -128,6 +149,8 @@ def solve(problem: Problem, *, deadline: float | None = None, stop: Callable[[],
 
     able = np.isin(costs.degree, sharing.tensor) & np.isfinite(costs.time[:, 0])
     start = Domain(rules.low, rules.high, able)
+    if sharing.across is not None:
+        return _across(problem, planned, sharing.across, start, limits)
     settled = settle(rules, propagation, start, _goals(problem), planned.point, asked, lambda: limits.passed)
     message = (
         f"more than {MOST_IDEALS:,} ideals, the sets that the search is over, matter here" if settled.too_many else ""
@@ -137,6 +160,23 @@ def solve(problem: Problem, *, deadline: float | None = None, stop: Callable[[],
         return PlanFound(None, {}, (), settled.bounds, settled.complete, left, message)
     placement, values = planned.placed(settled.plan)
     return PlanFound(placement, values, settled.values, settled.bounds, settled.complete, left, message)
+
+
+def _across(
+    problem: Problem, planned: _PlannedProblem, levels: ClusterLevels, domain: Domain, limits: SearchLimits
+) -> PlanFound:
+    """Over clusters whose copies share samples; rules of the spec are left out."""
+    instance, row = planned.instance(replace(domain, low=planned.rules.low, high=planned.rules.high))
+    own = float(planned.costs.per_byte[0])
+    slower = tuple((levels.per_byte / own).tolist() if own > 0.0 else [0.0] * len(levels.per_byte))
+    found = plans_across.best_plan(instance, plans_across.PlanLevels(levels.size, levels.crossing, slower), limits)
+    most = plans_across.MOST_IDEALS
+    message = f"more than {most:,} ideals, the sets that the search is over, matter here" if found.too_many else ""
+    left = tuple(beyond(problem))
+    if found.plan is None:
+        return PlanFound(None, {}, (), (found.bound,), found.complete, left, message)
+    placement, values = planned.placed(_with_options_of(found.plan, row))
+    return PlanFound(placement, values, (found.plan.value,), (found.bound,), found.complete, left, message)
 
 
 class _PlannedProblem:
@@ -227,15 +267,20 @@ class _PlannedProblem:
         placement = np.full(self.problem.graph.nodes, -1, dtype=np.int64)
         copies: dict[tuple[int, ...], float] = {(d,): 0.0 for d in range(len(self.problem.machine.devices))}
         tensor, option = dict[tuple[int, ...], float](), dict[tuple[int, ...], float]()
-        number = dict[tuple[int, ...], float]()
-        device = 0
+        number, clusters = dict[tuple[int, ...], float](), dict[tuple[int, ...], float]()
+        device, levels = 0, self.sharing.across
         for place, stage in enumerate(plan.stages, 1):
+            if levels is not None:
+                device = levels.devices[stage.first]
+                around = zip(levels.around[device], stage.across, strict=True)
+                clusters |= {(cluster,): float(runs) for cluster, runs in around}
             placement[stage.nodes] = device
             copies[device,], tensor[device,], number[device,] = float(stage.copies), float(stage.degree), float(place)
             for v, taken in stage.option.items():
                 option[v,] = float(taken)
             device += stage.copies * stage.degree
-        return placement, {"copies": copies, "copy_size": tensor, "option": option, "order": number}
+        known = {"copies": copies, "copy_size": tensor, "option": option, "order": number}
+        return placement, known if levels is None else {**known, "cluster_copies": clusters}
 
 
 def _with_options_of(plan: Plan, row: Integers) -> Plan:

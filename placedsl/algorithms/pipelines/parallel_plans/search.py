@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from placedsl.algorithms.pipelines.parallel_plans.instance import (
     PlannedStage,
 )
 from placedsl.algorithms.pipelines.parallel_plans.knapsack_kernel import options_within, time_within
+from placedsl.algorithms.pipelines.parallel_plans.load_thresholds import CLOSE, PlanResult, least_load
 from placedsl.algorithms.pipelines.parallel_plans.options import YES, Demand, OptionTable
 from placedsl.algorithms.pipelines.parallel_plans.plan_terms import (
     BATCH,
@@ -44,33 +44,16 @@ from placedsl.arrays import Floats, Integers, Integers32
 
 #: More ideals than this are not planned over.
 MOST_IDEALS = 40_000
-#: The best plan is proven when everything below it by this share is refuted.
-STRICTLY = 1e-11
-#: From this distance between bound and value on, the question is whether there is anything better at all.
-_CLOSE = 1e-3
 _PERIODS = {"sample": SAMPLE, "round": ROUND, "batch": BATCH}
 _PARTS = 2**44
 #: A load that may be divided by.
 _SMALLEST = 1e-300
 #: With more ideals than this the first plan is one of groups of so many units each, if that makes enough groups.
 _MANY_IDEALS, _COARSER, _GROUPS = 400, 4, 24
-#: The first question after such a plan is for a load that is less by this share.
-_DOWN = 0.004
 #: Ideals that are gone on from before anybody may stop the search, at first; then for some such share of a second.
 _CHUNK, _LISTENING_S = 64, 0.2
 #: With so few kinds the smallest options are summed up as they are asked for; of more there is a table, up to a size.
 _FEW_KINDS, _LARGEST_TABLE = 8, 4_000_000
-
-
-@dataclass(frozen=True, eq=False)
-class PlanResult:
-    """The best plan (None: there is none, where ``complete``) and a proven bound on the goal."""
-
-    plan: Plan | None
-    bound: float
-    complete: bool
-    too_many: bool = False
-    questions: int = 0
 
 
 def best_plan(
@@ -98,16 +81,16 @@ def best_plan(
     walked = ideals(cover, np.ones(costs.units, dtype=np.int64), most=MOST_IDEALS, deadline=limits.deadline)
     if not walked.complete:
         return PlanResult(None, 0.0, False, walked.too_many)
-    table = _Table(instance, costs, cover, walked.positions, goal)
+    table = PlanTable(instance, costs, cover, walked.positions, goal)
     if goal != "time_per_sample":
         return table.fewest(limits, within)
     known: Plan | None = None
     if within == np.inf and len(walked.positions) > _MANY_IDEALS and costs.units >= _COARSER * _GROUPS:
-        known = best_plan(coarse(instance, costs.units // _COARSER), limits, near=_CLOSE).plan
+        known = best_plan(coarse(instance, costs.units // _COARSER), limits, near=CLOSE).plan
     return table.best(limits, within, known, near)
 
 
-class _Table:
+class PlanTable:
     """The ideals of an instance with their sums, and the questions that are asked of them."""
 
     def __init__(
@@ -122,7 +105,7 @@ class _Table:
         self._key = np.searchsorted(instance.degrees, instance.options.degree[self.row]) * instance.kinds
         self._key += instance.options.kind[self.row]
         self.table = _option_table(instance, self.row, self._key)
-        busy = (costs.work * np.array(instance.degrees)[:, None]).min(axis=0)
+        busy = (costs.work[: len(instance.degrees)] * np.array(instance.degrees)[:, None]).min(axis=0)
         whole = float(busy.sum())
         parts = np.rint(busy / whole * _PARTS).astype(np.int64) if whole > 0.0 else np.zeros(costs.units, np.int64)
         self.pairs, self.positions = all_stage_pairs(costs, cover, positions, parts)
@@ -190,7 +173,7 @@ class _Table:
 
     def fewest(self, limits: SearchLimits, within: float) -> PlanResult:
         """The plan with the fewest devices, stages or copies within a load."""
-        answer = self._plan_within(min(within, self._ceiling()), limits)
+        answer = self._plan_within(min(within, self.ceiling()), limits)
         if answer is None or (answer[0] is None and not answer[1]):
             return PlanResult(None, 0.0, False, questions=1)
         plan, exact = answer[0], answer[1] and not self.unsure
@@ -207,43 +190,15 @@ class _Table:
         return sum(stage.copies for stage in plan.stages)
 
     def best(self, limits: SearchLimits, within: float, known: Plan | None, near: float) -> PlanResult:
-        """Ask for one load after another: upwards to a first plan, by halves, and at last for anything better.
+        """The plan with the least largest load."""
+        lowest = float(self.terms.weight[-1]) / self.instance.devices * (1.0 - 1e-12)
 
-        Where plans have to be within a load, that is asked first; where one is ``known``, for a load somewhat less.
-        """
-        bound = float(self.terms.weight[-1]) / self.instance.devices * (1.0 - 1e-12)
-        ceiling = min(self._ceiling(), within)
-        plan, value = known, np.inf if known is None else known.value
-        step, questions, last = 0.02 if within == np.inf else np.inf, 0, False
-        down = 1.0 if known is None else _DOWN
-        while not limits.passed:
-            if value * (1.0 - STRICTLY) <= bound:
-                return PlanResult(plan, value, True, questions=questions)
-            if value * (1.0 - near) <= bound:
-                return PlanResult(plan, bound, True, questions=questions)
-            last = plan is not None and (value - bound <= _CLOSE * value or bound <= 0.0) and not last
-            if plan is None:
-                load = min(bound * (1.0 + step), ceiling) if bound > 0.0 else ceiling
-                step *= 4.0
-            else:
-                load = value * (1.0 - STRICTLY) if last else max((bound + value) / 2.0, value * (1.0 - down))
-                down *= 2.0
-            answer = self._plan_within(load, limits)
-            if answer is None:
-                break
-            found, sure = answer
-            questions += 1
-            if found is not None:
-                plan, value = found, found.value
-            elif not sure:
-                break
-            elif load >= ceiling:
-                return PlanResult(None, within, True, questions=questions)
-            else:
-                bound = max(bound, load)
-        return PlanResult(plan, bound, False, questions=questions)
+        def ask(load: float) -> tuple[Plan | None, bool] | None:
+            return self._plan_within(load, limits)
 
-    def _ceiling(self) -> float:
+        return least_load(ask, limits, lowest, self.ceiling(), within, known, near)
+
+    def ceiling(self) -> float:
         """A load that no stage exceeds."""
         slowest = np.zeros(self.instance.kinds)
         np.maximum.at(slowest, self.instance.options.kind, self.instance.options.time)
@@ -300,12 +255,18 @@ class _Table:
 
     def _stage(self, base: int, goal: int, g: int, copies: int, behind: int, load: float) -> PlannedStage:
         """The stage between two ideals, with options that stay within the load."""
+        in_flight = -(-(self.instance.held or behind) // copies)
+        exchange = float(times_sent(self.terms.exchange, copies))
+        return self.stage_with_options(base, goal, g, copies, in_flight, exchange, load)
+
+    def stage_with_options(
+        self, base: int, goal: int, g: int, copies: int, in_flight: int, exchange: float, load: float
+    ) -> PlannedStage:
+        """The stage between two ideals that sends its weights so often, with options that stay within the load."""
         terms, options = self.terms, self.instance.options
         units = between(self.cover, self.positions, base, goal)
         count = (terms.of_kind[goal] - terms.of_kind[base]).astype(np.int64)
-        in_flight = -(-(self.instance.held or behind) // copies)
         edges = self._edges(base, goal)[g]
-        exchange = float(times_sent(terms.exchange, copies))
         room = load * copies - edges
         share = float(terms.sharded[g, goal] - terms.sharded[g, base]) / copies
         demand = Demand(np.flatnonzero(count), count, g, in_flight, exchange, room, terms.capacity - share)
@@ -329,7 +290,7 @@ class _Table:
         )  # fmt: skip
 
     def _edges(self, base: int, goal: int) -> Floats:
-        paid = np.zeros((1, len(self.terms.degree)))
+        paid = np.zeros(self.pairs.limit.shape)
         mark = np.zeros(self.pairs.input_cost.shape[2], dtype=np.int32)
         for j in range(int(self.pairs.cuts.start[base]), int(self.pairs.cuts.start[base + 1])):
             mark[self.pairs.cuts.edge[j]] = self.pairs.cuts.code[j]

@@ -1,0 +1,408 @@
+"""Compiled: whether a plan over clusters within clusters stays within a load, level by level.
+
+What a cluster holds may run in several clusters of its level, which share the samples.  Within a cluster its devices
+(or the clusters in it) divide what it holds once more.  From the loss towards the input, an ideal is worth triples: the
+copies behind it, the devices or clusters that they take, and the weights that one copy of them has.  What lies inside
+one cluster is such a search of its own, for every state in which it may begin and every number of its copies.
+
+Tarnawski et al. 2021, Appendix E, with the samples in flight counted exactly.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from placedsl.algorithms.kernels import kernel
+from placedsl.algorithms.pipelines.parallel_plans.knapsack_kernel import time_within
+from placedsl.algorithms.pipelines.parallel_plans.options import GIVEN_UP, TOO_SLOW, YES, Demand, OptionTable, Workspace
+from placedsl.algorithms.pipelines.parallel_plans.plan_terms import BATCH, NEVER, SAMPLE, Exchanges
+from placedsl.algorithms.pipelines.parallel_plans.question_kernel import times_sent
+from placedsl.algorithms.stages.cut_edges_kernel import contained, edge_costs, mark_cuts
+from placedsl.arrays import Booleans, Floats, Integers, Integers32
+
+
+class LevelTerms(NamedTuple):
+    """K ideals, c kinds, g degrees, l levels.
+
+    ``inside``    K x K whether the first ideal is in the second
+    ``edges``     K x K x (g + l - 1) seconds of what the stage between two ideals reads and sends: over the links of
+                  devices, by degree, and over those around clusters, by level
+    ``unsupported``  g x K units without an option;  ``weight``  K least seconds of devices
+    ``time``      g x K seconds of the quickest options
+    ``weights``   g x K seconds to send weights over the link of a device;  ``sharded``  g x K bytes
+    ``lightest``, ``heaviest``   K the least and the most that the weights of a copy can be, from all its devices
+    ``table``, ``of_kind``   the options, and K x c units of each kind
+    ``degree``    g;  ``allowed``  numbers of copies: whether a stage may have so many, and whether a multiple of it may
+    ``size``      l: devices of an innermost cluster, and clusters in one of the next level
+    ``devices``   l: of such a device or cluster
+    ``slower``    l: by how much a byte takes longer around a cluster than over a device's link, from level 1 on
+    ``most``      copies of all stages;  ``capacity``  bytes of a device
+    ``exchange``, ``held``   as in :class:`PlanTerms`
+    """
+
+    inside: Booleans
+    edges: Floats
+    unsupported: Integers
+    weight: Floats
+    time: Floats
+    weights: Floats
+    lightest: Floats
+    heaviest: Floats
+    sharded: Floats
+    table: OptionTable
+    of_kind: Integers32
+    degree: Integers
+    allowed: Booleans
+    multiple: Booleans
+    size: Integers
+    devices: Integers
+    slower: Floats
+    most: int
+    capacity: float
+    exchange: Exchanges
+    held: int
+
+
+class LevelStates(NamedTuple):
+    """Triples by level, ideal and number, and where they came from.
+
+    ``number``    l x K how many: those of which none is better in all
+    ``copies``, ``used``, ``weights``   copies behind, devices or clusters, and weights (0 where they do not matter)
+    ``base``, ``state``   the ideal and the triple before the last part
+    ``choice``    the position of the part's degree; of a cluster, how many there are of it
+    ``part``      its copies; of a cluster, those of what is inside;  ``part_weights``  the weights of what is inside
+    """
+
+    number: Integers32
+    copies: Integers32
+    used: Integers32
+    weights: Floats
+    base: Integers32
+    state: Integers32
+    choice: Integers32
+    part: Integers32
+    part_weights: Floats
+
+
+class KnownClusters(NamedTuple):
+    """What can be inside of clusters, a table that is emptied where it is full.
+
+    ``key``      of what was asked (-1: nothing);  ``begin``, ``end``   its part of the further arrays
+    ``goal``, ``copies``, ``weights``   what a cluster can hold up to an ideal;  ``used``  how many keys, and rows
+    """
+
+    key: Integers
+    begin: Integers
+    end: Integers
+    goal: Integers32
+    copies: Integers32
+    weights: Floats
+    used: Integers
+
+
+class KnownStages(NamedTuple):
+    """Samples in flight with which stages are known to fit, and not to: a cache by stage, degree and copies; and room
+    for knapsacks.  ``seen``: knapsacks given up on, and triples that there was no room for."""
+
+    key: Integers
+    fits: Integers32
+    exceeds: Integers32
+    space: Workspace
+    units: Integers
+    kinds: Integers
+    seen: Integers
+
+
+@kernel(nogil=True)
+def all_stages(pairs, inside, edges):  # type: ignore[no-untyped-def]
+    """Fill in which ideals lie in which, and what the stages between them read and send."""
+    count = len(pairs.weight)
+    mark = np.zeros(pairs.input_cost.shape[2], dtype=np.int32)
+    paid = np.zeros((pairs.limit.shape[0], edges.shape[2]))
+    for base in range(count):
+        inside[base, base] = True
+        mark_cuts(pairs, base, mark, True)
+        for goal in range(base + 1, count):
+            if contained(pairs, base, goal):
+                inside[base, goal] = True
+                edge_costs(pairs, base, goal, mark, False, paid)
+                for k in range(edges.shape[2]):
+                    edges[base, goal, k] = max(paid[0, k], 0.0)
+        mark_cuts(pairs, base, mark, False)
+
+
+@kernel(nogil=True)
+def sent_within(exchange, copies, around):  # type: ignore[no-untyped-def]
+    """How often the copies in one cluster together send their weights, per sample of all clusters that hold the same.
+
+    ``around``: in how many clusters the same runs.
+    """
+    often = times_sent(exchange, copies)
+    return often * around if exchange.period == BATCH else often
+
+
+@kernel(nogil=True)
+def load_around(exchange, copies, around, edges, weights):  # type: ignore[no-untyped-def]
+    """Seconds per sample over the link around a cluster.
+
+    ``copies``: clusters that share the samples of what is around them, which runs ``around`` times itself.
+    """
+    out = edges / (copies * around)
+    if copies > 1:
+        often = exchange.traffic * (copies - 1) / copies * weights
+        if exchange.period == BATCH:
+            out += often / exchange.microbatches
+        elif exchange.period == SAMPLE:
+            out += often / around
+        else:
+            out += often / (copies * around)
+    return out
+
+
+@kernel(nogil=True)
+def reach(terms, states, known, inner, bound, level, first, behind, around, weighed, begin, end):  # type: ignore[no-untyped-def]
+    """All triples of a level from an ideal on, for a load; of the ideals ``begin`` to ``end`` (excluded) those that can
+    be gone on from (with ``begin`` at the first, anew).
+
+    ``behind``: copies behind that ideal, a multiple of ``around``, which is how often what is planned runs;
+    ``weighed``: whether weights matter to what is around.
+    """
+    ideals = len(terms.weight)
+    if begin == first:
+        for goal in range(first, ideals):
+            states.number[level, goal] = 0
+        states.number[level, first] = 1
+        states.copies[level, first, 0] = states.used[level, first, 0] = 0
+        states.weights[level, first, 0] = 0.0
+    for base in range(begin, min(end, ideals - 1)):
+        if states.number[level, base] == 0:
+            continue
+        if level == 0:
+            _stages(terms, states, known, bound, base, behind, around, weighed)
+            continue
+        top = level == len(terms.size) - 1
+        for i in range(states.number[level, base]):
+            copies, used = states.copies[level, base, i], states.used[level, base, i]
+            left = terms.size[level] - used
+            if top:
+                rest = terms.weight[ideals - 1] - terms.weight[base]
+                if rest > bound * left * terms.devices[level] * (1.0 + 1e-9):
+                    continue
+            for number in range(1, left + 1):
+                every = around * number
+                if every >= len(terms.multiple) or not terms.multiple[every]:
+                    continue
+                # Samples in flight are rounded up on every copy, so that only so many copies behind matter.
+                ahead = 0 if terms.held else -(-(behind + around * copies) // every)
+                weigh = weighed or (number > 1 and weights_matter(terms, bound, level, base, number, around))
+                row = _looked_up(inner, level - 1, base, ahead, every, weigh, ideals, terms.most)
+                if row < 0:
+                    reach(
+                        terms, states, known, inner, bound, level - 1, base, ahead * every, every, weigh, base, ideals
+                    )
+                    row = _kept(states, known, inner, level - 1, base, -row - 1)
+                _clusters(
+                    terms, states, known, inner, row, bound, level, base, i, behind, around, number, weighed, weigh
+                )
+
+
+@kernel(nogil=True)
+def weights_matter(terms, bound, level, base, number, around):  # type: ignore[no-untyped-def]
+    """Whether some clusters can exchange their weights within a load and others, with the same nodes, cannot."""
+    degrees = len(terms.degree)
+    most = bound * number * around * terms.devices[level] * (1.0 + 1e-9)
+    for goal in range(base + 1, len(terms.weight)):
+        if not terms.inside[base, goal] or terms.weight[goal] - terms.weight[base] > most:
+            continue
+        edges, slower = terms.edges[base, goal, degrees + level - 1], terms.slower[level]
+        light = (terms.lightest[goal] - terms.lightest[base]) * slower * (1.0 - 1e-9)
+        heavy = (terms.heaviest[goal] - terms.heaviest[base]) * slower * (1.0 + 1e-9)
+        if (
+            load_around(terms.exchange, number, around, edges, heavy) > bound
+            and load_around(terms.exchange, number, around, edges, light) <= bound
+        ):  # fmt: skip
+            return True
+    return False
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _looked_up(inner, level, base, ahead, every, weigh, ideals, most):  # type: ignore[no-untyped-def]
+    """The row of what a cluster can hold from an ideal on; where it is not known, the free row for it, less than 0."""
+    key = (((level * ideals + base) * (most + 2) + ahead) * (most + 2) + every) * 2 + weigh
+    size = len(inner.key)
+    if inner.used[0] * 2 > size or inner.used[1] * 2 > len(inner.goal):
+        inner.key[:] = -1
+        inner.used[:] = 0
+    row = (key * 0x9E3779B1) % size
+    while inner.key[row] != -1:
+        if inner.key[row] == key:
+            return row
+        row = (row + 1) % size
+    inner.key[row] = key
+    inner.begin[row] = inner.end[row] = 0
+    inner.used[0] += 1
+    return -row - 1
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _kept(states, known, inner, level, base, row):  # type: ignore[no-untyped-def]
+    """Keep what a cluster can hold: of each ideal the pairs of copies and weights of which none is better in both."""
+    at = inner.used[1]
+    inner.begin[row] = at
+    for goal in range(base + 1, states.number.shape[1]):
+        for i in range(states.number[level, goal]):
+            copies, weights, beaten = states.copies[level, goal, i], states.weights[level, goal, i], False
+            for j in range(states.number[level, goal]):
+                if j != i:
+                    less, lighter = states.copies[level, goal, j] - copies, states.weights[level, goal, j] - weights
+                    if less <= 0 and lighter <= 0.0 and (less < 0 or lighter < 0.0 or j < i):
+                        beaten = True
+                        break
+            if beaten:
+                continue
+            if at == len(inner.goal):
+                known.seen[1] += 1
+                continue
+            inner.goal[at], inner.copies[at], inner.weights[at] = goal, copies, weights
+            at += 1
+    inner.end[row] = inner.used[1] = at
+    return row
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _clusters(  # type: ignore[no-untyped-def]
+    terms, states, known, inner, row, bound, level, base, i, behind, around, number, weighed, weigh
+):
+    """Extend a triple by clusters, with what can be inside of them."""
+    ideals, degrees = len(terms.weight), len(terms.degree)
+    copies, used = states.copies[level, base, i], states.used[level, base, i] + number
+    room = bound * (terms.size[level] - used) * terms.devices[level] * (1.0 + 1e-9)
+    top = level == len(terms.size) - 1
+    for at in range(inner.begin[row], inner.end[row]):
+        goal, part, weights = inner.goal[at], inner.copies[at], inner.weights[at]
+        if top and terms.weight[ideals - 1] - terms.weight[goal] > room:
+            continue
+        together = copies + number * part
+        if behind + around * (together - 1) >= terms.most:
+            continue
+        edges = terms.edges[base, goal, degrees + level - 1]
+        sent = weights if weigh else terms.lightest[goal] - terms.lightest[base]
+        if load_around(terms.exchange, number, around, edges, sent * terms.slower[level]) > bound:
+            continue
+        heavy = states.weights[level, base, i] + weights if weighed else 0.0
+        _add(states, known, level, goal, together, used, heavy, base, i, number, part, weights)
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _stages(terms, states, known, bound, base, behind, around, weighed):  # type: ignore[no-untyped-def]
+    """Extend all triples of an ideal by a stage, on devices of one cluster."""
+    ideals, devices = len(terms.weight), terms.size[0]
+    fewest = NEVER
+    for i in range(states.number[0, base]):
+        fewest = min(fewest, states.used[0, base, i])
+    for goal in range(base + 1, ideals):
+        work = (terms.weight[goal] - terms.weight[base]) / (bound * around) * (1.0 - 1e-9)
+        if fewest + work > devices or not terms.inside[base, goal]:
+            continue
+        known.units[0] = -1
+        for g in range(len(terms.degree)):
+            degree = terms.degree[g]
+            if terms.unsupported[g, goal] != terms.unsupported[g, base]:
+                continue
+            alone = terms.time[g, goal] - terms.time[g, base] + terms.edges[base, goal, g]
+            sent = terms.weights[g, goal] - terms.weights[g, base]
+            for i in range(states.number[0, base]):
+                copies, used = states.copies[0, base, i], states.used[0, base, i]
+                for own in range(1, (devices - used) // degree + 1):
+                    every = own * around
+                    together = behind + around * (copies + own)
+                    if every >= len(terms.allowed) or together - around >= terms.most:
+                        break
+                    if not terms.allowed[every]:
+                        continue
+                    spent = alone + sent_within(terms.exchange, own, around) * sent
+                    if spent > bound * every * (1.0 + 1e-9):
+                        continue
+                    in_flight = -(-(terms.held if terms.held else together) // every)
+                    if _fits(terms, known, bound, base, goal, g, own, around, in_flight):
+                        heavy = states.weights[0, base, i] + degree * sent if weighed else 0.0
+                        _add(states, known, 0, goal, copies + own, used + own * degree, heavy, base, i, g, own, 0.0)
+                        break
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _fits(terms, known, bound, base, goal, g, own, around, in_flight):  # type: ignore[no-untyped-def]
+    """Whether the options of a stage fit with so many samples in flight: more of them never do where fewer do not."""
+    degrees, ideals = len(terms.degree), len(terms.weight)
+    key = (((base * ideals + goal) * degrees + g) * (terms.size[0] + 1) + own) * (terms.most + 1) + around
+    slot = key % len(known.key)
+    if known.key[slot] != key:
+        known.key[slot], known.fits[slot], known.exceeds[slot] = key, 0, NEVER
+    if in_flight <= known.fits[slot]:
+        return True
+    if in_flight >= known.exceeds[slot]:
+        return False
+    if known.units[0] < 0:
+        for c in range(len(known.units)):
+            known.units[c] = terms.of_kind[goal, c] - terms.of_kind[base, c]
+    there = 0
+    for c in range(len(known.units)):
+        if known.units[c]:
+            known.kinds[there] = c
+            there += 1
+    every = own * around
+    capacity = terms.capacity - (terms.sharded[g, goal] - terms.sharded[g, base]) / every
+    room = bound * every - terms.edges[base, goal, g]
+    exchange = sent_within(terms.exchange, own, around)
+    demand = Demand(known.kinds[:there], known.units, g, in_flight, exchange, room, capacity)
+    answer, _ = time_within(terms.table, demand, known.space)
+    known.seen[0] += answer == GIVEN_UP
+    if answer == YES:
+        known.fits[slot] = in_flight
+        return True
+    known.exceeds[slot] = 0 if answer == TOO_SLOW else in_flight
+    return False
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _add(states, known, level, goal, copies, used, weights, base, state, choice, part, part_weights):  # type: ignore[no-untyped-def]
+    """Note a triple, unless one is as good in all; those that it is better than go.  Nothing leads on from them yet:
+    all that leads to an ideal comes from smaller ones."""
+    number = states.number[level, goal]
+    for i in range(number):
+        if (
+            states.copies[level, goal, i] <= copies and states.used[level, goal, i] <= used
+            and states.weights[level, goal, i] <= weights
+        ):  # fmt: skip
+            return
+    i = 0
+    while i < number:
+        if (
+            states.copies[level, goal, i] >= copies and states.used[level, goal, i] >= used
+            and states.weights[level, goal, i] >= weights
+        ):  # fmt: skip
+            number -= 1
+            _move(states, level, goal, number, i)
+        else:
+            i += 1
+    if number == states.copies.shape[2]:
+        known.seen[1] += 1
+        states.number[level, goal] = number
+        return
+    states.number[level, goal] = number + 1
+    states.copies[level, goal, number], states.used[level, goal, number] = copies, used
+    states.weights[level, goal, number] = weights
+    states.base[level, goal, number], states.state[level, goal, number] = base, state
+    states.choice[level, goal, number], states.part[level, goal, number] = choice, part
+    states.part_weights[level, goal, number] = part_weights
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _move(states, level, goal, source, target):  # type: ignore[no-untyped-def]
+    """Put a triple in the place of another one."""
+    for of in (states.copies, states.used, states.base, states.state, states.choice, states.part):
+        of[level, goal, target] = of[level, goal, source]
+    states.weights[level, goal, target] = states.weights[level, goal, source]
+    states.part_weights[level, goal, target] = states.part_weights[level, goal, source]

@@ -1,0 +1,79 @@
+"""The least load that a plan can have: a threshold is asked for after another, and every lower load is refuted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from placedsl.algorithms.pipelines.parallel_plans.instance import Plan
+from placedsl.algorithms.pipelines.state_dp import SearchLimits
+
+#: The best plan is proven when everything below it by this share is refuted.
+STRICTLY = 1e-11
+#: From this distance between bound and value on, the question is whether there is anything better at all.
+CLOSE = 1e-3
+#: The first question after a plan that is known is for a load that is less by this share.
+_DOWN = 0.004
+
+#: A plan within a load, or none and whether that is sure; None where a limit was reached before.
+Question = Callable[[float], tuple[Plan | None, bool] | None]
+
+
+@dataclass(frozen=True, eq=False)
+class PlanResult:
+    """The best plan (None: there is none, where ``complete``) and a proven bound on the goal."""
+
+    plan: Plan | None
+    bound: float
+    complete: bool
+    too_many: bool = False
+    questions: int = 0
+
+
+def least_load(
+    ask: Question,
+    limits: SearchLimits,
+    lowest: float,
+    ceiling: float,
+    within: float = np.inf,
+    known: Plan | None = None,
+    near: float = 0.0,
+) -> PlanResult:
+    """Ask for one load after another: upwards to a first plan, by halves, and at last for anything better.
+
+    ``lowest``, ``ceiling``: no plan has less, and every plan has as much at most.  Where plans have to be ``within`` a
+    load, that is asked first; where one is ``known``, for a load somewhat less.  ``near``: how near to its bound the
+    load has to be, relatively.
+    """  # fmt: skip
+    bound, ceiling = lowest, min(ceiling, within)
+    plan, value = known, np.inf if known is None else known.value
+    step, questions, last = 0.02 if within == np.inf else np.inf, 0, False
+    down = 1.0 if known is None else _DOWN
+    while not limits.passed:
+        if value * (1.0 - STRICTLY) <= bound:
+            return PlanResult(plan, value, True, questions=questions)
+        if value * (1.0 - near) <= bound:
+            return PlanResult(plan, bound, True, questions=questions)
+        last = plan is not None and (value - bound <= CLOSE * value or bound <= 0.0) and not last
+        if plan is None:
+            load = min(bound * (1.0 + step), ceiling) if bound > 0.0 else ceiling
+            step *= 4.0
+        else:
+            load = value * (1.0 - STRICTLY) if last else max((bound + value) / 2.0, value * (1.0 - down))
+            down *= 2.0
+        answer = ask(load)
+        if answer is None:
+            break
+        found, sure = answer
+        questions += 1
+        if found is not None:
+            plan, value = found, found.value
+        elif not sure:
+            break
+        elif load >= ceiling:
+            return PlanResult(None, within, True, questions=questions)
+        else:
+            bound = max(bound, load)
+    return PlanResult(plan, bound, False, questions=questions)
