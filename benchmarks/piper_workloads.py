@@ -84,3 +84,23 @@ def answer(
         more=more, rules=named,
     )  # fmt: skip
     return placedsl.loads(text).solve(method=method, workers=1, time_limit=time_limit)
+
+
+def on_levels(
+    file: Path, size: Sequence[int], bandwidths: Sequence[float], memory: float, batch: int
+) -> placedsl.Answer:
+    """One solve over servers of so many devices, so many servers, and so on; an exchange of weights per batch."""
+    machine = f"device gpu[{size[0]}]: accelerator {{ memory = {round(memory)} B }}\n"
+    machine += f"interconnect {{ bandwidth = {bandwidths[0]} GiB/s }}\n"
+    for family, number, around in zip(("server", "rack"), size[1:], bandwidths[1:], strict=False):
+        machine = f"cluster {family}[{number}] {{\n{machine}}}\ninterconnect {{ bandwidth = {around} GiB/s }}\n"
+    across = ", across = server" if len(size) > 1 else ""
+    return placedsl.loads(f"""
+graph from "{file}" {{ time_unit = 1 s }}
+{machine}
+parallelism {{ microbatches = {batch}, exchange = batch, weights_traffic = 4, data = divisors(microbatches){across} }}
+minimize time_per_sample
+subject to
+    memory
+    contiguous
+""").solve(workers=1)

@@ -5,6 +5,7 @@
     python benchmarks/plans.py rules             BERT-32 under constraints of a user's own, on 64 and 512 devices
     python benchmarks/plans.py runs RUNS.csv     every run of a table of runs: values, feasibility; with --byte, each
                                                  optimum again with just the memory that it takes, and a byte less
+    python benchmarks/plans.py levels            BERT-32 over servers, and racks of servers, that share samples
     python benchmarks/plans.py speed             seconds beside those of a trial, and sizes beyond the published ones
 
 Inputs are in $PLACEDSL_WORKLOADS/piper, published values in the folder ``published`` beside it.  Every value is that of
@@ -27,7 +28,7 @@ import numpy as np
 import placedsl
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from piper_workloads import GIB, WORKLOADS, answer, path
+from piper_workloads import GIB, WORKLOADS, answer, on_levels, path
 
 #: Memory of a device in GiB and numbers of devices of Figure 1.
 FIGURE = ((2, 64), (2, 512), (2, 2048), (8, 8), (8, 64), (8, 512), (8, 2048), (80, 8), (80, 64), (80, 512), (80, 2048))
@@ -226,11 +227,43 @@ def speed(_: argparse.Namespace) -> int:
     return 0
 
 
+#: Devices of a server, servers of a rack or of the machine, racks; and GiB per second within and around each.
+LEVELS: tuple[tuple[tuple[int, ...], tuple[float, ...]], ...] = (
+    ((64,), (25,)), ((64, 1), (25, 25)), ((8, 8), (25, 25)), ((8, 8), (300, 25)), ((8, 64), (300, 25)),
+    ((8, 512), (300, 25)), ((8, 8, 8), (300, 50, 12)), ((8, 64, 8), (300, 50, 12)),
+)  # fmt: skip
+
+
+def levels(_: argparse.Namespace) -> int:
+    """Values and seconds; the first rows are one flat machine, without servers and with one."""
+    file, failed = path("bert32a100", Path(tempfile.mkdtemp())), 0
+    print("| devices | machine | GiB/s | time per sample (ms) | proven | stages | s |")
+    print("| ---: | --- | --- | ---: | --- | ---: | ---: |")
+    for size, bandwidths in LEVELS:
+        found = on_levels(file, size, bandwidths, 8 * GIB, 1920)
+        failed += not found.proven()
+        print(
+            f"| {int(np.prod(size))} | {' x '.join(map(str, size))} | {', '.join(map(str, bandwidths))} "
+            f"| {1000 * found.value:.6g} | {'yes' if found.proven() else 'no'} | {len(found.plan.stages)} "
+            f"| {found.seconds['solve']:.2f} |",
+            flush=True,
+        )
+    print(f"peak memory of the process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+    return int(failed > 0)
+
+
 def main(arguments: Sequence[str]) -> int:
     """One of the tables."""
     parser = argparse.ArgumentParser(description="Published plans of Piper.")
     tables = parser.add_subparsers(required=True)
-    for name, table in (("table1", table1), ("bert", bert), ("rules", rules), ("runs", runs), ("speed", speed)):
+    for name, table in (
+        ("table1", table1),
+        ("bert", bert),
+        ("rules", rules),
+        ("runs", runs),
+        ("levels", levels),
+        ("speed", speed),
+    ):
         one = tables.add_parser(name)
         one.set_defaults(table=table)
         if table is runs:

@@ -10,6 +10,7 @@ from itertools import product
 import numpy as np
 
 from placedsl.arrays import Floats
+from placedsl.machine.machine import Machine
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +59,12 @@ class ClusterLevels:
                 last = level + 1 == len(self.clusters)
                 out[cluster] = -1 if last else self.clusters[level + 1][k // self.size[level + 1]]
         return out
+
+    def on(self, machine: Machine) -> ClusterLevels:
+        """The same clusters, with the devices that they have on another machine; costs left out."""
+        own = [machine.clusters[cluster].devices for cluster in self.clusters[0]]
+        size, devices = (len(own[0]), *self.size[1:]), tuple(d for each in own for d in each)
+        return ClusterLevels(size, self.families, self.clusters, devices)
 
     def members(self, cluster: int) -> tuple[int, ...]:
         """The devices of a cluster."""

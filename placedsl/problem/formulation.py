@@ -81,6 +81,7 @@ def choices(execution: Execution) -> Mapping[str, str]:
 
 def choose(problem: Problem, formulations: Iterable[Formulation]) -> Formulation:
     """The formulation that provides every objective under the problem's schedule, and if possible all constraints."""
+    refuse_unstated(problem)
     wanted, asked = _asked(problem)
     fitting = [f for f in formulations if not f.lacks(problem)]
     enough = [f for f in fitting if wanted <= f.provides.keys()]
@@ -95,6 +96,14 @@ def choose(problem: Problem, formulations: Iterable[Formulation]) -> Formulation
     among = "".join(f" with parallelism {kind}" for kind in problem.execution.parallelism)
     message = f"no formulation provides {missing or 'this'} under schedule {problem.execution.name}{among}"
     raise InputError([Diagnostic(message, span, "provided there: " + ", ".join(provided))])
+
+
+def refuse_unstated(problem: Problem) -> None:
+    """InputError where no formulation can be for the problem, whatever it provides."""
+    sharing = problem.execution.data_parallelism
+    if sharing is not None and sharing.across is not None:
+        message = "there is no program of plans whose clusters share samples"
+        raise InputError([Diagnostic(message, sharing.span, "method dp searches for them, and auto takes it")])
 
 
 def passed_over(problem: Problem, formulations: Iterable[Formulation], chosen: Formulation) -> list[str]:

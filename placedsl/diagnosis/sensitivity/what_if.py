@@ -81,14 +81,17 @@ def with_device(problem: Problem, family: str) -> Problem | None:
     directly, weights = problem.device_to_device is not None, None if sharing is None else sharing.weights
     planned = sharing is not None and sharing.planned
     names = None if sharing is None else sharing.names
-    options = cost_model.Options(directly, not execution.one_sample, weights, planned=planned, names=names)
+    levels = None if sharing is None or sharing.across is None else sharing.across.on(machine)
+    options = cost_model.Options(
+        directly, not execution.one_sample, weights, planned=planned, names=names, levels=levels
+    )  # fmt: skip
     costs = cost_model.build(problem.graph, machine, options)
     if directly and (problem.graph.tensor_matrix is not None or not _all_reached(costs)):
         return None
     if sharing is not None:
         synchronisation = _like_fellows(costs.weight_exchange, fellows)
         options_of_all = None if costs.options is None else _options_like_fellows(costs.options, fellows)
-        priced = replace(sharing, synchronisation=synchronisation, options=options_of_all)
+        priced = replace(sharing, synchronisation=synchronisation, options=options_of_all, across=costs.cluster_levels)
         execution = replace(execution, data_parallelism=priced)
     return replace(
         problem, machine=machine, time=costs.time, measured=costs.measured, cluster_surcharge=costs.cluster_surcharge,

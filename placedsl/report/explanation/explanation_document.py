@@ -12,7 +12,7 @@ SCHEMA = 1
 
 def explanation_document(found: Explanation, elaborated: str) -> dict[str, Any]:
     """All that ``explain`` prints, as plain data; ``elaborated`` is the elaborated spec."""
-    linear, fit = found.program, found.fit
+    fit = found.fit
     facts: dict[str, str] = {}
     for word, text in found.facts:  # there may be several notes
         facts[word] = f"{facts[word]}; {text}" if word in facts else text
@@ -35,18 +35,7 @@ def explanation_document(found: Explanation, elaborated: str) -> dict[str, Any]:
             "budget": found.budget,
         },
         "plugins": [{"name": one.name, "plugin": one.plugin, "against": list(one.against)} for one in found.candidates],
-        "program": {
-            "needed": found.needed,
-            "formulation": found.formulation.name,
-            "solver": found.solver,
-            "native": {name: list(kinds) for name, kinds in found.native},
-            "columns": linear.columns,
-            "integer_columns": int(linear.integer.sum()),
-            "rows": linear.rows,
-            "entries": len(linear.column),
-            "units": found.units,
-            "nodes": found.nodes,
-        },
+        "program": _program(found),
         "parts": [
             {
                 "kind": one.kind,
@@ -78,6 +67,25 @@ def explanation_document(found: Explanation, elaborated: str) -> dict[str, Any]:
             {"name": w.name, **_place(w.span), "ratio": w.ratio, "message": w.message, "hint": w.hint}
             for w in found.warnings
         ],
+    }
+
+
+def _program(found: Explanation) -> dict[str, Any] | None:
+    """Null where none can be stated."""
+    linear, formulation = found.program, found.formulation
+    if linear is None or formulation is None:
+        return None
+    return {
+        "needed": found.needed,
+        "formulation": formulation.name,
+        "solver": found.solver,
+        "native": {name: list(kinds) for name, kinds in found.native},
+        "columns": linear.columns,
+        "integer_columns": int(linear.integer.sum()),
+        "rows": linear.rows,
+        "entries": len(linear.column),
+        "units": found.units,
+        "nodes": found.nodes,
     }
 
 

@@ -39,6 +39,9 @@ def explanation_lines(found: Explanation, width: int = WIDTH - _MARK) -> list[st
     lines += ["", "dynamic programming over ideals", *_dynamic_programming(found, width)]
     for one in found.candidates:
         lines += ["", one.plugin, *_against(one.against, width)]
+    if found.program is None:
+        lines += ["", "program", "  none can be stated where clusters share samples"]
+        return [*lines, "", *_hanging("path taken: ", found.path, width)]
     lines += ["", "program", *_program(found, width)]
     lines += ["", f"what each part adds to the program that {found.solver} gets", *_table(found, width)]
     if found.lowerings:
@@ -70,11 +73,13 @@ def _dynamic_programming(found: Explanation, width: int) -> Iterator[str]:
 
 
 def _program(found: Explanation, width: int) -> Iterator[str]:
-    linear = found.program
+    linear, formulation = found.program, found.formulation
+    assert linear is not None
+    assert formulation is not None
     if not found.needed:
         yield "  not needed; --method program would solve:"
-    source = found.formulation.span.source.name.replace("\\", "/").rsplit("/", 1)[-1]
-    yield from _hanging("  ", f"formulation {found.formulation.name} ({source}), solver {found.solver}", width)
+    source = formulation.span.source.name.replace("\\", "/").rsplit("/", 1)[-1]
+    yield from _hanging("  ", f"formulation {formulation.name} ({source}), solver {found.solver}", width)
     sizes = (
         f"{linear.columns:,} columns ({int(linear.integer.sum()):,} integer), {linear.rows:,} rows, "
         f"{len(linear.column):,} entries; {found.units} units of {found.nodes} nodes"

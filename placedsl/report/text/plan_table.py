@@ -27,17 +27,19 @@ def print_stages(problem: Problem, evaluation: Evaluation, console: Console) -> 
     """One row a stage, the input's first, and below them which nodes take which option."""
     time = TIME if problem.graph.time_in_seconds else NUMBER
     table = tables.table()
-    for heading in ("stage", "devices", "copies", "in flight", "load", "memory", "nodes"):
-        left = heading == "devices"
+    stages = Plan.of(problem, evaluation).stages
+    across = any(stage.across for stage in stages)
+    shown = ["stage", "devices", *(["across"] if across else []), "copies", "in flight", "load", "memory", "nodes"]
+    for heading in shown:
+        left = heading in ("devices", "across")
         table.add_column(heading, justify="left" if left else "right", overflow="fold", no_wrap=not left)
     limits = {device.name: device.memory for device in problem.machine.devices}
-    stages = Plan.of(problem, evaluation).stages
     for stage in stages:
         memory = show(stage.memory or 0.0, DATA)
         limit = limits[stage.devices[0]]
         degree = stage.parallelism["tensor"]
         cells = (
-            str(stage.number), ", ".join(ranges(stage.devices)),
+            str(stage.number), ", ".join(ranges(stage.devices)), *([_across(stage)] if across else []),
             str(stage.parallelism["data"]) + (f" x {degree}" if degree > 1 else ""), str(stage.in_flight),
             _amount(stage.load or 0.0, time), memory + ("" if math.isinf(limit) else f" of {show(limit, DATA)}"),
             str(len(stage.nodes)),
@@ -50,6 +52,11 @@ def print_stages(problem: Problem, evaluation: Evaluation, console: Console) -> 
             break_long_words=False, break_on_hyphens=False,
         )  # fmt: skip
         console.print("\n".join(listed), highlight=False, markup=False, soft_wrap=True)
+
+
+def _across(stage: Stage) -> str:
+    """In how many clusters of each level the same runs, the outermost first."""
+    return " x ".join(f"{number} {family}" for family, number in reversed(list((stage.across or {}).items())))
 
 
 def _amount(value: float, dimension: Dimension) -> str:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from support.paths import ROOT
 from support.piper_levels import drawn_levels, optimum
 
 import placedsl
+from placedsl import Answer, InputError
 from placedsl.evaluation.evaluate import evaluate
 from placedsl.planner.request import Request
 from placedsl.planner.solve import solve
+from placedsl.problem.plan_decisions import plan_decisions
+from placedsl.problem.plan_document import plan_document, plan_from_document
 
 
 @pytest.mark.sampled(8)
@@ -30,5 +36,125 @@ def test_the_best_plan(first: int, tmp_path: Path) -> None:
         assert found.evaluation is not None
         assert found.value == pytest.approx(float(best), rel=1e-9), seed
         assert found.bound == pytest.approx(float(best), rel=1e-9), seed
-        again = evaluate(spec.problem, found.placement or (), found.evaluation.values)
-        assert not again.violations
+        check_devices(found, levels.size)
+
+
+def check_devices(found: Answer, size: tuple[int, ...]) -> None:
+    """Stages share no device; what a cluster holds stands in each of its copies at the same places."""
+    machine = found.problem.machine
+    held: set[str] = set()
+    for stage in found.plan.stages:
+        devices = [machine.positions[name] for name in stage.devices]
+        assert held.isdisjoint(stage.devices)
+        held.update(stage.devices)
+        assert len(devices) == stage.parallelism["data"] * stage.parallelism["tensor"]
+        assert stage.across is not None
+        clusters = {d // size[0] for d in devices}
+        assert len(clusters) == math.prod(stage.across.values())
+        assert len({tuple(sorted(d % size[0] for d in devices if d // size[0] == c)) for c in clusters}) == 1
+    again = plan_from_document(plan_document(found.plan))
+    decided = plan_decisions(found.problem, again)
+    assert found.evaluation is not None
+    assert found.placement is not None
+    repeated = evaluate(found.problem, found.placement, decided)
+    assert repeated.objectives == found.evaluation.objectives
+    assert not repeated.violations
+
+
+MACHINE = """
+cluster rack[2] {
+    cluster server[2] {
+        device gpu[2]: accelerator { memory = 24 GiB }
+        interconnect { bandwidth = 16 GiB/s }
+    }
+    interconnect { bandwidth = 12 GiB/s }
+}
+interconnect { bandwidth = 4 GiB/s }
+"""
+FLAT = "device gpu[8]: accelerator { memory = 24 GiB }\ninterconnect { bandwidth = 16 GiB/s }\n"
+HEAD = 'graph from "blocks.json"\n'
+REST = """parallelism { microbatches = 16, data = divisors(microbatches), exchange = batch, across = server }
+minimize time_per_sample
+subject to
+    memory
+    contiguous
+"""
+
+
+def blocks(text: str) -> placedsl.Spec:
+    return placedsl.loads(HEAD + text, ROOT / "docs" / "language")
+
+
+def test_one_cluster_is_a_machine_without() -> None:
+    flat = blocks(FLAT + REST.replace(", across = server", "")).solve()
+    one = blocks("cluster server[1] {\n" + FLAT + "}\ninterconnect { bandwidth = 1 GiB/s }\n" + REST).solve()
+    assert (one.termination, one.value) == ("optimal", pytest.approx(flat.value, rel=1e-9))
+
+
+def test_three_levels_by_hand() -> None:
+    """Two racks with a stage each, of two servers that share the samples, over two devices each."""
+    found = blocks(MACHINE + REST).solve()
+    assert found.termination == "optimal"
+    check_devices(found, (2, 2, 2))
+    first, second = found.plan.stages
+    assert (first.across, second.across) == ({"server": 2, "rack": 1}, {"server": 2, "rack": 1})
+    # 55.8125 ms on a device, halved; between the racks 64 MiB take 15.625 ms, shared by nothing.
+    assert found.value == pytest.approx(0.0558125 / 2)
+    # The weights, 2 GiB of two devices, cross the link between servers: half of 4 GiB / 12 GiB/s, by 16 samples.
+    assert found.value > (1 / 16) * 0.5 * (2 / 12)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (MACHINE + REST.replace("server", "servr"), "did you mean 'server'"),
+        (MACHINE + REST.replace("= server", "= rack"), "across = server; the clusters around it share samples as well"),
+        (FLAT + REST, "as in cluster server"),
+        (MACHINE + "device tpu: accelerator\n" + REST, "'tpu' is in none of these clusters"),
+        (
+            MACHINE.replace("cluster rack[2] {", "cluster rack[1] {\n    device cpu: accelerator") + REST,
+            "share samples",
+        ),
+        (MACHINE.rpartition("interconnect")[0] + REST, "nothing says how fast 'rack' exchanges data with others"),
+    ],
+)
+def test_what_is_wrong(text: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        blocks(text).check()
+    assert message in "\n".join(d.render() for d in caught.value.diagnostics)
+
+
+def test_rules_are_checked_and_no_program_is_made() -> None:
+    rule = "    few: stages_used <= 1\n"
+    found = blocks(MACHINE + REST + rule).solve()
+    assert found.termination == "ended"
+    assert "few" in found.message
+    assert found.bound == pytest.approx(0.0558125 / 2)
+    kept = blocks(MACHINE + REST + "    few: stages_used <= 2\n").solve()
+    assert (kept.termination, kept.value) == ("optimal", pytest.approx(0.0558125 / 2))
+    with pytest.raises(InputError, match="no program of plans whose clusters share samples"):
+        blocks(MACHINE + REST).solve(method="program")
+    with pytest.raises(InputError, match="timelines do not know clusters"):
+        kept.timeline()
+
+
+def test_evaluation_refuses_what_is_no_plan() -> None:
+    """Too many clusters, copies that clusters do not share, stages of a cluster with another between them."""
+    spec = blocks(MACHINE + REST)
+    found = spec.solve()
+    assert found.evaluation is not None
+    assert found.placement is not None
+    values = found.evaluation.values
+
+    def rules(placement: Sequence[int], **changed: dict[tuple[int, ...], float]) -> set[str]:
+        return {v.rule for v in evaluate(spec.problem, placement, {**values, **changed}).violations}
+
+    rack, server = ({c for (c,) in values["cluster_copies"] if spec.problem.machine.clusters[c].family == name}
+                    for name in ("rack", "server"))  # fmt: skip
+    copies = dict(values["cluster_copies"].items())
+    assert rules(found.placement) == set()
+    assert "across" in rules(found.placement, cluster_copies={**copies, (min(rack),): 2.0})
+    assert "across" in rules(found.placement, cluster_copies={**copies, (min(server),): 3.0})
+    assert "across" in rules(found.placement, cluster_copies={**copies, (min(server),): 1.5})
+    mixed = [found.placement[k] for k in (0, 2, 1, 3)]
+    assert "across" in rules(mixed) or "contiguous" in rules(mixed)

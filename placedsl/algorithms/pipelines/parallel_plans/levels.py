@@ -152,8 +152,10 @@ class _LevelTable:
 
     @property
     def ceiling(self) -> float:
-        """A load that no plan of one device exceeds, and no link around it."""
-        return self.plain.ceiling() + 2.0 * float(self.levels.crossing.sum())
+        """A load that no device of a plan exceeds, and no link around it."""
+        tensors = 2.0 * float(self.levels.crossing.sum())
+        weights = self.terms.exchange.traffic * float(self.terms.heaviest[-1]) * float(self.terms.slower.max())
+        return self.plain.ceiling() + 1.0000001 * (tensors + weights)
 
     def ask(self, load: float) -> tuple[Plan | None, bool] | None:
         """A plan within a load, or none and whether that is sure; None where a limit was reached before."""

@@ -197,12 +197,13 @@ def reach(terms, states, known, inner, bound, level, first, behind, around, weig
                 # Samples in flight are rounded up on every copy, so that only so many copies behind matter.
                 ahead = 0 if terms.held else -(-(behind + around * copies) // every)
                 weigh = weighed or (number > 1 and weights_matter(terms, bound, level, base, number, around))
-                row = _looked_up(inner, level - 1, base, ahead, every, weigh, ideals, terms.most)
-                if row < 0:
+                key = _key(terms, level - 1, base, ahead, every, weigh)
+                row = _place(inner, key)
+                if inner.key[row] != key:
                     reach(
                         terms, states, known, inner, bound, level - 1, base, ahead * every, every, weigh, base, ideals
                     )
-                    row = _kept(states, known, inner, level - 1, base, -row - 1)
+                    row = _keep(states, known, inner, level - 1, base, key)
                 _clusters(
                     terms, states, known, inner, row, bound, level, base, i, behind, around, number, weighed, weigh
                 )
@@ -228,29 +229,29 @@ def weights_matter(terms, bound, level, base, number, around):  # type: ignore[n
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
-def _looked_up(inner, level, base, ahead, every, weigh, ideals, most):  # type: ignore[no-untyped-def]
-    """The row of what a cluster can hold from an ideal on; where it is not known, the free row for it, less than 0."""
-    key = (((level * ideals + base) * (most + 2) + ahead) * (most + 2) + every) * 2 + weigh
-    size = len(inner.key)
-    if inner.used[0] * 2 > size or inner.used[1] * 2 > len(inner.goal):
-        inner.key[:] = -1
-        inner.used[:] = 0
-    row = (key * 0x9E3779B1) % size
-    while inner.key[row] != -1:
-        if inner.key[row] == key:
-            return row
-        row = (row + 1) % size
-    inner.key[row] = key
-    inner.begin[row] = inner.end[row] = 0
-    inner.used[0] += 1
-    return -row - 1
+def _key(terms, level, base, ahead, every, weigh):  # type: ignore[no-untyped-def]
+    """One number for what is asked about the inside of clusters."""
+    return (((level * len(terms.weight) + base) * (terms.most + 2) + ahead) * (terms.most + 2) + every) * 2 + weigh
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
-def _kept(states, known, inner, level, base, row):  # type: ignore[no-untyped-def]
+def _place(inner, key):  # type: ignore[no-untyped-def]
+    """The row of a key, or a free one for it."""
+    row = (key * 0x9E3779B1) % len(inner.key)
+    while inner.key[row] != -1 and inner.key[row] != key:
+        row = (row + 1) % len(inner.key)
+    return row
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _keep(states, known, inner, level, base, key):  # type: ignore[no-untyped-def]
     """Keep what a cluster can hold: of each ideal the pairs of copies and weights of which none is better in both."""
-    at = inner.used[1]
-    inner.begin[row] = at
+    if inner.used[0] * 2 > len(inner.key) or inner.used[1] * 2 > len(inner.goal):
+        inner.key[:] = -1
+        inner.used[:] = 0
+    row, at = _place(inner, key), inner.used[1]
+    inner.key[row], inner.begin[row] = key, at
+    inner.used[0] += 1
     for goal in range(base + 1, states.number.shape[1]):
         for i in range(states.number[level, goal]):
             copies, weights, beaten = states.copies[level, goal, i], states.weights[level, goal, i], False

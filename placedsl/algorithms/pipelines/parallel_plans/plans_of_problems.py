@@ -172,6 +172,8 @@ def _across(
     found = plans_across.best_plan(instance, plans_across.PlanLevels(levels.size, levels.crossing, slower), limits)
     most = plans_across.MOST_IDEALS
     message = f"more than {most:,} ideals, the sets that the search is over, matter here" if found.too_many else ""
+    if not (found.complete or found.too_many or limits.passed):
+        message = "the search has room for so many states only"
     left = tuple(beyond(problem))
     if found.plan is None:
         return PlanFound(None, {}, (), (found.bound,), found.complete, left, message)
