@@ -19,59 +19,19 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite, prod
-from typing import Literal, Protocol
+from typing import Literal
 
 from placedsl.graph.graph import Graph
 from placedsl.graph.order import topological
 from placedsl.machine.link_names import along_route, through_memory
 from placedsl.problem.execution import Communication, DataParallelism, Order, Run, Transfers
+from placedsl.problem.placed import Placed
 from placedsl.problem.problem import Problem
-from placedsl.problem.values import Values
 from placedsl.problem.virtual_stages import cut
 
 Kind = Literal["pipeline", "virtual_stages", "calls", "devices"]
 #: Attributes of the graph's nodes that runtimes ask for: the layer and module that a node is part of, its type.
 ATTRIBUTES = ("layer", "module", "type")
-
-
-class SampleTimes(Protocol):
-    """When one sample's nodes and calls run."""
-
-    @property
-    def start(self) -> Sequence[float]:
-        """Of each node."""
-
-    @property
-    def finish(self) -> Sequence[float]:
-        """Of each node."""
-
-    @property
-    def calls(self) -> Mapping[tuple[int, int], tuple[float, float]]:
-        """Start and finish by device and number of the call."""
-
-
-class Placed(Protocol):
-    """What a plan is built of: an evaluated placement."""
-
-    @property
-    def loads(self) -> tuple[float, ...]:
-        """Busy seconds of each device per sample."""
-
-    @property
-    def memory(self) -> tuple[float, ...]:
-        """Bytes on each device."""
-
-    @property
-    def nodes(self) -> tuple[tuple[int, ...], ...]:
-        """The nodes of each device."""
-
-    @property
-    def values(self) -> Values:
-        """Values of the spec's variables and of the schedule's decisions, by name and positions."""
-
-    @property
-    def times(self) -> SampleTimes | None:
-        """When everything happens, under a schedule of one sample."""
 
 
 @dataclass(frozen=True)

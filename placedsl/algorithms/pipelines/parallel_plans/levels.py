@@ -14,11 +14,13 @@ from placedsl.algorithms.compilation import kernels_run_compiled
 from placedsl.algorithms.ideals.chain_cover import chain_cover
 from placedsl.algorithms.ideals.enumeration import ideals
 from placedsl.algorithms.pipelines.parallel_plans.instance import Plan, PlanInstance, PlannedStage
-from placedsl.algorithms.pipelines.parallel_plans.levels_kernel import (
+from placedsl.algorithms.pipelines.parallel_plans.level_terms import (
     KnownClusters,
     KnownStages,
     LevelStates,
     LevelTerms,
+)
+from placedsl.algorithms.pipelines.parallel_plans.levels_kernel import (
     all_stages,
     load_around,
     reach,

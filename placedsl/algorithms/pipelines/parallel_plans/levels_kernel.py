@@ -10,109 +10,14 @@ Tarnawski et al. 2021, Appendix E, with the samples in flight counted exactly.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.pipelines.parallel_plans.knapsack_kernel import time_within
-from placedsl.algorithms.pipelines.parallel_plans.options import GIVEN_UP, TOO_SLOW, YES, Demand, OptionTable, Workspace
-from placedsl.algorithms.pipelines.parallel_plans.plan_terms import BATCH, NEVER, SAMPLE, Exchanges
+from placedsl.algorithms.pipelines.parallel_plans.options import GIVEN_UP, TOO_SLOW, YES, Demand
+from placedsl.algorithms.pipelines.parallel_plans.plan_terms import BATCH, NEVER, SAMPLE
 from placedsl.algorithms.pipelines.parallel_plans.question_kernel import times_sent
 from placedsl.algorithms.stages.cut_edges_kernel import contained, edge_costs, mark_cuts
-from placedsl.arrays import Booleans, Floats, Integers, Integers32
-
-
-class LevelTerms(NamedTuple):
-    """K ideals, c kinds, g degrees, l levels.
-
-    ``inside``    K x K whether the first ideal is in the second
-    ``edges``     K x K x (g + l - 1) seconds of what the stage between two ideals reads and sends: over the links of
-                  devices, by degree, and over those around clusters, by level
-    ``unsupported``  g x K units without an option;  ``weight``  K least seconds of devices
-    ``time``      g x K seconds of the quickest options
-    ``weights``   g x K seconds to send weights over the link of a device;  ``sharded``  g x K bytes
-    ``lightest``, ``heaviest``   K the least and the most that the weights of a copy can be, from all its devices
-    ``table``, ``of_kind``   the options, and K x c units of each kind
-    ``degree``    g;  ``allowed``  numbers of copies: whether a stage may have so many, and whether a multiple of it may
-    ``size``      l: devices of an innermost cluster, and clusters in one of the next level
-    ``devices``   l: of such a device or cluster
-    ``slower``    l: by how much a byte takes longer around a cluster than over a device's link, from level 1 on
-    ``most``      copies of all stages;  ``capacity``  bytes of a device
-    ``exchange``, ``held``   as in :class:`PlanTerms`
-    """
-
-    inside: Booleans
-    edges: Floats
-    unsupported: Integers
-    weight: Floats
-    time: Floats
-    weights: Floats
-    lightest: Floats
-    heaviest: Floats
-    sharded: Floats
-    table: OptionTable
-    of_kind: Integers32
-    degree: Integers
-    allowed: Booleans
-    multiple: Booleans
-    size: Integers
-    devices: Integers
-    slower: Floats
-    most: int
-    capacity: float
-    exchange: Exchanges
-    held: int
-
-
-class LevelStates(NamedTuple):
-    """Triples by level, ideal and number, and where they came from.
-
-    ``number``    l x K how many: those of which none is better in all
-    ``copies``, ``used``, ``weights``   copies behind, devices or clusters, and weights (0 where they do not matter)
-    ``base``, ``state``   the ideal and the triple before the last part
-    ``choice``    the position of the part's degree; of a cluster, how many there are of it
-    ``part``      its copies; of a cluster, those of what is inside;  ``part_weights``  the weights of what is inside
-    """
-
-    number: Integers32
-    copies: Integers32
-    used: Integers32
-    weights: Floats
-    base: Integers32
-    state: Integers32
-    choice: Integers32
-    part: Integers32
-    part_weights: Floats
-
-
-class KnownClusters(NamedTuple):
-    """What can be inside of clusters, a table that is emptied where it is full.
-
-    ``key``      of what was asked (-1: nothing);  ``begin``, ``end``   its part of the further arrays
-    ``goal``, ``copies``, ``weights``   what a cluster can hold up to an ideal;  ``used``  how many keys, and rows
-    """
-
-    key: Integers
-    begin: Integers
-    end: Integers
-    goal: Integers32
-    copies: Integers32
-    weights: Floats
-    used: Integers
-
-
-class KnownStages(NamedTuple):
-    """Samples in flight with which stages are known to fit, and not to: a cache by stage, degree and copies; and room
-    for knapsacks.  ``seen``: knapsacks given up on, and triples that there was no room for."""
-
-    key: Integers
-    fits: Integers32
-    exceeds: Integers32
-    space: Workspace
-    units: Integers
-    kinds: Integers
-    seen: Integers
 
 
 @kernel(nogil=True)
@@ -161,6 +66,7 @@ def load_around(exchange, copies, around, edges, weights):  # type: ignore[no-un
     return out
 
 
+# More than ten arguments: numba compiles tuples within tuples for long, and these are all that there is to pass on.
 @kernel(nogil=True)
 def reach(terms, states, known, inner, bound, level, first, behind, around, weighed, begin, end):  # type: ignore[no-untyped-def]
     """All triples of a level from an ideal on, for a load; of the ideals ``begin`` to ``end`` (excluded) those that can
@@ -272,6 +178,7 @@ def _keep(states, known, inner, level, base, key):  # type: ignore[no-untyped-de
     return row
 
 
+# More than ten arguments: numba compiles tuples within tuples for long, and these are all that there is to pass on.
 @kernel(nogil=True, no_cpython_wrapper=True)
 def _clusters(  # type: ignore[no-untyped-def]
     terms, states, known, inner, row, bound, level, base, i, behind, around, number, weighed, weigh
@@ -367,6 +274,7 @@ def _fits(terms, known, bound, base, goal, g, own, around, in_flight):  # type: 
     return False
 
 
+# More than ten arguments: numba compiles tuples within tuples for long, and these are all that there is to pass on.
 @kernel(nogil=True, no_cpython_wrapper=True)
 def _add(states, known, level, goal, copies, used, weights, base, state, choice, part, part_weights):  # type: ignore[no-untyped-def]
     """Note a triple, unless one is as good in all; those that it is better than go.  Nothing leads on from them yet:
