@@ -11,6 +11,7 @@ from placedsl.arrays import Floats
 from placedsl.budget import Budget
 from placedsl.ir.program import LinearProgram
 from placedsl.solvers.equilibration import conditioned
+from placedsl.solvers.highs_options import MIP_OPTIONS
 from placedsl.solvers.interface import Features, Outcome, Progress, Termination
 from placedsl.solvers.outcome import (
     Clock,
@@ -20,7 +21,7 @@ from placedsl.solvers.outcome import (
     outcome,
     without_terms,
 )
-from placedsl.tolerances import CONTRADICTION, MIP_FEASIBILITY
+from placedsl.tolerances import CONTRADICTION
 
 
 class Cvxpy:
@@ -110,7 +111,7 @@ def _options(backend: str, budget: Budget, clock: Clock) -> dict[str, Any]:
             scipy_options["time_limit"] = clock.left
         return {"scipy_options": scipy_options}
     options: dict[str, Any] = {"mip_rel_gap": budget.gap, "mip_abs_gap": 0.0, "random_seed": budget.seed % 2**31}
-    options["mip_feasibility_tolerance"] = MIP_FEASIBILITY
+    options |= MIP_OPTIONS
     if clock.left is not None:
         options["time_limit"] = clock.left
     if budget.workers:

@@ -14,6 +14,7 @@ from placedsl.ir.linear_rows import LinearRows
 from placedsl.ir.program import LinearProgram
 from placedsl.solvers.equilibration import Conditioned, conditioned
 from placedsl.solvers.highs_iis import refutation
+from placedsl.solvers.highs_options import MIP_OPTIONS
 from placedsl.solvers.interface import Features, Outcome, Progress, Termination
 from placedsl.solvers.outcome import (
     Clock,
@@ -26,7 +27,6 @@ from placedsl.solvers.outcome import (
     rounded,
     without_terms,
 )
-from placedsl.tolerances import MIP_FEASIBILITY
 
 #: Seconds between two questions whether to stop when nothing new was found.
 _PAUSE = 0.2
@@ -108,8 +108,8 @@ def _set_options(model: Any, budget: Budget, highspy: Any) -> None:
     model.setOptionValue("mip_rel_gap", budget.gap)
     # Objectives have any unit: an absolute gap would mean nothing.
     model.setOptionValue("mip_abs_gap", 0.0)
-    # With the tolerance as it comes, a bound can be too low by more than what counts as the same value.
-    model.setOptionValue("mip_feasibility_tolerance", MIP_FEASIBILITY)
+    for name, value in MIP_OPTIONS.items():
+        model.setOptionValue(name, value)
     model.setOptionValue("random_seed", budget.seed % 2**31)
     if budget.workers:
         # The pool of threads belongs to the process and keeps the size it was first given.

@@ -13,6 +13,7 @@ from placedsl.budget import Budget
 from placedsl.diagnostics import UsageError, nearest
 from placedsl.ir.program import LinearProgram
 from placedsl.solvers.equilibration import FINE_OBJECTIVE, conditioned
+from placedsl.solvers.highs_options import MIP_OPTIONS
 from placedsl.solvers.interface import Features, Outcome, Progress, Termination
 from placedsl.solvers.outcome import (
     Clock,
@@ -23,7 +24,7 @@ from placedsl.solvers.outcome import (
     outcome,
     without_terms,
 )
-from placedsl.tolerances import CONTRADICTION, MIP_FEASIBILITY
+from placedsl.tolerances import CONTRADICTION
 
 #: Per backend: its name in Pyomo, and its options for time (seconds), relative gap, threads, seed.
 _BACKENDS: dict[str, tuple[str, str, str, str, str]] = {
@@ -146,8 +147,7 @@ def _with_highs(
     config.raise_exception_on_nonoptimal_result = False
     config.rel_gap, config.abs_gap, config.time_limit = budget.gap, 0.0, clock.left
     config.threads = budget.workers or None
-    # The tolerance is that of placedsl.solvers.highs.
-    config.solver_options = {"random_seed": budget.seed % 2**31, "mip_feasibility_tolerance": MIP_FEASIBILITY}
+    config.solver_options = {"random_seed": budget.seed % 2**31, **MIP_OPTIONS}
     found = solver.solve(model)
     codes = TerminationCondition
     ended: dict[Any, Termination] = {

@@ -98,6 +98,12 @@ def test_rules_that_the_search_knows_and_that_it_does_not(family: str, first: in
     confirmed(family, "highs", first, first + 40)
 
 
+@pytest.mark.parametrize("solver", ["highs", "pyomo", "cvxpy"])
+def test_what_highs_cuts_off_when_it_restarts(solver: str) -> None:
+    """It proved 2.75 in place of 2.5625."""
+    confirmed("unknown", solver, 295, 296)
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_every_solver(solver: str) -> None:
     confirmed("unknown", solver, 1000, 1008)
