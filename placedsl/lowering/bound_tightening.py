@@ -9,6 +9,9 @@ from placedsl.ir.affine import activity
 from placedsl.ir.program import RowBlock
 from placedsl.tolerances import INTEGER_BOUND, SOLVER_ROW
 
+#: Coefficients that differ by this factor are far apart: solvers keep rows to 1e-6 or so of their largest terms.
+_FAR = 1e6
+
 
 def tighten(lower: Floats, upper: Floats, integer: np.ndarray, blocks: list[RowBlock]) -> tuple[Floats, Floats]:
     """One pass of bound propagation for columns without finite bounds.
@@ -38,6 +41,12 @@ def tighten(lower: Floats, upper: Floats, integer: np.ndarray, blocks: list[RowB
     lower[integer] = np.ceil(lower[integer] - INTEGER_BOUND)
     upper[integer] = np.floor(upper[integer] + INTEGER_BOUND)
     return lower, upper
+
+
+def far_apart(block: RowBlock) -> bool:
+    """Whether coefficients of rows of one family are so unlike that solvers may overlook the small ones."""
+    size = np.abs(block.coefficient[block.coefficient != 0.0])
+    return bool(len(size)) and float(size.max()) > _FAR * float(size.min())
 
 
 def narrowed(lower: Floats, upper: Floats, integer: Booleans, blocks: list[RowBlock]) -> bool:

@@ -26,7 +26,7 @@ from placedsl.ir.program import (
 )
 from placedsl.ir.row_meaning import meaning, possible_rows
 from placedsl.lowering import convex, implication, maximum, no_overlap, pipeline, product
-from placedsl.lowering.bound_tightening import narrowed, tighten
+from placedsl.lowering.bound_tightening import far_apart, narrowed, tighten
 from placedsl.lowering.context import LoweringContext, Note
 from placedsl.lowering.difference_constraints import Differences, bounded, differences
 from placedsl.lowering.exactly_one import OneOf, one_of
@@ -104,7 +104,7 @@ def lower(
     goal = program.objectives[objective]
     if np.isfinite(most):
         _keep_within(goal, most, context)
-        _carry_on(program, context)
+    _carry_on(program, context, known=bool(np.isfinite(most)))
     known, apart = _settle_differences(program, context)
     _settle_by_turns(program, context)
     context.blocks[:] = [with_margin(block, context) for block in context.blocks]
@@ -166,9 +166,12 @@ def _keep_within(goal: Objective, most: float, context: LoweringContext) -> None
         bounds[whole] = to_whole(bounds[whole] + sign * INTEGER_BOUND)
 
 
-def _carry_on(program: Program, context: LoweringContext) -> None:
-    """Bounds that follow from those of other columns, row by row."""
+def _carry_on(program: Program, context: LoweringContext, *, known: bool) -> None:
+    """Bounds that follow from those of other columns, row by row: of a value that is ``known``, or where numbers are so
+    far apart that a solver's tolerances, measured by the large ones, are more than the small ones."""
     sure = [block for c in program.constraints for block, always in possible_rows(c) if always]
+    if not known and not any(map(far_apart, [*context.blocks, *sure])):
+        return
     for _ in range(_ROUNDS):
         if not narrowed(context.lower, context.upper, context.integer, [*context.blocks, *sure]):
             return

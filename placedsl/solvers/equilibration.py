@@ -40,6 +40,10 @@ class Conditioned:
 #: For solvers that take a better point for none unless it is better by some absolute amount (CBC: 1e-5).
 FINE_OBJECTIVE = 2.0**14
 
+#: Where the largest coefficient of the objective is around one, smaller ones than this come near the tolerance of 1e-7
+#: within which a reduced cost counts as none: the objective is then multiplied, by so much at most.
+_SMALL_COST, _MOST_ENLARGED = 2.0**-10, 2.0**24
+
 _PASSES = 8
 
 
@@ -74,6 +78,10 @@ def conditioned(program: LinearProgram, objective: float = 1.0) -> Conditioned:
     top = float(np.abs(cost[moving & known]).max(initial=0.0))
     fits = top == 0.0 or objective <= top <= 1e4 * objective
     factor = 1.0 if fits else float(np.exp2(np.round(np.log2(objective / top))))
+    counts = moving & known & (cost != 0.0)
+    least = factor * float(np.abs(cost[counts]).min(initial=np.inf))
+    if least < _SMALL_COST * objective:
+        factor *= min(float(np.exp2(np.ceil(np.log2(_SMALL_COST * objective / least)))), _MOST_ENLARGED)
     scaled = replace(
         program,
         cost=cost * factor,

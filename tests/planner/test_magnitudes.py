@@ -333,11 +333,64 @@ subject to
     memory
 """
 
+#: A load of at most a millisecond, and a time on that device 10^10 times as long, which no solver may overlook.
+HIDDEN_LIMIT = """
+graph {
+    node n0 { time = {accelerator: 3 ms, host: 2 ms}, output = 1 MiB }
+    node n1 { time = {accelerator: 2 ms, host: 9 ms}, output = 9 MiB }
+    node n2 { time = {accelerator: 0 ms, host: 10000000000 ms}, output = 9 MiB, color = 2 }
+    node n3 { time = {accelerator: 7 ms, host: 9 ms}, output = 0 MiB }
+    node n4 { time = {accelerator: 0.5 ms}, output = 0 MiB }
+    n0 -> n1
+    n0 -> n3
+    n0 -> n4
+    n1 -> n2
+    n1 -> n3
+    n2 -> n3
+    n2 -> n4
+}
+device gpu[1]: accelerator
+interconnect { bandwidth = 100000 MiB/s }
+device cpu: host
+schedule duplex
+minimize time_per_sample
+subject to
+    convex
+    limit: load(cpu) <= 1 ms
+"""
+
+#: What is decided costs milliseconds beside hours that are paid in any case.
+SMALL_COSTS = """
+graph {
+    node n0 { time = {accelerator: 100000000 ms}, output = 64 MiB, parameters = 8 MiB }
+    node n1 { time = {accelerator: 5 ms, host: 100000000 ms}, output = 9 MiB }
+    node n2 { time = {accelerator: 0 ms, host: 2 ms}, output = 0 MiB, parameters = 1 MiB }
+    node n3 { time = {accelerator: 5 ms, host: 2 ms}, output = 9 MiB, parameters = 8 MiB }
+    node n4 { time = {accelerator: 1 ms, host: 9 ms}, output = 0 MiB }
+    n0 -> n1
+    n1 -> n2
+    n2 -> n3
+    n2 -> n4
+}
+device gpu[2]: accelerator
+interconnect { bandwidth = 1000 MiB/s }
+device cpu: host
+schedule gpipe
+parallelism { data = 1..3 }
+minimize time_per_sample
+subject to
+    contiguous
+"""
+
 
 @pytest.mark.parametrize(
     ("text", "solver", "optimum"),
-    [(FULL_TO_THE_BYTE, "highs", 2.875), (PROHIBITIVE, "mip", 0.02), (CALLS, "highs", 13.0), (CALLS, "cp-sat", 13.0)],
-)
+    [
+        (FULL_TO_THE_BYTE, "highs", 2.875), (PROHIBITIVE, "mip", 0.02), (CALLS, "highs", 13.0), (CALLS, "cp-sat", 13.0),
+        (HIDDEN_LIMIT, "mip", 0.0125), (HIDDEN_LIMIT, "cvxpy", 0.0125),
+        (SMALL_COSTS, "highs", 50000.007), (SMALL_COSTS, "cvxpy", 50000.007), (SMALL_COSTS, "cp-sat", 50000.007),
+    ],
+)  # fmt: skip
 def test_what_programs_got_wrong(text: str, solver: str, optimum: float) -> None:
     """By enumeration: reductions that cut off the optimum, and bounds that rest on what nobody would choose."""
     answer = loads(text).solve(solver=solver)
