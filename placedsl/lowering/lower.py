@@ -27,6 +27,7 @@ from placedsl.ir.program import (
 from placedsl.ir.row_meaning import meaning, possible_rows
 from placedsl.lowering import convex, implication, maximum, no_overlap, pipeline, product
 from placedsl.lowering.bound_tightening import far_apart, narrowed, tighten
+from placedsl.lowering.coefficient_tightening import tightened
 from placedsl.lowering.context import LoweringContext, Note
 from placedsl.lowering.difference_constraints import Differences, bounded, differences
 from placedsl.lowering.exactly_one import OneOf, one_of
@@ -132,6 +133,9 @@ def lower(
                 kept.append(constraint)
             elif isinstance(constraint, kind):
                 rewrite_by(partial(rewrite, constraint, context), k)
+    for k, block in enumerate(context.blocks):
+        if far_apart(block):
+            context.blocks[k] = tightened(block, context.lower, context.upper, context.integer)
     columns = len(context.lower)
     cost = np.bincount(goal.column, weights=goal.coefficient, minlength=columns).astype(float)
     start, column, coefficient, low, high, origin_start = assembled(context.blocks, columns)
