@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from placedsl.diagnostics import UsageError
-from placedsl.system import files, interruption
+from placedsl.system import files, interruption, paths
 
 
 @click.command()
@@ -27,7 +27,7 @@ def export(answer: Path, name: str, output: Path | None) -> int:
     from placedsl.problem.plan_document import read_plan
 
     known(name)
-    if output is not None and output.exists() and not output.is_dir():
+    if output is not None and paths.exists(output) and not paths.is_folder(output):
         raise UsageError(f"-o {output}: this is a file; a folder is expected")
     source = load(answer)
     made = files_of(read_plan(source), name, source)

@@ -15,7 +15,7 @@ import click
 
 from placedsl.cli.options import DATA, METHOD, SET, SOLVER, SPEC, Quantity, console, write
 from placedsl.diagnostics import UsageError
-from placedsl.system import first_run, interruption
+from placedsl.system import first_run, interruption, paths
 
 if TYPE_CHECKING:
     from placedsl.api.spec import Spec
@@ -76,9 +76,9 @@ def solve(
     from placedsl.report.text.progress import ProgressLine
 
     target = None if json_file in (None, "-") else Path(str(json_file))
-    if target is not None and not target.parent.is_dir():
+    if target is not None and not paths.is_folder(target.parent):
         raise UsageError(f"--json {target}: there is no folder '{target.parent}'")
-    if target is not None and target.is_dir():
+    if target is not None and paths.is_folder(target):
         raise UsageError(f"--json {target}: this is a folder")
     if picture is not None:
         from placedsl.report.pictures import placement_picture as pictures

@@ -10,6 +10,7 @@ import click
 
 from placedsl.cli.options import DATA, SET, SPEC, console, write
 from placedsl.diagnostics import Diagnostic, InputError, UsageError
+from placedsl.system import paths
 
 if TYPE_CHECKING:
     from placedsl.api.spec import Spec
@@ -49,9 +50,9 @@ def timeline(
     if picture is not None:
         pictures.check(picture)
     for option, file in (("--json", target), ("--trace", trace), ("--picture", picture)):
-        if file is not None and not file.parent.is_dir():
+        if file is not None and not paths.is_folder(file.parent):
             raise UsageError(f"{option} {file}: there is no folder '{file.parent}'")
-        if file is not None and file.is_dir():
+        if file is not None and paths.is_folder(file):
             raise UsageError(f"{option} {file}: this is a folder")
     with Heartbeat(f"reading {spec}") as beat:
         loaded = api.load(spec, parameters, data)

@@ -243,3 +243,16 @@ def test_models_of_one_name_do_not_share_a_graph_file(tmp_path: Path) -> None:
     assert placedsl.load(tmp_path / "a.place").problem.graph.nodes == 2
     assert placedsl.load(tmp_path / "b.place").problem.graph.nodes == 3
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.graph.json", "a.place", "b.graph.json", "b.place"]
+
+
+def test_names_that_are_too_long(spec: Path) -> None:
+    """They name nothing, whatever the system says of them."""
+    name = "a" * 5000
+    for option in (f"--json {name}", f"--json {name}/x.json", f"--picture {name}.svg"):
+        done = shell(f"$placedsl solve '{spec}' --quiet {option}")
+        assert done.returncode == 2, option
+        assert done.stderr.count("\n") == 1, option
+    spec.write_text(f'import "{name}.place"\n{SPEC}', encoding="utf-8")
+    done = shell(f"$placedsl check '{spec}'")
+    assert done.returncode == 1
+    assert "small.place:1:8: error: there is no file" in done.stderr

@@ -47,6 +47,8 @@ def drawn_levels(seed: int) -> tuple[Asked, Levels]:
         seed += 100_000
         asked = drawn(seed)
     size = rng.choice(((2, 2), (1, 3), (3, 2), (2, 3), (4, 1), (1, 2, 2), (2, 2, 2), (2, 1, 2), (1, 1, 3)))
+    if size[0] < min(asked.tensor):
+        size = (3, 2)
     workload = copy.deepcopy(asked.workload)
     for node in workload["nodes"]:
         for options in node["TMPCs"].values():
@@ -58,7 +60,7 @@ def drawn_levels(seed: int) -> tuple[Asked, Levels]:
     batch = asked.exchange == "batch"
     able = [c for c in range(1, most + 1) if not batch or asked.microbatches % c == 0]
     copies = tuple(sorted({1, *rng.sample(able, rng.randint(1, len(able)))}))
-    tensor = tuple(t for t in asked.tensor if t <= most)
+    tensor = tuple(t for t in asked.tensor if t <= size[0])
     bandwidth = tuple(rng.choice((BANDWIDTH, BANDWIDTH // 2, BANDWIDTH // 8)) for _ in size[1:])
     asked = replace(asked, workload=workload, devices=most, copies=copies, tensor=tensor, together=False)
     return asked, Levels(size, bandwidth)

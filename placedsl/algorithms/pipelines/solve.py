@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import ceil, isfinite
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
@@ -34,6 +35,7 @@ from placedsl.problem.execution import Execution, Order
 from placedsl.problem.expressions import Provided
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
+from placedsl.tolerances import EQUAL_COSTS
 
 if TYPE_CHECKING:
     from placedsl.algorithms.pipelines.bottleneck_search import BottleneckResult, GroupedPipeline
@@ -180,8 +182,20 @@ def solve(
     placement = None if found.device is None else found.device[quotient.unit_of_node]
     message = _TOO_MANY.format(stored) if found.too_many else ""
     return PlacementResult(
-        placement, found.value, found.value if found.complete else bound, found.complete, found.fewest, message
-    )
+        placement, found.value, _proven(problem, found.value) if found.complete else bound, found.complete,
+        found.fewest, message,
+    )  # fmt: skip
+
+
+def _proven(problem: Problem, value: float) -> float:
+    """The bound of a run that found nothing lower: loads that are nearer than :data:`EQUAL_COSTS` are one to it.
+
+    Bytes that later objectives are minimised within have to be known to the last one.
+    """
+    whole = _minimises_memory(problem) and len(problem.objectives) > 1 and isfinite(value)
+    if not whole or value * EQUAL_COSTS < 0.5:
+        return value
+    return ceil(value * (1.0 - 2.0 * EQUAL_COSTS))
 
 
 def _with_device_groups(
@@ -210,7 +224,7 @@ def _with_device_groups(
         found = best_with_device_groups(problem, quotient, classes, stages, limits, bound, begun, shared=not memory)
     placement = None if found.device is None else found.device[quotient.unit_of_node]
     message = _TOO_MANY.format(limits.most) if found.too_many else ""
-    proven = found.value if found.complete else max(bound, found.bound)
+    proven = _proven(problem, found.value) if found.complete else max(bound, found.bound)
     copies = (
         {d: len(group) for d, group in found.groups.items()} if problem.execution.data_parallelism is not None else {}
     )

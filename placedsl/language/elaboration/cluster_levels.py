@@ -49,6 +49,19 @@ def levels(checker: Checker, entry: syntax.Entry | None, machine: Machine) -> Cl
     return out
 
 
+def within_clusters(
+    checker: Checker, entry: syntax.Entry | None, degrees: tuple[int, ...], across: ClusterLevels
+) -> tuple[int, ...]:
+    """The numbers of devices of a copy that an innermost cluster has; an error where the spec asks for more."""
+    most, family = across.size[0], across.families[0]
+    larger = [t for t in degrees if t > most]
+    if entry is not None and larger:
+        devices = "1 device" if most == 1 else f"{most} devices"
+        message = f"a copy of {larger[0]} devices lies within one '{family}', which has {devices}"
+        checker.error(entry.value, message, "clusters share samples, not operators")
+    return tuple(t for t in degrees if t <= most) or (1,)
+
+
 def _unlike(by_level: list[list[tuple[int, Cluster]]], size: list[int], machine: Machine) -> str | None:
     """What tells clusters of a level apart, in words."""
     wide = 1

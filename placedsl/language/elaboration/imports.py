@@ -9,6 +9,7 @@ from pathlib import Path
 from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
 from placedsl.language.syntax import statements as syntax
 from placedsl.language.syntax.parser import parse, parse_file
+from placedsl.system import paths
 from placedsl.system.installation import folder as folder_of_installation
 
 
@@ -80,15 +81,15 @@ def _named(statement: syntax.Import, folder: Path, found: list[Diagnostic], held
     given = Path(statement.path.text)
     path = given if given.is_absolute() else folder / given
     ours = folder_of_installation("models") / given
-    if path not in held and not given.is_absolute() and not path.is_file() and ours.is_file():
+    if path not in held and not given.is_absolute() and not paths.is_file(path) and paths.is_file(ours):
         path = ours  # one that comes with placedsl
     place = statement.path.at.span
     if given.suffix != ".place" or "\0" in str(given):
         found.append(Diagnostic("only .place files can be imported", place, 'as in import "devices.place"'))
         return None
-    if path not in held and not path.is_file():
+    if path not in held and not paths.is_file(path):
         parent = path.parent
-        nearby = [p.name for p in parent.iterdir() if p.suffix == ".place"] if parent.is_dir() else []
+        nearby = [p.name for p in parent.iterdir() if p.suffix == ".place"] if paths.is_folder(parent) else []
         found.append(Diagnostic(f"there is no file '{path}'", place, nearest(path.name, nearby)))
         return None
     return path

@@ -20,7 +20,7 @@ from placedsl.language.checking.checker import Checker
 from placedsl.language.checking.constant_folding import known_number
 from placedsl.language.checking.schedule_vocabulary import with_plans
 from placedsl.language.checking.vocabulary import PLAIN, AttributeType, Family, Vocabulary
-from placedsl.language.elaboration.cluster_levels import levels
+from placedsl.language.elaboration.cluster_levels import levels, within_clusters
 from placedsl.language.elaboration.imports import first_at
 from placedsl.language.elaboration.statement_entries import STATEMENTS
 from placedsl.language.syntax import statements as syntax
@@ -86,6 +86,8 @@ def data_parallelism(
     held = _held(checker, entries.get("in_flight"), microbatches)
     traffic = _traffic(checker, entries.get("weights_traffic"))
     across = levels(checker, entries.get("across"), machine)
+    if across is not None:
+        degrees = within_clusters(checker, entries.get("tensor"), degrees, across)
     if planned and len(checker.found) == before:
         _refuse_unknown(checker, word, execution, graph)
     if copies is None or weights is None or len(checker.found) > before:

@@ -13,7 +13,7 @@ from placedsl.diagnostics import PlacedslError, UsageError
 from placedsl.graph.order import topological
 from placedsl.planner.answer import Answer
 from placedsl.problem.problem import Problem
-from placedsl.system import files
+from placedsl.system import files, paths
 from placedsl.tolerances import SAME_VALUE
 from placedsl.units import DATA, show
 
@@ -37,7 +37,7 @@ def check(path: Path) -> None:
     kinds = Figure().canvas.get_supported_filetypes()
     if path.suffix.lstrip(".").lower() not in kinds:
         raise UsageError(f"'{path}': the name of a picture ends in one of .{', .'.join(sorted(kinds))}")
-    if not path.parent.is_dir():
+    if not paths.is_folder(path.parent):
         raise UsageError(f"'{path}': there is no folder '{path.parent}'")
 
 

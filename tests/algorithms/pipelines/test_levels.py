@@ -110,6 +110,10 @@ def test_three_levels_by_hand() -> None:
         (MACHINE + REST.replace("server", "servr"), "did you mean 'server'"),
         (MACHINE + REST.replace("= server", "= rack"), "across = server; the clusters around it share samples as well"),
         (FLAT + REST, "as in cluster server"),
+        (
+            MACHINE.replace("gpu[2]", "gpu[1]") + REST.replace("across", "tensor = {1, 2}, across"),
+            "a copy of 2 devices lies within one 'server', which has 1 device",
+        ),
         (MACHINE + "device tpu: accelerator\n" + REST, "'tpu' is in none of these clusters"),
         (
             MACHINE.replace("cluster rack[2] {", "cluster rack[1] {\n    device cpu: accelerator") + REST,

@@ -1,0 +1,44 @@
+"""Memory is least to the byte before time is minimised, where a byte is less than dynamic programming tells apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from placedsl import loads
+
+#: From a campaign: dynamic programming over clusters ended a byte above the least memory, 2^30 + 1 bytes.
+SPEC = """
+graph {
+    node n0 { time = {accelerator: 3 us}, memory = 2 B, output = 9 MiB, parameters = 8 MiB }
+    node n1 { time = {accelerator: 5 us}, memory = 2 B, output = 9 MiB, parameters = 1 MiB }
+    node n2 { time = {accelerator: 1.75 us}, memory = 1 B, output = 9 MiB, parameters = 8 MiB }
+    node n3 { time = {accelerator: 1000000 us}, memory = 1 B, output = 9 MiB }
+    node n4 { time = {accelerator: 0 us}, memory = 2 B, output = 4 MiB, color = 4 }
+    node n5 { time = {accelerator: 1000000 us}, memory = 1073741825 B, output = 9 MiB }
+    n0 -> n4
+    n1 -> n2
+    n2 -> n5
+    n3 -> n5
+}
+cluster server[2] {
+    device gpu[1]: accelerator
+    interconnect { bandwidth = 1000000 MiB/s }
+}
+interconnect { bandwidth = 500000 MiB/s }
+schedule duplex
+minimize peak_memory then time_per_sample
+subject to
+    colocated by color
+    contiguous
+    memory
+"""
+
+
+def test_a_byte_of_a_gigabyte() -> None:
+    """By enumeration, in fractions."""
+    answer = loads(SPEC).solve(workers=1)
+    assert answer.termination == "optimal"
+    assert answer.evaluation is not None
+    assert answer.evaluation.objectives[0] == 1073741825.0
+    assert answer.evaluation.objectives[1] == pytest.approx(1.00000975, rel=1e-9)
+    assert answer.bounds[0] <= 1073741825.0
