@@ -19,7 +19,8 @@ def priced(
     """The levels with their costs, as those of links between devices and RAM."""
     crossing, per_byte = np.zeros((len(levels.clusters), graph.tensors)), np.zeros(len(levels.clusters))
     timed = np.isfinite(graph.tensor_time)
-    size = np.where(timed, graph.tensor_time * machine.fastest_interconnect, graph.tensor_bytes)
+    with np.errstate(over="ignore", invalid="ignore"):  # times that are so large are refused with all other costs
+        size = np.where(timed, graph.tensor_time * machine.fastest_interconnect, graph.tensor_bytes)
     for level, clusters in enumerate(levels.clusters):
         link = machine.around(machine.clusters[clusters[0]].parent)
         if link is None:

@@ -19,7 +19,7 @@ def seconds(graph: Graph, machine: Machine, places: Places) -> tuple[Floats, lis
     """
     out = np.zeros((len(machine.clusters), graph.tensors))
     timed = np.isfinite(graph.tensor_time)
-    with np.errstate(over="ignore"):  # times that are so large are refused with all other costs
+    with np.errstate(over="ignore", invalid="ignore"):  # times that are so large are refused with all other costs
         size = np.where(timed, graph.tensor_time * machine.fastest_interconnect, graph.tensor_bytes)
     for i, cluster in enumerate(machine.clusters):
         if cluster.alone or cluster.interconnect is None:

@@ -257,7 +257,8 @@ class Checker(NameChecker):
                 "this graph's times are plain numbers in a unit of its own: compare with a plain number, "
                 'or say the unit: graph from "…" { time_unit = 1 ms }'
             )
-        sized = self.vocabulary.quantities["traffic"].type.dimension == DATA
+        traffic = self.vocabulary.quantities.get("traffic")  # none where only constants may stand
+        sized = traffic is None or traffic.type.dimension == DATA
         if not sized and DATA in (a.dimension, b.dimension):
             return (
                 "this graph gives the time that moving a tensor takes, not its size: traffic and size are in that unit"
