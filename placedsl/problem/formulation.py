@@ -103,7 +103,8 @@ def refuse_unstated(problem: Problem) -> None:
     sharing = problem.execution.data_parallelism
     if sharing is not None and sharing.across is not None:
         message = "there is no program of plans whose clusters share samples"
-        raise InputError([Diagnostic(message, sharing.span, "method dp searches for them, and auto takes it")])
+        hint = "method dp searches for them; without 'across' there is one"
+        raise InputError([Diagnostic(message, sharing.span, hint)])
 
 
 def passed_over(problem: Problem, formulations: Iterable[Formulation], chosen: Formulation) -> list[str]:

@@ -43,7 +43,11 @@ def plan_decisions(problem: Problem, plan: Plan, source: Source | None = None) -
                 message = f"the spec lets no clusters '{family}' share samples"
                 found.append(Diagnostic(message, place, "as in parallelism { across = server }"))
                 continue
-            out["cluster_copies"][levels.around[at[0]][level],] = float(number)
+            cluster = levels.around[at[0]][level]
+            if out["cluster_copies"].setdefault((cluster,), float(number)) != number:
+                name, known_number = problem.machine.clusters[cluster].name, round(out["cluster_copies"][cluster,])
+                message = f"two stages of '{name}' run in {known_number} and in {number} of '{family}'"
+                found.append(Diagnostic(message, place, "all that a cluster holds runs in as many of its level"))
         for node in stage.nodes:
             v = nodes.get(str(node.id))
             name = node.option or ""

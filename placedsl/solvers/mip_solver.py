@@ -24,7 +24,7 @@ from placedsl.solvers.outcome import (
     outcome,
     without_terms,
 )
-from placedsl.tolerances import CONTRADICTION
+from placedsl.tolerances import CONTRADICTION, MIP_FEASIBILITY
 
 
 class Mip:
@@ -53,7 +53,7 @@ class Mip:
             import mip
 
             model, unknowns = _model(mip, self.backend, scaled.program)
-            model.max_mip_gap, model.max_mip_gap_abs = budget.gap, 1e-12
+            model.max_mip_gap, model.max_mip_gap_abs, model.integer_tol = budget.gap, 1e-12, MIP_FEASIBILITY
             model.seed = budget.seed % 2**31
             if budget.workers:
                 model.threads = budget.workers

@@ -24,7 +24,7 @@ from placedsl.solvers.outcome import (
     outcome,
     without_terms,
 )
-from placedsl.tolerances import CONTRADICTION
+from placedsl.tolerances import CONTRADICTION, MIP_FEASIBILITY
 
 #: Per backend: its name in Pyomo, and its options for time (seconds), relative gap, threads, seed.
 _BACKENDS: dict[str, tuple[str, str, str, str, str]] = {
@@ -100,6 +100,8 @@ class Pyomo:
         if clock.left is not None:
             # GLPK takes whole seconds.
             solver.options[time_option] = max(1, int(clock.left)) if self.backend == "glpk" else clock.left
+        if self.backend == "cbc":
+            solver.options["integerTolerance"] = MIP_FEASIBILITY
         if threads and budget.workers:
             solver.options[threads] = budget.workers
         if seed and budget.seed:

@@ -14,7 +14,7 @@ from placedsl.diagnosis.sensitivity.what_if import asks_for_memory, in_each, wit
 from placedsl.diagnostics import InputError
 from placedsl.evaluation.evaluate import evaluate
 from placedsl.problem.problem import Constraint, Problem
-from placedsl.units import DATA, parse_quantity, show
+from placedsl.units import DATA, exact, parse_quantity, show
 
 #: Further devices of a family (in each of its clusters) that are tried.
 _MOST_DEVICES = 8
@@ -109,8 +109,8 @@ def _more_memory(asked: Feasibility, family: str) -> Iterator[str]:
     told = _holds(asked, family, parse_quantity(text).value)
     if told is None or not told[0]:
         return
-    instead = f"{text} instead of {show(now, DATA)}" if max(own) == now else f"at least {text}"
-    yield f"memory of {family}: {instead}" + ("" if smallest else " (less may be enough)")
+    changed = instead(text, now) if max(own) == now else f"at least {text}"
+    yield f"memory of {family}: {changed}" + ("" if smallest else " (less may be enough)")
 
 
 def _holds(asked: Feasibility, family: str, memory: float) -> tuple[bool, float] | None:
@@ -136,6 +136,12 @@ def _holds(asked: Feasibility, family: str, memory: float) -> tuple[bool, float]
         asked.known.append(one.known[-1])
         return True, min(memory, peak(one.known[-1]))
     return None if held is None else (held, memory)
+
+
+def instead(text: str, now: float) -> str:
+    """An amount of memory in place of the present bytes, which are told exactly where the two read alike."""
+    present = show(now, DATA)
+    return f"{text} instead of {exact(now, DATA) if present == text else present}"
 
 
 def readable(value: float) -> str:

@@ -8,12 +8,11 @@ from dataclasses import replace
 
 from placedsl.algorithms.pipelines.parallel_plans import plans_of_problems as plans
 from placedsl.diagnosis.infeasibility.conflict import Conflict, Member
-from placedsl.diagnosis.infeasibility.hardware_repairs import readable
+from placedsl.diagnosis.infeasibility.hardware_repairs import instead, readable
 from placedsl.diagnostics import LimitError
 from placedsl.evaluation.evaluate import evaluate
 from placedsl.planner.strategies.parallel_plans import MOST_COLUMNS, columns_of_program
 from placedsl.problem.problem import Constraint, Problem
-from placedsl.units import DATA, show
 
 #: The least memory is sought to within this share.
 _NEAR = 1e-4
@@ -71,7 +70,7 @@ def _enough_memory(problem: Problem, high: float, deadline: float | None, progre
             low = wanted
         else:
             high = min(found, wanted)
-    repair = f"memory of {problem.machine.devices[0].family}: {readable(high)} instead of {show(now, DATA)}"
+    repair = f"memory of {problem.machine.devices[0].family}: {instead(readable(high), now)}"
     return repair + (" (less may be enough)" if late else "")
 
 

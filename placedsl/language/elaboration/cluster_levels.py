@@ -39,10 +39,8 @@ def levels(checker: Checker, entry: syntax.Entry | None, machine: Machine) -> Cl
         tuple(tuple(position for position, _ in own) for own in by_level),
         tuple(device for _, cluster in by_level[0] for device in cluster.devices),
     )  # fmt: skip
-    unlike = _unlike(by_level, size, machine)
-    if unlike is None and len(out.devices) < len(machine.devices):
-        outside = next(d for k, d in enumerate(machine.devices) if k not in set(out.devices))
-        unlike = f"'{outside.name}' is in none of these clusters"
+    outside = [device.name for k, device in enumerate(machine.devices) if k not in set(out.devices)]
+    unlike = f"'{outside[0]}' is in none of '{inner}'" if outside else _unlike(by_level, size, machine)
     if unlike is not None:
         checker.error(entry.value, unlike, _HINT)
         return None

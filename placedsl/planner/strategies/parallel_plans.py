@@ -10,7 +10,7 @@ import numpy as np
 from placedsl.algorithms.interface import NothingFoundError
 from placedsl.algorithms.pipelines.parallel_plans import plans_of_problems as plans
 from placedsl.budget import Budget
-from placedsl.diagnostics import PlacedslError
+from placedsl.diagnostics import Diagnostic, InputError, PlacedslError
 from placedsl.grounding.plan_universe import shapes_of_stages
 from placedsl.planner.run import Run
 from placedsl.problem.problem import Problem
@@ -31,6 +31,17 @@ def columns_of_program(problem: Problem) -> int:
     ways = np.bincount(costs.degree, minlength=int(shapes[:, 1].max(initial=0)) + 1)
     leaders = np.minimum(np.bincount(problem.interchangeable()), problem.graph.nodes).sum()
     return int(leaders * ways[shapes[:, 1].astype(np.int64)].sum())
+
+
+def refuse_unsearched(problem: Problem) -> None:
+    """InputError where clusters share samples and the search does not apply: nothing else states such plans."""
+    sharing = problem.execution.data_parallelism
+    if sharing is None or sharing.across is None:
+        return
+    reasons = plans.against(problem)
+    if reasons:
+        message = f"the search for plans whose clusters share samples does not apply: {'; '.join(reasons)}"
+        raise InputError([Diagnostic(message, sharing.span, "without 'across' there is a program of plans as well")])
 
 
 def stated(problem: Problem) -> bool:
@@ -93,7 +104,7 @@ def by_plans(run: Run) -> tuple[str, str] | None:
     if run.request.method == "dp":
         return "ended", f"{reason}; use --method program, or auto"
     if run.problem.execution.cluster_levels is not None:
-        return "ended", f"{reason}, and there is no program of plans whose clusters share samples"
+        return "ended", f"{reason}, and only without 'across' there is a program of plans"
     columns = columns_of_program(run.problem)
     if columns > MOST_COLUMNS:
         return "ended", f"{reason}, and its program has {columns:,} columns (--method program tries it)"

@@ -16,6 +16,7 @@ from placedsl.lowering.context import Note
 from placedsl.lowering.lower import lower
 from placedsl.planner.decision import Candidate, Decision, candidates
 from placedsl.planner.request import Request, resolve, solvers_for
+from placedsl.planner.strategies.parallel_plans import refuse_unsearched
 from placedsl.planner.strategies.registry import beside, decision
 from placedsl.problem.execution import Transfers
 from placedsl.problem.formulation import Formulation, choose, passed_over
@@ -68,6 +69,7 @@ def explain(problem: Problem, formulations: Callable[[], Iterable[Formulation]],
     fit = _fit(problem)
     quotient, classes = contiguous.pipeline_of(problem)
     if problem.execution.cluster_levels is not None:
+        refuse_unsearched(problem)
         return _without_program(problem, chosen, fit, contiguous.most_stored(classes))
     known = list(formulations())
     formulation = choose(problem, known)

@@ -114,10 +114,16 @@ def test_three_levels_by_hand() -> None:
             MACHINE.replace("gpu[2]", "gpu[1]") + REST.replace("across", "tensor = {1, 2}, across"),
             "a copy of 2 devices lies within one 'server', which has 1 device",
         ),
-        (MACHINE + "device tpu: accelerator\n" + REST, "'tpu' is in none of these clusters"),
+        (MACHINE + "device tpu: accelerator\n" + REST, "'tpu' is in none of 'server'"),
         (
             MACHINE.replace("cluster rack[2] {", "cluster rack[1] {\n    device cpu: accelerator") + REST,
-            "share samples",
+            "'rack[1].cpu' is in none of 'server'",
+        ),
+        (MACHINE + REST.replace("    contiguous\n", ""), "it requires the 'contiguous' constraint"),
+        (MACHINE + REST.replace("minimize time_per_sample", "minimize devices_used"), "it minimises time_per_sample"),
+        (
+            MACHINE + REST.replace("minimize time_per_sample", "minimize 2 * time_per_sample"),
+            "without 'across' there",
         ),
         (MACHINE.rpartition("interconnect")[0] + REST, "nothing says how fast 'rack' exchanges data with others"),
     ],
@@ -162,3 +168,26 @@ def test_evaluation_refuses_what_is_no_plan() -> None:
     assert "across" in rules(found.placement, cluster_copies={**copies, (min(server),): 1.5})
     mixed = [found.placement[k] for k in (0, 2, 1, 3)]
     assert "across" in rules(mixed) or "contiguous" in rules(mixed)
+
+
+def test_stages_of_a_cluster_run_in_as_many() -> None:
+    """What a plan file says of a cluster it says once."""
+    found = blocks(MACHINE + REST).solve()
+    document = plan_document(found.plan)
+    first, second = document["stages"]
+    second["devices"], second["across"] = first["devices"][1:], {**first["across"], "server": 1}
+    with pytest.raises(InputError, match=r"two stages of 'rack\[1\].server\[1\]' run in 2 and in 1 of 'server'"):
+        plan_decisions(found.problem, plan_from_document(document))
+
+
+def test_a_further_objective_is_named_once() -> None:
+    found = blocks(MACHINE + REST.replace("time_per_sample", "time_per_sample then devices_used")).solve()
+    assert found.message.count("then devices_used") == 1
+
+
+def test_what_is_refused_is_refused_everywhere() -> None:
+    """The reason stands at its place in solving, with every method, and in what is explained."""
+    spec = blocks(MACHINE + REST.replace("    contiguous\n", ""))
+    for ask in (spec.solve, lambda: spec.solve(method="dp"), lambda: spec.solve(method="program"), spec.explain):
+        with pytest.raises(InputError, match="does not apply: it requires the 'contiguous' constraint"):
+            ask()

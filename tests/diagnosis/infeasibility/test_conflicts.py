@@ -88,6 +88,8 @@ def test_what_can_be_bought_is_tried_before_it_is_told() -> None:
     """Each node of the chain fits a device with as much memory; more devices with as little do not help."""
     machine = "device gpu[3]: accelerator { memory = 2 GiB }\ninterconnect { bandwidth = 16 GB/s }\n"
     assert repairs_of("memory\n", machine)[0] == "memory of gpu: 3 GiB instead of 2 GiB"
+    less = machine.replace("2 GiB", f"{3 * 2**30 - 1} B")
+    assert repairs_of("memory\n", less)[0] == "memory of gpu: 3 GiB instead of 3221225471 B"
 
 
 def test_further_devices_of_clusters() -> None:

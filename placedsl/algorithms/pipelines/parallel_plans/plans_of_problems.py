@@ -100,7 +100,7 @@ def beyond(problem: Problem) -> list[str]:
     costs = problem.execution.options
     assert costs is not None
     if problem.execution.cluster_levels is not None:
-        return ignored(problem, ACROSS) + [f"then {goal.name}" for goal in problem.objectives[1:]]
+        return ignored(problem, ACROSS)
     left = set(rules_of(problem, costs, _own(problem)).beyond)
     known = {rule.name for rule in _own(problem)} - left
     out = [name for name in ignored(problem, SUPPORTS) if name not in known]
