@@ -149,7 +149,8 @@ def _between(
     kept = np.flatnonzero(tensor_of >= 0)
     move = np.zeros((tensors, *source.shape))
     np.add.at(move, tensor_of[kept], moves.time(kept[:, None, None], source[None], target[None]))
-    names = tuple(f"{devices[a].name} -> {devices[b].name}" for a, b in moves.hop_ends)
+    called = [device.name for device in devices]
+    names = tuple([f"{called[a]} -> {called[b]}" for a, b in moves.hop_ends.tolist()])
     columns: dict[tuple[Sort, str], Column] = {
         ("tensor", "move"): move, ("tensor", "reaches"): np.isfinite(move),
         ("link", "name"): np.array(names, dtype=object),

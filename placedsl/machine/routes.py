@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,16 +70,21 @@ def transfer_times(machine: Machine, size: Floats, explicit: Floats | None = Non
     number[ends[:, 0], ends[:, 1]] = np.arange(len(ends))
     latency, inverse_bandwidth = np.full((devices, devices), np.inf), np.zeros((devices, devices))
     np.fill_diagonal(latency, 0.0)
-    routes: list[list[int]] = []
-    for source in range(devices):
+    direct = number >= 0
+    latency[direct], inverse_bandwidth[direct] = delay[direct], 1.0 / bandwidth[direct]
+    length, further = direct.astype(np.int64), dict[tuple[int, int], list[int]]()
+    for source in np.flatnonzero(direct.sum(axis=1) < devices - 1).tolist():
         ways, width, along = _routes(source, bandwidth, delay)
-        for target in range(devices):
-            way = ways.get(target, [])
-            routes.append([int(number[a, b]) for a, b in itertools.pairwise(way)])
-            if way:
-                latency[source, target], inverse_bandwidth[source, target] = along[target], 1.0 / width[target]
-    start = np.concatenate(([0], np.cumsum([len(route) for route in routes]))).astype(np.int64)
-    hop = np.array([link for route in routes for link in route], dtype=np.int64)
+        for target, way in ways.items():
+            further[source, target] = way
+            length[source, target] = len(way) - 1
+            latency[source, target], inverse_bandwidth[source, target] = along[target], 1.0 / width[target]
+    start = np.concatenate(([0], np.cumsum(length)))
+    hop = np.empty(start[-1], dtype=np.int64)
+    hop[start[:-1][direct.ravel()]] = number[direct]
+    for (source, target), way in further.items():
+        first = start[source * devices + target]
+        hop[first : first + len(way) - 1] = [number[a, b] for a, b in itertools.pairwise(way)]
     if explicit is None:
         explicit = np.zeros((0, devices, devices))
     return TransferTimes(
@@ -92,13 +98,7 @@ def direct_links(machine: Machine) -> tuple[Floats, Floats]:
     Of several links the one that names single devices counts more than one of families, then the later one.  Over
     clusters the slowest of the interconnects on the way counts.
     """
-    devices = len(machine.devices)
-    bandwidth, latency = np.zeros((devices, devices)), np.zeros((devices, devices))
-    for a in range(devices):
-        for b in range(devices):
-            link = _between(machine, a, b) if a != b else None
-            if link is not None:
-                bandwidth[a, b], latency[a, b] = link.bandwidth, link.latency
+    bandwidth, latency = _interconnects(machine)
     named = {d.name for d in machine.devices}
     families = {d.family for d in machine.devices if d.family != d.name}
     for link in sorted(machine.links, key=lambda one: sum(end in named - families for end in (one.source, one.target))):
@@ -148,21 +148,38 @@ def _members(machine: Machine, end: str) -> list[int]:
     return [i for i, d in enumerate(machine.devices) if end in (d.name, d.family)]
 
 
-def _between(machine: Machine, a: int, b: int) -> Link | None:
-    """The slowest interconnect that a transfer crosses without links of its own."""
-    ways: list[Link | None] = []
-    inside = [set(c.devices) for c in machine.clusters]
-    common = -1
-    for device in (a, b):
-        cluster = machine.innermost(device)
-        while cluster >= 0 and not {a, b} <= inside[cluster]:
-            ways += [machine.clusters[cluster].interconnect] if machine.clusters[cluster].interconnect else []
-            cluster = machine.clusters[cluster].parent
-        common = cluster
-    outer = machine.around(common)
-    if outer is None:
-        return None
-    return min((way for way in [*ways, outer] if way is not None), key=lambda way: way.bandwidth)
+def _interconnects(machine: Machine) -> tuple[Floats, Floats]:
+    """D x D bandwidths (0: none) and latencies of the slowest interconnect that a transfer crosses without links of its
+    own; of equally slow ones, the first on the way."""
+    devices, clusters = len(machine.devices), machine.clusters
+    inside = np.full((machine.levels, devices), -1)
+    for position, cluster in enumerate(clusters):
+        if not cluster.alone:
+            inside[cluster.level - 1, list(cluster.devices)] = position
+    # Of each cluster, the machine last: its own interconnect, and what it reaches others by; infinite: it has none.
+    own = _of_links([*(cluster.interconnect for cluster in clusters), None])
+    around = _of_links([machine.around(position) for position in (*range(len(clusters)), -1)])
+    bandwidth, latency = np.full((devices, devices), np.inf), np.zeros((devices, devices))
+    outer = np.full((devices, devices), -1)
+    for held in inside:
+        outer = np.where((held[:, None] == held) & (held >= 0), held, outer)
+    for sending in (True, False):
+        for held in inside[::-1]:
+            at = held[:, None] if sending else held[None, :]
+            slower = (held[:, None] != held) & (own[0][at] < bandwidth)
+            bandwidth, latency = np.where(slower, own[0][at], bandwidth), np.where(slower, own[1][at], latency)
+    slower = around[0][outer] < bandwidth
+    bandwidth, latency = np.where(slower, around[0][outer], bandwidth), np.where(slower, around[1][outer], latency)
+    none = np.isinf(around[0][outer]) | np.eye(devices, dtype=bool)
+    return np.where(none, 0.0, bandwidth), np.where(none, 0.0, latency)
+
+
+def _of_links(links: Sequence[Link | None]) -> tuple[Floats, Floats]:
+    """Bandwidths (infinite where there is no link) and latencies."""
+    return (
+        np.array([np.inf if link is None else link.bandwidth for link in links]),
+        np.array([0.0 if link is None else link.latency for link in links]),
+    )
 
 
 def _widths(source: int, bandwidth: Floats) -> Floats:
