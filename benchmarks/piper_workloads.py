@@ -78,12 +78,22 @@ def answer(
     time_limit: float | None = None,
 ) -> placedsl.Answer:  # fmt: skip
     """One solve."""
+    return spec(file, devices, memory, batch, exchange, more, bandwidth, rules).solve(
+        method=method, workers=1, time_limit=time_limit
+    )
+
+
+def spec(
+    file: Path, devices: int, memory: float, batch: int, exchange: str, more: str, bandwidth: float = 25.0 * GIB,
+    rules: Sequence[str] = (),
+) -> placedsl.Spec:  # fmt: skip
+    """A workload on like devices."""
     named = "".join(f"    rule{k}: {rule}\n" for k, rule in enumerate(rules))
     text = SPEC.format(
         file=file, devices=devices, memory=round(memory), bandwidth=bandwidth, batch=batch, exchange=exchange,
         more=more, rules=named,
     )  # fmt: skip
-    return placedsl.loads(text).solve(method=method, workers=1, time_limit=time_limit)
+    return placedsl.loads(text)
 
 
 def on_levels(

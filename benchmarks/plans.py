@@ -5,6 +5,8 @@
     python benchmarks/plans.py rules             BERT-32 under constraints of a user's own, on 64 and 512 devices
     python benchmarks/plans.py runs RUNS.csv     every run of a table of runs: values, feasibility; with --byte, each
                                                  optimum again with just the memory that it takes, and a byte less
+    python benchmarks/plans.py authors RUNS.csv  the plans of the authors in such a table, in the form in which their
+                                                 programs write them, read and evaluated
     python benchmarks/plans.py levels            BERT-32 over servers, and racks of servers, that share samples
     python benchmarks/plans.py speed             seconds beside those of a trial, and sizes beyond the published ones
 
@@ -16,6 +18,8 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
+import re
 import resource
 import sys
 import tempfile
@@ -26,9 +30,12 @@ from pathlib import Path
 import numpy as np
 
 import placedsl
+from placedsl.diagnostics import Source
+from placedsl.evaluation.evaluate import evaluate
+from placedsl.problem.placement_files import read, read_values
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from piper_workloads import GIB, WORKLOADS, answer, on_levels, path
+from piper_workloads import GIB, WORKLOADS, answer, on_levels, path, spec
 
 #: Memory of a device in GiB and numbers of devices of Figure 1.
 FIGURE = ((2, 64), (2, 512), (2, 2048), (8, 8), (8, 64), (8, 512), (8, 2048), (80, 8), (80, 64), (80, 512), (80, 2048))
@@ -209,6 +216,50 @@ def compared(row: dict[str, str], found: placedsl.Answer, even: bool) -> list[st
     return out if abs(found.value - target) <= 1e-9 * target else [*out, f"{found.value}, proven {target}"]
 
 
+def authors(given: argparse.Namespace) -> int:
+    """What is wrong of any plan, a line each: violations, and values that differ by more than 1e-9.
+
+    Of published files only: how the authors number the copies of layers in longer networks is not known.
+    """
+    folder, count, wrong = Path(tempfile.mkdtemp()), 0, 0
+    with given.file.open(encoding="utf-8") as lines:
+        for row in csv.DictReader(lines):
+            known = row["program"].startswith("authors") and row["input"] in ("bert32a100", "resnet")
+            if not known or not row["structure"]:
+                continue
+            file, devices, memory = path(row["input"], folder), int(row["K"]), float(row["memory_bytes"])
+            copies = DIVISORS if row["sync"] == "batch" else f"data = 1..{min(devices, int(row['N']))}"
+            asked = (file, devices, memory, int(row["N"]), row["sync"], copies, float(row["bandwidth_bytes_per_s"]))
+            problem = spec(*asked).problem
+            plan = Source("plan.json", json.dumps({"stages": [stage(text) for text in row["structure"].split(" | ")]}))
+            found = evaluate(problem, read(problem, plan), read_values(problem, plan))
+            published = float(row["tps"])
+            count += 1
+            if found.violations or abs(found.objectives[0] - published) > 1e-9 * published:
+                wrong += 1
+                print(*asked, found.objectives[0], published, *(v.message for v in found.violations[:3]), flush=True)
+    print(f"{count} plans, {wrong} wrong")
+    return int(wrong > 0)
+
+
+def stage(text: str) -> dict[str, object]:
+    """A stage of a table of runs, as in ``d2 t1 n3 r1 [0-1+4] r=[4]``, as the authors' program writes it."""
+    parts = re.fullmatch(r"d(\d+) t(\d+) n(\d+) r(\d+) \[([^]]*)\](?: r=\[([^]]*)\])?", text)
+    assert parts is not None, text
+    data, tensor, number, recomputed = (int(parts[k]) for k in range(1, 5))
+    nodes = numbers(parts[5])
+    taken = nodes if recomputed == number else numbers(parts[6] or "")
+    assert (len(nodes), len(taken)) == (number, recomputed), text
+    options = [[v, "activation recomp" if v in taken else "vanilla"] for v in nodes]
+    return {"nodes": nodes, "dataParallelDegree": data, "tensorParallelDegree": tensor, "TMPCids": options}
+
+
+def numbers(text: str) -> list[int]:
+    """``0-2+5`` as numbers."""
+    ends = [part.split("-") for part in re.split(r"[ ,+]", text) if part]
+    return [v for first, *last in ends for v in range(int(first), int(last[0] if last else first) + 1)]
+
+
 def speed(_: argparse.Namespace) -> int:
     """Seconds of a second solve (kernels loaded), and how they compare."""
     folder = Path(tempfile.mkdtemp())
@@ -261,13 +312,15 @@ def main(arguments: Sequence[str]) -> int:
         ("bert", bert),
         ("rules", rules),
         ("runs", runs),
+        ("authors", authors),
         ("levels", levels),
         ("speed", speed),
     ):
         one = tables.add_parser(name)
         one.set_defaults(table=table)
-        if table is runs:
+        if table in (runs, authors):
             one.add_argument("file", type=Path)
+        if table is runs:
             one.add_argument(
                 "--byte", action="store_true", help="each optimum again with the bytes it takes, and one less"
             )

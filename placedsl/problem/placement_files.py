@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
 from placedsl.graph.readers.json_text import parsed
+from placedsl.problem.piper_plans import is_piper_plan, plan_of_piper
 from placedsl.problem.plan_decisions import plan_decisions
 from placedsl.problem.plan_document import plan_from_document
 from placedsl.problem.problem import Labels, Problem
@@ -109,6 +110,8 @@ def read_values(problem: Problem, source: Source) -> Values:
     root = parsed(source)
     if not isinstance(root, dict):
         return {}
+    if is_piper_plan(root):
+        return plan_decisions(problem, plan_of_piper(problem, root, source), source)
     raw, times = root.get("variables"), root.get("schedule")
     own = values(problem, raw, source) if isinstance(raw, Mapping) else {}
     if problem.execution.options is not None and root.get("plan") is not None:
@@ -160,9 +163,14 @@ def schedule_decisions(problem: Problem, times: Mapping[str, object], source: So
 
 def read(problem: Problem, source: Source) -> list[int]:
     """The placement in a JSON text: an object of node ids and device names, an answer that holds one under
-    ``placement``, or a split of the dnn-partitioning project (``fpgas``, ``cpus``), where nodes that it leaves out go
-    to those that they must share a device with."""
+    ``placement``, a plan of Piper's program, or a split of the dnn-partitioning project (``fpgas``, ``cpus``), where
+    nodes that it leaves out go to those that they must share a device with."""
     root = parsed(source)
+    if is_piper_plan(root):
+        plan = plan_of_piper(problem, root, source)
+        return positions(
+            problem, {str(node.id): stage.devices[0] for stage in plan.stages for node in stage.nodes}, source
+        )
     if isinstance(root, dict) and {"fpgas", "cpus"} & root.keys():
         return _split(problem, root, source)
     if isinstance(root, dict) and "placement" in root:

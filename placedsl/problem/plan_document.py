@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from typing import Any, get_args
 
 from placedsl.diagnostics import Diagnostic, InputError, Source
-from placedsl.graph.readers.json_places import place_of
 from placedsl.graph.readers.json_text import parsed
-from placedsl.graph.readers.records import word
 from placedsl.problem.execution import Communication, Order, Run, Transfers
+from placedsl.problem.json_entries import Document, Entry
 from placedsl.problem.plan import Kind, Plan, PlannedDevice, PlannedNode, Stage, Transfer
+
+DOCUMENT = Document("'plan'", ("plan",), "docs/answer.md describes it; solve --json writes it")
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
@@ -36,7 +35,7 @@ def plan_from_document(document: object, source: Source | None = None) -> Plan:
 
     ``source`` is the JSON text of an answer that holds the document as its ``plan``: errors then have places.
     """
-    root = _Entry(document, (), source)
+    root = Entry(document, (), source, DOCUMENT)
     execution = root.at("execution")
     routing = execution.get("transfers")
     devices = tuple(_device(d) for d in root.at("devices").each())
@@ -95,105 +94,7 @@ def _node_document(node: PlannedNode) -> dict[str, Any]:
     return {"id": node.id} | {name: value for name, value in known.items() if value is not None}
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """A value in the JSON of a plan, and the keys and positions that lead to it.
-
-    Whatever is asked of it raises InputError, at its place, where the value is of another type.
-    """
-
-    value: object
-    path: tuple[str | int, ...]
-    source: Source | None
-
-    def wrong(self, what: str) -> InputError:
-        """What is wrong with the value."""
-        span = None if self.source is None else place_of(self.source, ("plan", *self.path))
-        hint = "docs/answer.md describes it; solve --json writes it"
-        return InputError([Diagnostic(f"'plan' cannot be read: {self._name()} {what}", span, hint)])
-
-    def _name(self) -> str:
-        """As in ``'stages[0].devices'``."""
-        steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path]
-        return f"'{''.join(steps).removeprefix('.')}'" if steps else "it"
-
-    def _expected(self, what: str) -> InputError:
-        return self.wrong(f"is {word(self.value)}: {what} is expected")
-
-    def fields(self) -> Mapping[str, _Entry]:
-        """The entries of an object."""
-        if not isinstance(self.value, Mapping):
-            raise self._expected("an object")
-        return {str(key): _Entry(value, (*self.path, str(key)), self.source) for key, value in self.value.items()}
-
-    def at(self, key: str) -> _Entry:
-        """An entry that an object has."""
-        found = self.fields().get(key)
-        if found is None:
-            raise _Entry(None, (*self.path, key), self.source).wrong("is missing")
-        return found
-
-    def get(self, key: str) -> _Entry | None:
-        """An entry that an object may have."""
-        return self.fields().get(key)
-
-    def each(self) -> Iterator[_Entry]:
-        """The entries of a list."""
-        if not isinstance(self.value, list | tuple):
-            raise self._expected("a list")
-        return (_Entry(value, (*self.path, i), self.source) for i, value in enumerate(self.value))
-
-    def some(self) -> list[_Entry]:
-        """The entries of a list that is not empty."""
-        found = list(self.each())
-        if not found:
-            raise self.wrong("is empty: one entry at least is expected")
-        return found
-
-    def text(self) -> str:
-        """A text."""
-        if not isinstance(self.value, str):
-            raise self._expected("a text")
-        return self.value
-
-    def one_of(self, words: tuple[str, ...]) -> Any:
-        """One of these texts."""
-        if not isinstance(self.value, str) or self.value not in words:
-            raise self.wrong(f"is one of {', '.join(words)}")
-        return self.value
-
-    def id(self) -> int | str:
-        """A whole number or a text."""
-        return self.value if isinstance(self.value, str) else self.whole("a whole number or a text")
-
-    def whole(self, expected: str = "a whole number") -> int:
-        """A whole number."""
-        if not isinstance(self.value, int) or isinstance(self.value, bool):
-            raise self._expected(expected)
-        return self.value
-
-    def positive(self) -> int:
-        """A whole number, 1 or more."""
-        if self.whole() < 1:
-            raise self.wrong("is a whole number, 1 or more")
-        return self.whole()
-
-    def number(self) -> float:
-        """A finite number."""
-        if not isinstance(self.value, int | float) or isinstance(self.value, bool):
-            raise self._expected("a number")
-        if not abs(self.value) <= sys.float_info.max:
-            raise self.wrong("is no finite number")
-        return self.value
-
-    def truth(self) -> bool:
-        """true or false."""
-        if not isinstance(self.value, bool):
-            raise self._expected("true or false")
-        return self.value
-
-
-def _device(entry: _Entry) -> PlannedDevice:
+def _device(entry: Entry) -> PlannedDevice:
     cluster = entry.get("cluster")
     return PlannedDevice(
         entry.at("name").text(), entry.at("kind").one_of(("accelerator", "host")), entry.at("family").text(),
@@ -201,7 +102,7 @@ def _device(entry: _Entry) -> PlannedDevice:
     )  # fmt: skip
 
 
-def _stage_of(entry: _Entry, known: Collection[str]) -> tuple[Stage, list[Transfer]]:
+def _stage_of(entry: Entry, known: Collection[str]) -> tuple[Stage, list[Transfer]]:
     """A stage on devices that are known, and what it sends."""
     devices = entry.at("devices").some()
     for device in devices:
@@ -228,12 +129,12 @@ def _stage_of(entry: _Entry, known: Collection[str]) -> tuple[Stage, list[Transf
     return stage, sent
 
 
-def _number(entry: _Entry, key: str) -> float | None:
+def _number(entry: Entry, key: str) -> float | None:
     found = entry.get(key)
     return None if found is None else found.number()
 
 
-def _node(entry: _Entry, options: Mapping[str, str]) -> PlannedNode:
+def _node(entry: Entry, options: Mapping[str, str]) -> PlannedNode:
     own = entry.at("id").id()
     name, backward, operator = (entry.get(key) for key in ("name", "backward", "operator"))
     attributes = entry.get("attributes")
