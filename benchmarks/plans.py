@@ -1,7 +1,6 @@
 """The published tables of Tarnawski et al. 2021 (Piper): plans of data, tensor and pipeline parallelism.
 
     python benchmarks/plans.py table1            ResNet50, Appendix F, Table 1: exchange per round, as published
-    python benchmarks/plans.py bert              BERT-32, Figure 1: baselines relative to the best plan
     python benchmarks/plans.py rules             BERT-32 under constraints of a user's own, on 64 and 512 devices
     python benchmarks/plans.py runs RUNS.csv     every run of a table of runs: values, feasibility; with --byte, each
                                                  optimum again with just the memory that it takes, and a byte less
@@ -37,8 +36,6 @@ from placedsl.problem.placement_files import read, read_values
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from piper_workloads import GIB, WORKLOADS, answer, on_levels, path, spec
 
-#: Memory of a device in GiB and numbers of devices of Figure 1.
-FIGURE = ((2, 64), (2, 512), (2, 2048), (8, 8), (8, 64), (8, 512), (8, 2048), (80, 8), (80, 64), (80, 512), (80, 2048))
 DIVISORS, RECOMPUTED = "data = divisors(microbatches)", 'options = {"vanilla"}'
 #: What baselines restrict, by their name in a table of runs.
 VARIANTS = {
@@ -89,30 +86,6 @@ def table1(_: argparse.Namespace) -> int:
         print(
             f"| {row['devices']} | {row['memory_gb']} | {row['piper_tps']} | {row['equi_tps']} | {value(even)} "
             f"| {value(best)} | {'yes' if best.termination in ('optimal', 'infeasible') else 'no'} | {above} "
-            f"| {best.seconds['solve']:.2f} |",
-            flush=True,
-        )
-    return 0
-
-
-def bert(_: argparse.Namespace) -> int:
-    """Throughput of baselines relative to the best plan; a dash where there is none that fits."""
-    print("| GB | devices | best plan (ms) | proven | no DP | no TP | no recomputation | equi | s |")
-    print("| ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |")
-    file = WORKLOADS / "piper" / "bert32a100.json"
-    for gib, devices in FIGURE:
-        asked = (file, devices, gib * GIB, 1920, "batch")
-        best = answer(*asked, DIVISORS)
-        others = [
-            answer(*asked, "data = 1"),
-            answer(*asked, f"{DIVISORS}, tensor = 1"),
-            answer(*asked, f"{DIVISORS}, {RECOMPUTED}"),
-            answer(*asked, DIVISORS, "equi"),
-        ]
-        shares = [f"{best.value / one.value:.3f}" if one.evaluation is not None else "-" for one in others]
-        proven = "yes" if best.termination == "optimal" else "no"
-        print(
-            f"| {gib} | {devices} | {1000 * best.value:.6g} | {proven} | {' | '.join(shares)} "
             f"| {best.seconds['solve']:.2f} |",
             flush=True,
         )
@@ -309,7 +282,6 @@ def main(arguments: Sequence[str]) -> int:
     tables = parser.add_subparsers(required=True)
     for name, table in (
         ("table1", table1),
-        ("bert", bert),
         ("rules", rules),
         ("runs", runs),
         ("authors", authors),
