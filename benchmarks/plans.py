@@ -1,6 +1,7 @@
 """The published tables of Tarnawski et al. 2021 (Piper): plans of data, tensor and pipeline parallelism.
 
     python benchmarks/plans.py table1            ResNet50, Appendix F, Table 1: exchange per round, as published
+    python benchmarks/plans.py planners          BERT-32, as in Figure 1: what other planners' methods find
     python benchmarks/plans.py rules             BERT-32 under constraints of a user's own, on 64 and 512 devices
     python benchmarks/plans.py runs RUNS.csv     every run of a table of runs: values, feasibility; with --byte, each
                                                  optimum again with just the memory that it takes, and a byte less
@@ -89,6 +90,23 @@ def table1(_: argparse.Namespace) -> int:
             f"| {best.seconds['solve']:.2f} |",
             flush=True,
         )
+    return 0
+
+
+def planners(_: argparse.Namespace) -> int:
+    """Throughput of each method relative to the best plan, and its seconds."""
+    file, methods = WORKLOADS / "piper" / "bert32a100.json", ("alpa", "galvatron", "equi", "megatron")
+    print("| GB | devices | best plan (ms) | s | " + " | ".join(f"{method} | s" for method in methods) + " |")
+    print("| ---: | ---: | ---: | ---: |" + " ---: | ---: |" * len(methods))
+    for gib, devices in ((2, 64), (2, 512), (8, 8), (8, 64), (8, 512), (8, 2048), (80, 64), (80, 512), (80, 2048)):
+        best, *others = (
+            answer(file, devices, gib * GIB, 1920, "batch", DIVISORS, method) for method in (None, *methods)
+        )
+        shares = [
+            f"{'-' if one.evaluation is None else format(best.value / one.value, '.3f')} | {one.seconds['solve']:.2f}"
+            for one in others
+        ]
+        print(f"| {gib} | {devices} | {1000 * best.value:.6g} | {best.seconds['solve']:.2f} | {' | '.join(shares)} |")
     return 0
 
 
@@ -282,6 +300,7 @@ def main(arguments: Sequence[str]) -> int:
     tables = parser.add_subparsers(required=True)
     for name, table in (
         ("table1", table1),
+        ("planners", planners),
         ("rules", rules),
         ("runs", runs),
         ("authors", authors),

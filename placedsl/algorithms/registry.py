@@ -43,6 +43,8 @@ NAMED = (
         "plans of a rule of thumb: split widely, few even stages, then copies",
         "baselines.megatron",
     ),
+    Method("alpa", "plans of segments on 1, 2, 4 ... devices, as Alpa chooses them", "baselines.alpa"),
+    Method("galvatron", "plans of equal groups of devices, an option for each layer", "baselines.galvatron"),
     Method(
         "m-topo",
         "devices filled in topological order up to an even share of memory",

@@ -50,7 +50,8 @@ CALLS, OPERATORS = "schedule calls\nminimize latency", "schedule dataflow\nminim
 #: The problems, whole or over CHAIN, for which each method has to find a placement.
 SAMPLES = {
     "auto": (FREE, CONTIGUOUS, CALLS, OPERATORS), "program": (FREE, CONTIGUOUS, CALLS, OPERATORS),
-    "dp": (CONTIGUOUS, PLAN), "equi": (PLAN,), "megatron": (PLAN,),
+    "dp": (CONTIGUOUS, PLAN), "equi": (PLAN,), "megatron": (PLAN,), "alpa": (PLAN,),
+    "galvatron": (PLAN,),
     "single": (FREE, CONTIGUOUS), "greedy": (FREE, CONTIGUOUS), "local-search": (FREE,), "pipedream": (CONTIGUOUS,),
     "scotch": (FREE,), "m-topo": (OPERATORS,), "etf": (OPERATORS,), "m-etf": (OPERATORS,), "m-sct": (OPERATORS,),
     "heft": (OPERATORS,), "getf": (OPERATORS,),

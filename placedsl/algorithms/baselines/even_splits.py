@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -32,13 +33,23 @@ def fits(problem: Problem) -> Sequence[str]:
 
 def splits(graph: Graph, most: int) -> Iterator[list[list[int]]]:
     """Groups of nodes in order, for each number of stages."""
-    order = _last_ready_first(graph)
-    layers, before, after = _layers(graph, order)
+    layers, before, after = _layers(graph, _last_ready_first(graph))
     for count in range(1, min(len(layers), most) + 1):
         yield _even(layers, count, before, after)
         if (before or after) and count + 2 <= most:
             inner = _even(layers, count, [], [])
             yield [group for group in (before, *inner, after) if group]
+
+
+def in_order(graph: Graph) -> list[list[int]]:
+    """All nodes by layers; the first and the last have what comes before and after."""
+    layers, before, after = _layers(graph, _last_ready_first(graph))
+    return _even(layers, len(layers), before, after)
+
+
+def evenly(layers: list[list[int]], count: int) -> list[list[int]]:
+    """Layers in so many groups, the last ones one layer larger where they do not divide."""
+    return _even(layers, count, [], [])
 
 
 def _even(layers: list[list[int]], count: int, before: list[int], after: list[int]) -> list[list[int]]:
@@ -132,6 +143,18 @@ class EvenPlans:
                 out[degree, name] = chosen
         return out
 
+    def options_of(self, node: int, degree: int) -> Integers:
+        """The options that a node may take on so many devices."""
+        return self._able[node, degree] if (node, degree) in self._able else np.zeros(0, dtype=np.int64)
+
+    @cached_property
+    def _able(self) -> dict[tuple[int, int], Integers]:
+        costs, out = self.costs, dict[tuple[int, int], list[int]]()
+        able = np.isin(costs.degree, self.sharing.tensor) & np.isfinite(costs.time[:, 0])
+        for row in np.flatnonzero(able).tolist():
+            out.setdefault((int(costs.node[row]), int(costs.degree[row])), []).append(row)
+        return {key: np.array(rows, dtype=np.int64) for key, rows in out.items()}
+
     def of(self, groups: list[list[int]], degree: int, name: str) -> list[EvenPlan]:
         """A split with options of that name wherever there are such: a plan for each number of copies that fits."""
         graph, count, options = self.problem.graph, len(groups), self.option[degree, name]
@@ -154,14 +177,14 @@ class EvenPlans:
         if not len(copies):
             return []
         d, sent = copies.astype(float), np.array([self.sharing.sent(float(number)) for number in copies])
-        time = time + self._transfers(stage, count, self.sharing.tensor.index(degree))
+        time = time + self.transfers(stage, count, self.sharing.tensor.index(degree))
         loads = time[:, None] / d + sent * (d - 1.0) / d * weights[:, None]
         values = loads.max(axis=0).tolist()
         return [
             EvenPlan(groups, own, degree, options, value) for own, value in zip(copies.tolist(), values, strict=True)
         ]
 
-    def _transfers(self, stage: Integers, count: int, g: int) -> Floats:
+    def transfers(self, stage: Integers, count: int, g: int) -> Floats:
         """Seconds per sample that each stage pays for tensors in and out."""
         graph = self.problem.graph
         home = stage[graph.tensor_producer[graph.edge_tensor]]
@@ -177,14 +200,30 @@ class EvenPlans:
 
     def placed(self, plan: EvenPlan) -> tuple[Sequence[int], float, Values]:
         """A plan on devices in their order."""
-        placement = [-1] * self.problem.graph.nodes
-        copies: dict[tuple[int, ...], float] = {(d,): 0.0 for d in range(self.devices)}
-        tensor: dict[tuple[int, ...], float] = {}
-        number: dict[tuple[int, ...], float] = {}
-        for k, group in enumerate(plan.groups):
-            device = k * plan.copies * plan.degree
-            copies[device,], tensor[device,], number[device,] = float(plan.copies), float(plan.degree), float(k + 1)
-            for v in group:
-                placement[v] = device
-        option: dict[tuple[int, ...], float] = {(v,): float(o) for v, o in enumerate(plan.options.tolist())}
-        return placement, -np.inf, {"copies": copies, "copy_size": tensor, "option": option, "order": number}
+        return placed(
+            self.problem, [StageOfPlan(group, plan.copies, plan.degree) for group in plan.groups], plan.options
+        )
+
+
+class StageOfPlan(NamedTuple):
+    """The nodes of a stage, its copies, and the devices of each."""
+
+    nodes: Sequence[int]
+    copies: int
+    degree: int
+
+
+def placed(problem: Problem, stages: Sequence[StageOfPlan], options: Integers) -> tuple[Sequence[int], float, Values]:
+    """Stages on devices in their order, as the answer of a method; ``options``: that of each node."""
+    placement = [-1] * problem.graph.nodes
+    copies: dict[tuple[int, ...], float] = {(d,): 0.0 for d in range(len(problem.machine.devices))}
+    tensor: dict[tuple[int, ...], float] = {}
+    number: dict[tuple[int, ...], float] = {}
+    device = 0
+    for k, stage in enumerate(stages, 1):
+        copies[device,], tensor[device,], number[device,] = float(stage.copies), float(stage.degree), float(k)
+        for v in stage.nodes:
+            placement[v] = device
+        device += stage.copies * stage.degree
+    option: dict[tuple[int, ...], float] = {(v,): float(o) for v, o in enumerate(options.tolist())}
+    return placement, -np.inf, {"copies": copies, "copy_size": tensor, "option": option, "order": number}
