@@ -13,6 +13,7 @@ from functools import cache
 from itertools import product
 
 from support.piper_workloads import BANDWIDTH, Asked, _ends, drawn
+from support.plan_rules import Plan, Stage
 
 #: Ways to divide what is left within a cluster: its copies, the weights of one of them, and the largest load.
 Ways = frozenset[tuple[int, Fraction, Fraction]]
@@ -129,3 +130,70 @@ def optimum(asked: Asked, levels: Levels) -> Fraction | None:
 
     ways = divided(len(levels.size) - 1, frozenset(nodes), 0, 1, levels.size[-1])
     return min((load for _, _, load in ways), default=None)
+
+
+def plans(asked: Asked, levels: Levels) -> list[Plan]:
+    """All plans; the load of a stage is the largest of its devices and of the links around them."""
+    nodes = {node["id"]: node for node in asked.workload["nodes"]}
+    edges = {(e["sourceId"], e["destId"]): e["communicationCost"] for e in asked.workload["edges"]}
+    # Copies, the weights of one of each, and the stages, of what stands in so many devices or clusters.
+    Parts = list[tuple[int, Fraction, Plan]]
+
+    def exchanged(number: int, around: int, weights: Fraction) -> Fraction:
+        often = Fraction(4 * (number - 1), number) * weights
+        return often / {"sample": around, "round": around * number, "batch": asked.microbatches}[asked.exchange]
+
+    def stages(stage: frozenset[int], own: int, degree: int, around: int, together: int) -> Parts:
+        listed = [nodes[v]["TMPCs"].get(str(degree), []) for v in sorted(stage)]
+        if not all(listed):
+            return []
+        moved = 0
+        for (u, v), size in edges.items():
+            if (u in stage) != (v in stage):
+                inside, key, other = (v, "syncTimeFw", u) if v in stage else (u, "syncTimeBw", v)
+                moved += 2 * (size + nodes[inside]["TMPCs"][str(degree)][0][key][str(other)])
+        every = own * around
+        in_flight = asked.in_flight(every, together)
+        weights = sum((Fraction(own_options[0]["parameterSize"]) for own_options in listed), Fraction(0))
+        found: Parts = []
+        for options in product(*listed):
+            memory = sum(o["memoryUsageA"] * in_flight + o["memoryUsageB"] for o in options)
+            time = sum((Fraction(o["timePerSample"]) for o in options), Fraction(0))
+            load = (time + Fraction(moved, BANDWIDTH)) / every + exchanged(own, around, weights) / BANDWIDTH
+            names = {v: o["id"] for v, o in zip(sorted(stage), options, strict=True)}
+            if memory <= asked.memory:
+                found.append((own, degree * weights, (Stage(names, every, degree, in_flight, load, memory),)))
+        return found
+
+    def within(level: int, part: frozenset[int], number: int, behind: int, around: int) -> Parts:
+        """What so many clusters of a level hold alike."""
+        moved = sum(2 * size for (u, v), size in edges.items() if (u in part) != (v in part))
+        bandwidth, out = levels.bandwidth[level - 1], list[tuple[int, Fraction, Plan]]()
+        for own, weights, plan in divided(level - 1, part, behind, around * number, levels.size[level - 1]):
+            link = Fraction(moved, bandwidth * number * around) + exchanged(number, around, weights) / bandwidth
+            out.append((own, weights, tuple(replace(stage, load=max(stage.load, link)) for stage in plan)))
+        return out
+
+    def divided(level: int, left: frozenset[int], behind: int, around: int, units: int) -> Parts:
+        if not left:
+            return [(0, Fraction(0), ())]
+        out: Parts = []
+        for part in _ends(left, edges):
+            heads: list[tuple[int, int, Parts]] = []
+            if level == 0:
+                for own, degree in product(range(1, units + 1), asked.tensor):
+                    together = behind + own * around
+                    many = together > asked.microbatches and asked.held == "pipeline"
+                    if own * degree <= units and own * around in asked.copies and not many:
+                        heads.append((1, own * degree, stages(part, own, degree, around, together)))
+            else:
+                for number in range(1, units + 1):
+                    heads.append((number, number, within(level, part, number, behind, around)))
+            for times, taken, ways in heads:
+                for own, weights, plan in ways:
+                    start = behind + around * times * own
+                    for more, other, rest in divided(level, left - part, start, around, units - taken):
+                        out.append((times * own + more, weights + other, (*rest, *plan)))
+        return out
+
+    return [plan for _, _, plan in divided(len(levels.size) - 1, frozenset(nodes), 0, 1, levels.size[-1])]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from support.paths import ROOT
-from support.piper_levels import drawn_levels, optimum
+from support.piper_levels import drawn_levels, optimum, plans
+from support.plan_rules import drawn_rules
 
 import placedsl
 from placedsl import Answer, InputError
@@ -37,6 +39,33 @@ def test_the_best_plan(first: int, tmp_path: Path) -> None:
         assert found.value == pytest.approx(float(best), rel=1e-9), seed
         assert found.bound == pytest.approx(float(best), rel=1e-9), seed
         check_devices(found, levels.size)
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("first", range(0, 800, 20))
+def test_the_best_plan_under_rules(first: int, tmp_path: Path) -> None:
+    """Proven where the search knows the rules; where it does not, nothing above the optimum is claimed."""
+    proven = 0
+    for seed in range(first, first + 20):
+        asked, levels = drawn_levels(seed)
+        rules = drawn_rules(asked, random.Random(seed))
+        (tmp_path / "w.json").write_text(json.dumps(asked.workload), encoding="utf-8")
+        text = levels.spec(asked, "w.json") + "".join(f"    rule{k}: {rule.text}\n" for k, rule in enumerate(rules))
+        spec = placedsl.loads(text, tmp_path)
+        found = solve(spec.problem, spec.elaborated.checked_formulations, Request(workers=1), isolated=False)
+        kept = [plan for plan in plans(asked, levels) if all(rule.holds(plan) for rule in rules)]
+        told = f"seed {seed}: {[rule.text for rule in rules]}: {found.termination}, {found.message}"
+        if not kept:
+            assert found.placement is None, told
+            proven += found.termination == "infeasible"
+            continue
+        best = min(float(max(stage.load for stage in plan)) for plan in kept)
+        assert found.termination in ("optimal", "ended"), told
+        assert found.bound <= best * (1 + 1e-9), told
+        if found.termination == "optimal":
+            proven += 1
+            assert found.value == pytest.approx(best, rel=1e-9), told
+    assert proven >= 10
 
 
 def check_devices(found: Answer, size: tuple[int, ...]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import get_args
 
@@ -27,6 +27,8 @@ _REACHED = 1e-12
 
 #: Answers a question: the best plan of a domain by a goal, of those that are better than a value.
 Oracle = Callable[[Domain, Goal, float], PlanResult]
+#: By quantity: whether its answers keep to a lower end, and to an upper end, of that quantity in the domain.
+Holds = Mapping[str, tuple[bool, bool]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +57,7 @@ def measured(plan: Plan, goal: str) -> float:
 
 def settle(
     rules: SpecRules, propagation: Propagation, start: Domain, goals: tuple[Goal, ...], point: Callable[[Plan], Floats],
-    oracle: Oracle, stop: Callable[[], bool],
+    oracle: Oracle, holds: Holds, stop: Callable[[], bool],
 ) -> Settled:  # fmt: skip
     """The best plan by one goal after another; ``point``: the quantities of a plan, a value per column."""
     domain: Domain | None = start
@@ -63,7 +65,7 @@ def settle(
     best: Plan | None = None
     for goal in goals:
         assert domain is not None
-        tree = _Tree(rules, propagation, goal, point, oracle, stop)
+        tree = _Tree(rules, propagation, goal, point, oracle, holds, stop)
         plan, bound, complete = tree.search(domain, best)
         bounds.append(float(bound))
         if plan is None:
@@ -83,10 +85,10 @@ class _Tree:
 
     def __init__(
         self, rules: SpecRules, propagation: Propagation, goal: Goal, point: Callable[[Plan], Floats], oracle: Oracle,
-        stop: Callable[[], bool],
+        holds: Holds, stop: Callable[[], bool],
     ) -> None:  # fmt: skip
         self.rules, self.propagation, self.goal, self.point = rules, propagation, goal, point
-        self.oracle, self.stop = oracle, stop
+        self.oracle, self.holds, self.stop = oracle, holds, stop
         self.stuck: dict[str, None] = {}
         self.too_many = False
 
@@ -171,9 +173,7 @@ class _Tree:
         """Whether a column that the search can hold has values above (below) one."""
         columns = self.rules.columns
         name = next((n for n, s in columns.start.items() if s <= column < s + int(np.prod(columns.shape[n]))), "")
-        holds = {"": (True, True), "tensor": (True, True), "takes": (True, True), "data": (True, True),
-                 "in_flight": (False, True), "stages_used": (True, True), "copies_used": (True, True),
-                 "devices_used": (False, True)}.get(name, (False, False))  # fmt: skip
-        if not holds[0 if up else 1]:
+        lower, upper = self.holds.get(name, (False, False))
+        if not (lower if up else upper):
             return False
         return bool(domain.high[column] > value + 0.5 if up else domain.low[column] < value - 0.5)

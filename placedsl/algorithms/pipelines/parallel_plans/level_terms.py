@@ -9,6 +9,19 @@ from placedsl.algorithms.pipelines.parallel_plans.plan_terms import Exchanges
 from placedsl.arrays import Booleans, Floats, Integers, Integers32
 
 
+class StageLimits(NamedTuple):
+    """Bounds of a spec on stages.  c kinds.
+
+    ``fewest``, ``most``, ``in_flight``   c copies, and samples on each, of a stage with nodes of that kind
+    ``of_kinds``  whether any binds
+    """
+
+    fewest: Integers
+    most: Integers
+    in_flight: Integers
+    of_kinds: bool
+
+
 class LevelTerms(NamedTuple):
     """K ideals, c kinds, g degrees, l levels.
 
@@ -25,7 +38,7 @@ class LevelTerms(NamedTuple):
     ``devices``   l: of such a device or cluster
     ``slower``    l: by how much a byte takes longer around a cluster than over a device's link, from level 1 on
     ``most``      copies of all stages;  ``capacity``  bytes of a device
-    ``exchange``, ``held``   as in :class:`PlanTerms`
+    ``exchange``, ``held``   as in :class:`PlanTerms`;  ``limits``  of the spec
     """
 
     inside: Booleans
@@ -49,6 +62,7 @@ class LevelTerms(NamedTuple):
     capacity: float
     exchange: Exchanges
     held: int
+    limits: StageLimits
 
 
 class LevelStates(NamedTuple):

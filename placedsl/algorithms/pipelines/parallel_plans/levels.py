@@ -19,6 +19,7 @@ from placedsl.algorithms.pipelines.parallel_plans.level_terms import (
     KnownStages,
     LevelStates,
     LevelTerms,
+    StageLimits,
 )
 from placedsl.algorithms.pipelines.parallel_plans.levels_kernel import (
     all_stages,
@@ -61,12 +62,17 @@ class PlanLevels:
     slower: tuple[float, ...]
 
 
-def best_plan(instance: PlanInstance, levels: PlanLevels, limits: SearchLimits | None = None) -> PlanResult:
+def best_plan(
+    instance: PlanInstance, levels: PlanLevels, limits: SearchLimits | None = None, within: float = np.inf
+) -> PlanResult:
     """The plan whose largest load is least.
 
-    ``devices`` of the instance are all there are.  Options of a kind and degree have the same weights.
+    ``devices`` of the instance are all there are.  Options of a kind and degree have the same weights.  Of its limits
+    those of stages and the most copies are kept.  ``within``: a largest load that plans may have.
     """
     limits = limits or SearchLimits()
+    if within < 0.0:
+        return PlanResult(None, within, True)
     costs = _with_levels(instance.stage_costs(), levels)
     degrees = len(instance.degrees)
     if not np.isfinite(costs.work[:degrees]).any(axis=0).all():
@@ -78,7 +84,7 @@ def best_plan(instance: PlanInstance, levels: PlanLevels, limits: SearchLimits |
     if not walked.complete:
         return PlanResult(None, 0.0, False, walked.too_many)
     table = _LevelTable(PlanTable(instance, costs, cover, walked.positions, "time_per_sample"), levels, limits)
-    return least_load(table.ask, limits, table.lowest, table.ceiling)
+    return least_load(table.ask, limits, table.lowest, table.ceiling, within)
 
 
 def _with_levels(costs: StageCostModel, levels: PlanLevels) -> StageCostModel:
@@ -119,6 +125,7 @@ class _LevelTable:
             np.ascontiguousarray(pairs.unit_sum[0, :degrees]), flat.weights, *self._weight_limits(), flat.sharded,
             flat.table, flat.of_kind, flat.degree, allowed, multiple, np.array(levels.size, dtype=np.int64),
             self.devices, np.array([1.0, *levels.slower]), most, instance.capacity, flat.exchange, instance.held,
+            StageLimits(flat.bounds.fewest, flat.bounds.most, flat.bounds.in_flight, flat.bounds.of_kinds),
         )  # fmt: skip
         shape = (depth, count, min(_MOST_TRIPLES, _TRIPLES // (depth * count)))
         whole, real = np.zeros(shape, dtype=np.int32), np.zeros(shape)

@@ -215,6 +215,9 @@ def _stages(terms, states, known, bound, base, behind, around, weighed):  # type
         if fewest + work > devices or not terms.inside[base, goal]:
             continue
         known.units[0] = -1
+        low, high, held = 1, NEVER, NEVER
+        if terms.limits.of_kinds:
+            low, high, held = _bounded(terms, known, base, goal)
         for g in range(len(terms.degree)):
             degree = terms.degree[g]
             if terms.unsupported[g, goal] != terms.unsupported[g, base]:
@@ -226,18 +229,40 @@ def _stages(terms, states, known, bound, base, behind, around, weighed):  # type
                 for own in range(1, (devices - used) // degree + 1):
                     every = own * around
                     together = behind + around * (copies + own)
-                    if every >= len(terms.allowed) or together - around >= terms.most:
+                    if every >= len(terms.allowed) or together - around >= terms.most or every > high:
                         break
-                    if not terms.allowed[every]:
+                    if not terms.allowed[every] or every < low:
                         continue
                     spent = alone + sent_within(terms.exchange, own, around) * sent
                     if spent > bound * every * (1.0 + 1e-9):
                         continue
                     in_flight = -(-(terms.held if terms.held else together) // every)
+                    if in_flight > held:
+                        continue
                     if _fits(terms, known, bound, base, goal, g, own, around, in_flight):
                         heavy = states.weights[0, base, i] + degree * sent if weighed else 0.0
                         _add(states, known, 0, goal, copies + own, used + own * degree, heavy, base, i, g, own, 0.0)
                         break
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _count(terms, known, base, goal):  # type: ignore[no-untyped-def]
+    """Count the units of each kind of a stage, unless that is done."""
+    if known.units[0] < 0:
+        for c in range(len(known.units)):
+            known.units[c] = terms.of_kind[goal, c] - terms.of_kind[base, c]
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _bounded(terms, known, base, goal):  # type: ignore[no-untyped-def]
+    """The fewest and the most copies of a stage, and the most samples in flight, by the nodes that it has."""
+    _count(terms, known, base, goal)
+    low, high, held = 1, NEVER, NEVER
+    for c in range(len(known.units)):
+        if known.units[c]:
+            low, high = max(low, terms.limits.fewest[c]), min(high, terms.limits.most[c])
+            held = min(held, terms.limits.in_flight[c])
+    return low, high, held
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
@@ -252,9 +277,7 @@ def _fits(terms, known, bound, base, goal, g, own, around, in_flight):  # type: 
         return True
     if in_flight >= known.exceeds[slot]:
         return False
-    if known.units[0] < 0:
-        for c in range(len(known.units)):
-            known.units[c] = terms.of_kind[goal, c] - terms.of_kind[base, c]
+    _count(terms, known, base, goal)
     there = 0
     for c in range(len(known.units)):
         if known.units[c]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from placedsl.algorithms.pipelines.parallel_plans import levels as plans_across
-from placedsl.algorithms.pipelines.parallel_plans.branching import GOALS, measured, settle
+from placedsl.algorithms.pipelines.parallel_plans.branching import GOALS, Holds, measured, settle
 from placedsl.algorithms.pipelines.parallel_plans.domains import Domain, Propagation
 from placedsl.algorithms.pipelines.parallel_plans.instance import (
     ANY_NUMBER,
@@ -41,6 +41,15 @@ SUPPORTS = Supports(
 
 #: The same over clusters whose copies share samples.
 ACROSS = replace(SUPPORTS, objectives=("time_per_sample",), clusters=True, further=())
+
+#: Which ends of a quantity the searches keep to ("": what stands for whether rows hold).
+HOLDS_ACROSS: Holds = {
+    "": (True, True), "tensor": (True, True), "takes": (True, True), "data": (True, True), "in_flight": (False, True),
+    "copies_used": (False, True),
+}  # fmt: skip
+HOLDS: Holds = {
+    **HOLDS_ACROSS, "stages_used": (True, True), "copies_used": (True, True), "devices_used": (False, True),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,11 +108,11 @@ def beyond(problem: Problem) -> list[str]:
     """What the search leaves out of a problem that it applies to: names of constraints, variables, and objectives."""
     costs = problem.execution.options
     assert costs is not None
-    if problem.execution.cluster_levels is not None:
-        return ignored(problem, ACROSS)
     left = set(rules_of(problem, costs, _own(problem)).beyond)
     known = {rule.name for rule in _own(problem)} - left
-    out = [name for name in ignored(problem, SUPPORTS) if name not in known]
+    out = [name for name in ignored(problem, _supported(problem)) if name not in known]
+    if problem.execution.cluster_levels is not None:
+        return out
     return out + [f"then {goal.name}" for goal in problem.objectives[len(_goals(problem)) :]]
 
 
@@ -144,17 +153,22 @@ def solve(problem: Problem, *, deadline: float | None = None, stop: Callable[[],
         if any(domain.high[rules.columns.start[name]] < 1.0 for name in GOALS[1:]):
             return PlanResult(None, np.inf, True)
         instance, row = planned.instance(domain)
-        found = best_plan(instance, limits, goal, load)
+        if levels is None:
+            found = best_plan(instance, limits, goal, load)
+        else:
+            found = plans_across.best_plan(instance, levels, limits, load)
         return found if found.plan is None else replace(found, plan=_with_options_of(found.plan, row))
 
     able = np.isin(costs.degree, sharing.tensor) & np.isfinite(costs.time[:, 0])
     start = Domain(rules.low, rules.high, able)
-    if sharing.across is not None:
-        return _across(problem, planned, sharing.across, start, limits)
-    settled = settle(rules, propagation, start, _goals(problem), planned.point, asked, lambda: limits.passed)
-    message = (
-        f"more than {MOST_IDEALS:,} ideals, the sets that the search is over, matter here" if settled.too_many else ""
-    )
+    levels = None if sharing.across is None else _levels(sharing.across, float(costs.per_byte[0]))
+    goals, holds = (_goals(problem), HOLDS) if levels is None else (_goals(problem)[:1], HOLDS_ACROSS)
+    settled = settle(rules, propagation, start, goals, planned.point, asked, holds, lambda: limits.passed)
+    most, message = MOST_IDEALS if levels is None else plans_across.MOST_IDEALS, ""
+    if settled.too_many:
+        message = f"more than {most:,} ideals, the sets that the search is over, matter here"
+    elif levels is not None and not (settled.complete or settled.stuck or limits.passed):
+        message = "the search has room for so many states only"
     left = (*beyond(problem), *settled.stuck)
     if settled.plan is None:
         return PlanFound(None, {}, (), settled.bounds, settled.complete, left, message)
@@ -162,23 +176,10 @@ def solve(problem: Problem, *, deadline: float | None = None, stop: Callable[[],
     return PlanFound(placement, values, settled.values, settled.bounds, settled.complete, left, message)
 
 
-def _across(
-    problem: Problem, planned: _PlannedProblem, levels: ClusterLevels, domain: Domain, limits: SearchLimits
-) -> PlanFound:
-    """Over clusters whose copies share samples; rules of the spec are left out."""
-    instance, row = planned.instance(replace(domain, low=planned.rules.low, high=planned.rules.high))
-    own = float(planned.costs.per_byte[0])
-    slower = tuple((levels.per_byte / own).tolist() if own > 0.0 else [0.0] * len(levels.per_byte))
-    found = plans_across.best_plan(instance, plans_across.PlanLevels(levels.size, levels.crossing, slower), limits)
-    most = plans_across.MOST_IDEALS
-    message = f"more than {most:,} ideals, the sets that the search is over, matter here" if found.too_many else ""
-    if not (found.complete or found.too_many or limits.passed):
-        message = "the search has room for so many states only"
-    left = tuple(beyond(problem))
-    if found.plan is None:
-        return PlanFound(None, {}, (), (found.bound,), found.complete, left, message)
-    placement, values = planned.placed(_with_options_of(found.plan, row))
-    return PlanFound(placement, values, (found.plan.value,), (found.bound,), found.complete, left, message)
+def _levels(across: ClusterLevels, own: float) -> plans_across.PlanLevels:
+    """Clusters that share samples, for the search; ``own``: seconds per byte over the link of a device."""
+    slower = tuple((across.per_byte / own).tolist() if own > 0.0 else [0.0] * len(across.per_byte))
+    return plans_across.PlanLevels(across.size, across.crossing, slower)
 
 
 class _PlannedProblem:
