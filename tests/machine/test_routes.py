@@ -4,6 +4,8 @@ goes before any."""
 from __future__ import annotations
 
 import itertools
+import random
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -148,3 +150,48 @@ def test_over_clusters_the_slowest_interconnect_on_the_way_counts() -> None:
     assert problem.device_to_device is not None
     assert problem.device_to_device.time(0, 0, 1) == 1.0
     assert problem.device_to_device.time(0, 0, 2) == 9.0
+
+
+def nested(rng: random.Random, depth: int, name: str) -> str:
+    """A family of clusters with devices, and maybe clusters, in each; some have an interconnect of their own."""
+    lines = [f"cluster {name}[{rng.randint(1, 3)}] {{"]
+    lines += [f"device {name}d{k}[{rng.randint(1, 2)}]: accelerator" for k in range(rng.randint(0 if depth else 1, 2))]
+    lines += [nested(rng, depth - 1, f"{name}{k}") for k in range(rng.randint(1, 2) if depth else 0)]
+    if rng.random() < 0.7:
+        lines.append(f"interconnect {{ bandwidth = {rng.randint(1, 4)} GiB/s, latency = {rng.randint(0, 5)} us }}")
+    return "\n".join((*lines, "}"))
+
+
+def walked(machine: Machine, a: int, b: int) -> Link | None:
+    """The slowest interconnect on the way out of the clusters of both devices and around the first that has both."""
+    holding = [[c for c in machine.clusters if d in c.devices and not c.alone] for d in (a, b)]
+    ways = [
+        cluster.interconnect
+        for own, other in zip(holding, reversed(holding), strict=True)
+        for cluster in sorted(own, key=lambda c: -c.level)
+        if cluster not in other
+    ]
+    common = [cluster for cluster in holding[0] if cluster in holding[1]]
+    around = [c.interconnect for c in sorted(common, key=lambda c: -c.level)] + [machine.interconnect]
+    outer = next((link for link in around if link is not None), None)
+    known = [link for link in (*ways, outer) if link is not None]
+    return None if outer is None else min(known, key=lambda link: link.bandwidth)
+
+
+def test_interconnects_of_random_clusters() -> None:
+    compared = 0
+    for seed in range(60):
+        rng = random.Random(seed)
+        text = nested(rng, rng.randint(0, 2), "c") + f"\ndevice g[{rng.randint(1, 3)}]: accelerator\n"
+        text += "interconnect { bandwidth = 2 GiB/s, latency = 1 us }\n"
+        graph = "graph { node a { time = {accelerator: 1 s} } }\n"
+        machine = placedsl.loads(f"{graph}{text}minimize time_per_sample\n").problem.machine
+        if rng.random() < 0.4:
+            machine = replace(machine, interconnect=None)
+        bandwidth, latency = direct_links(machine)
+        for a, b in itertools.product(range(len(machine.devices)), repeat=2):
+            link = walked(machine, a, b) if a != b else None
+            expected = (0.0, 0.0) if link is None else (link.bandwidth, link.latency)
+            assert (bandwidth[a, b], latency[a, b]) == expected, (seed, a, b)
+            compared += link is not None
+    assert compared > 1000
