@@ -93,6 +93,8 @@ class Highs:
         if reason == "error":
             message = f"HiGHS ended with status '{model.modelStatusToString(status)}'"
         point, bound = heard.point, heard.bound
+        if reason == "infeasible" and point is not None:
+            reason, message, bound = "error", "HiGHS calls infeasible what it found a point of", -np.inf
         if reason != "infeasible" and info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
             point = scaled.point(np.asarray(model.getSolution().col_value))
         if reason == "optimal" and not mixed:

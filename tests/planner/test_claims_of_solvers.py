@@ -131,6 +131,27 @@ subject to
 """
 
 
+#: One of HiGHS's reductions, enumeration, left nothing of the program.
+ENUMERATED = """
+graph {
+    node n0 { time = {accelerator: 1.5 ns, host: 1 ns}, output = 4 MiB }
+    node n1 { time = {accelerator: 0.75 ns}, output = 1 MiB }
+    node n2 { time = {host: 9 ns}, output = 4 MiB }
+    node n3 { time = {accelerator: 0 ns, host: 20 ns}, output = 0 MiB }
+    node n4 { time = {accelerator: 0.75 ns, host: 20 ns}, output = 0 MiB }
+    n0 -> n1
+    n0 -> n2
+    n0 -> n3
+    n1 -> n4
+    n2 -> n3
+    n2 -> n4
+}
+device gpu[3]: accelerator
+interconnect { bandwidth = 1000000000 MiB/s }
+device cpu: host
+schedule calls
+minimize latency
+"""
 #: A millisecond beside nanoseconds: within its usual tolerance CBC takes the best run for one that is not whole.
 MILLION_TIMES = """
 graph {
@@ -158,6 +179,7 @@ subject to
         (FULL_TO_THE_BYTE, "highs", 2.875), (PROHIBITIVE, "mip", 0.02), (CALLS, "highs", 13.0), (CALLS, "cp-sat", 13.0),
         (HIDDEN_LIMIT, "mip", 0.0125), (HIDDEN_LIMIT, "cvxpy", 0.0125),
         (SMALL_COSTS, "highs", 50000.007), (SMALL_COSTS, "cvxpy", 50000.007), (SMALL_COSTS, "cp-sat", 50000.007),
+        (ENUMERATED, "highs", 1.8e-8), (ENUMERATED, "pyomo", 1.8e-8), (ENUMERATED, "cvxpy", 1.8e-8),
         (MILLION_TIMES, "mip", 0.00100000228), (MILLION_TIMES, "pyomo:cbc", 0.00100000228),
     ],
 )  # fmt: skip

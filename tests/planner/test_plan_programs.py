@@ -99,7 +99,7 @@ def test_rules_that_the_search_knows_and_that_it_does_not(family: str, first: in
 
 
 @pytest.mark.parametrize("solver", ["highs", "pyomo", "cvxpy"])
-def test_what_highs_cuts_off_when_it_restarts(solver: str) -> None:
+def test_what_highs_cuts_off_by_enumeration(solver: str) -> None:
     """It proved 2.75 in place of 2.5625."""
     confirmed("unknown", solver, 295, 296)
 
