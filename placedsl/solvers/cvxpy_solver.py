@@ -11,7 +11,7 @@ from placedsl.arrays import Floats
 from placedsl.budget import Budget
 from placedsl.ir.program import LinearProgram
 from placedsl.solvers.equilibration import conditioned
-from placedsl.solvers.highs_options import MIP_OPTIONS
+from placedsl.solvers.highs_options import mip_options
 from placedsl.solvers.interface import Features, Outcome, Progress, Termination
 from placedsl.solvers.outcome import (
     Clock,
@@ -49,7 +49,7 @@ class Cvxpy:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                problem.solve(solver=backend, **_options(backend, budget, clock))
+                problem.solve(solver=backend, **_options(backend, scaled.program, budget, clock))
         except cvxpy.error.SolverError as failure:
             # What cvxpy raises when its HiGHS stops at the limit without a point, too.
             if budget.time_limit is not None and clock.seconds >= 0.9 * budget.time_limit:
@@ -104,14 +104,14 @@ def _problem(cvxpy: Any, program: LinearProgram) -> tuple[Any, Any, bool]:
     return cvxpy.Problem(cvxpy.Minimize(goal), constraints), x, impossible
 
 
-def _options(backend: str, budget: Budget, clock: Clock) -> dict[str, Any]:
+def _options(backend: str, program: LinearProgram, budget: Budget, clock: Clock) -> dict[str, Any]:
     if backend == "SCIPY":
         scipy_options: dict[str, Any] = {"mip_rel_gap": budget.gap}
         if clock.left is not None:
             scipy_options["time_limit"] = clock.left
         return {"scipy_options": scipy_options}
     options: dict[str, Any] = {"mip_rel_gap": budget.gap, "mip_abs_gap": 0.0, "random_seed": budget.seed % 2**31}
-    options |= MIP_OPTIONS
+    options |= mip_options(program)
     if clock.left is not None:
         options["time_limit"] = clock.left
     if budget.workers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from placedsl.ir.linear_rows import LinearRows
 from placedsl.ir.program import LinearProgram
 from placedsl.solvers.equilibration import Conditioned, conditioned
 from placedsl.solvers.highs_iis import refutation
-from placedsl.solvers.highs_options import MIP_OPTIONS
+from placedsl.solvers.highs_options import mip_options
 from placedsl.solvers.interface import Features, Outcome, Progress, Termination
 from placedsl.solvers.outcome import (
     Clock,
@@ -63,7 +64,7 @@ class Highs:
             return not_loaded(program, budget, clock, problem, version)
         scaled = conditioned(program)
         model: Any = highspy.Highs()
-        _set_options(model, budget, highspy)
+        _set_options(model, budget, mip_options(scaled.program), highspy)
         if pass_model(model, scaled.program) == highspy.HighsStatus.kError:
             message = "HiGHS refuses the model: a number in it is not finite or too large"
             return outcome(program, budget, clock, "error", None, -np.inf, message, version)
@@ -105,12 +106,12 @@ class Highs:
         return outcome(program, budget, clock, reason, point, bound, message, version, details)
 
 
-def _set_options(model: Any, budget: Budget, highspy: Any) -> None:
+def _set_options(model: Any, budget: Budget, further: Mapping[str, float | str], highspy: Any) -> None:
     model.setOptionValue("output_flag", False)
     model.setOptionValue("mip_rel_gap", budget.gap)
     # Objectives have any unit: an absolute gap would mean nothing.
     model.setOptionValue("mip_abs_gap", 0.0)
-    for name, value in MIP_OPTIONS.items():
+    for name, value in further.items():
         model.setOptionValue(name, value)
     model.setOptionValue("random_seed", budget.seed % 2**31)
     if budget.workers:
@@ -152,7 +153,7 @@ def _start(program: LinearProgram, budget: Budget, clock: Clock, highspy: Any) -
     known = ~np.isnan(program.hint)
     values = np.clip(rounded(program, program.hint), program.lower, program.upper)
     model: Any = highspy.Highs()
-    _set_options(model, budget, highspy)
+    _set_options(model, budget, mip_options(program), highspy)
     fixed = replace(program, lower=np.where(known, values, program.lower), upper=np.where(known, values, program.upper))
     pass_model(model, fixed)
     model.setOptionValue("time_limit", _HINT_SECONDS if clock.left is None else min(_HINT_SECONDS, clock.left / 4))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from placedsl.budget import Budget
 from placedsl.diagnostics import UsageError, nearest
 from placedsl.ir.program import LinearProgram
 from placedsl.solvers.equilibration import FINE_OBJECTIVE, conditioned
-from placedsl.solvers.highs_options import MIP_OPTIONS
+from placedsl.solvers.highs_options import mip_options
 from placedsl.solvers.interface import Features, Outcome, Progress, Termination
 from placedsl.solvers.outcome import (
     Clock,
@@ -71,7 +72,7 @@ class Pyomo:
 
         try:
             if self.backend == "highs":
-                ended, values, bound, message = _with_highs(model, unknowns, budget, clock)
+                ended, values, bound, message = _with_highs(model, unknowns, mip_options(scaled.program), budget, clock)
             else:
                 ended, values, bound, message = self._with_program(model, unknowns, scaled.program.hint, budget, clock)
         except (ApplicationError, PyomoException, RuntimeError, ValueError, OSError) as problem:
@@ -137,7 +138,7 @@ class Pyomo:
 
 
 def _with_highs(
-    model: Any, unknowns: list[Any], budget: Budget, clock: Clock
+    model: Any, unknowns: list[Any], further: Mapping[str, float | str], budget: Budget, clock: Clock
 ) -> tuple[Termination, Floats | None, float, str]:
     """A run through Pyomo's own interface to HiGHS."""
     from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
@@ -149,7 +150,7 @@ def _with_highs(
     config.raise_exception_on_nonoptimal_result = False
     config.rel_gap, config.abs_gap, config.time_limit = budget.gap, 0.0, clock.left
     config.threads = budget.workers or None
-    config.solver_options = {"random_seed": budget.seed % 2**31, **MIP_OPTIONS}
+    config.solver_options = {"random_seed": budget.seed % 2**31, **further}
     found = solver.solve(model)
     codes = TerminationCondition
     ended: dict[Any, Termination] = {

@@ -156,10 +156,13 @@ def _one_objective(
 
 
 def _owes_the_unit(run: Run, name: str, grounded: Grounded, position: int) -> bool:
-    """Whether later objectives are minimised within a whole number so large that a solver stops some units off it."""
-    exact = get(name).features.integers_only or (run.request.gap or 0.0) > SAME_VALUE
+    """Whether later objectives are minimised within a whole number so large that a solver stops some units off it, or
+    counts on a grid that is coarser than one."""
     last = position + 1 == len(run.problem.objectives)
-    return not last and not exact and _known(run, position) >= LARGE and grounded.program.whole(position)
+    if last or (run.request.gap or 0.0) > SAME_VALUE or _known(run, position) < LARGE:
+        return False
+    proven = get(name).features.integers_only and _known(run, position) - run.best.bounds[position] < 1.0
+    return not proven and grounded.program.whole(position)
 
 
 def _to_the_unit(
