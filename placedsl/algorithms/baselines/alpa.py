@@ -101,7 +101,7 @@ def _ways(plans: EvenPlans, layers: list[list[int]], names: Sequence[tuple[int, 
     costs, sharing = plans.costs, plans.sharing
     first, end = (ends + add for ends, add in zip(np.triu_indices(len(layers)), (0, 1), strict=True))
     sizes = {2**k for k in range(plans.devices.bit_length())}
-    out = list[tuple[Floats | Integers, ...]]()
+    out: list[tuple[Floats | Integers, ...]] = [(np.zeros(0),) * 7]
     for name, (degree, _) in enumerate(names):
         options = plans.option[names[name]]
         columns = (costs.time[:, 0], costs.weights[:, 0], costs.stash, costs.memory, costs.sharded)
@@ -120,11 +120,9 @@ def _ways(plans: EvenPlans, layers: list[list[int]], names: Sequence[tuple[int, 
             kept = np.flatnonzero(room & (most >= 1.0))
             same = [np.full(len(kept), one) for one in (copies, degree, name)]
             out.append((load[kept], first[kept], end[kept], *same, most[kept]))
-    columns_of_all = [np.concatenate(parts) if parts else np.zeros(0) for parts in zip(*out, strict=True)] or [
-        np.zeros(0)
-    ] * 7
-    order = np.argsort(columns_of_all[0], kind="stable")
-    load, *whole, most = (column[order] for column in columns_of_all)
+    every = [np.concatenate(parts) for parts in zip(*out, strict=True)]
+    order = np.argsort(every[0], kind="stable")
+    load, *whole, most = (column[order] for column in every)
     first, end, copies_of, degree_of, name_of = (column.astype(np.int64) for column in whole)
     return Ways(load, first, end, copies_of, degree_of, name_of, most)
 
