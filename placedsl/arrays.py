@@ -21,3 +21,20 @@ _EXACT_BELOW = 2.0**53
 def whole_numbers(values: Floats) -> Booleans:
     """Which values are whole numbers that doubles add without rounding: bytes, counts."""
     return np.asarray((np.abs(values) < _EXACT_BELOW) & (values == np.rint(values)), dtype=np.bool_)
+
+
+def for_each(columns: Floats, of: Integers) -> Floats:
+    """The column for each entry of ``of``; where there is one column, a view that repeats it and cannot be written."""
+    if columns.shape[1] == 1:
+        return np.broadcast_to(columns, (columns.shape[0], len(of)))
+    return columns[:, of]
+
+
+def repeated(values: Floats) -> bool:
+    """Whether all columns are one and the same in memory."""
+    return values.shape[1] <= 1 or values.strides[1] == 0
+
+
+def alike(values: Floats) -> bool:
+    """Whether all columns are equal."""
+    return repeated(values) or bool((values == values[:, :1]).all())

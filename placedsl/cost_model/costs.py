@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from placedsl.arrays import Booleans, Floats
+from placedsl.arrays import Booleans, Floats, for_each, repeated
 from placedsl.cost_model import cluster_crossing, cluster_surcharge, option_costs, weight_exchange
 from placedsl.cost_model.estimators import ESTIMATORS, Estimator
 from placedsl.cost_model.own_shares import own_shares
@@ -130,6 +130,8 @@ def build(graph: Graph, machine: Machine, options: Options | None = None) -> Cos
 
 def _least(ways: OptionCosts, nodes: int) -> Floats:
     """n x D: the least time of each node over its options."""
-    out = np.full((nodes, ways.time.shape[1]), np.inf)
-    np.minimum.at(out, ways.node, ways.time)
-    return out
+    same = repeated(ways.time)
+    columns = ways.time[:, :1] if same else ways.time
+    out = np.full((nodes, columns.shape[1]), np.inf)
+    np.minimum.at(out, ways.node, columns)
+    return for_each(out, np.zeros(ways.time.shape[1], dtype=np.int64)) if same else out

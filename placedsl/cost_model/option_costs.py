@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placedsl.arrays import Floats
+from placedsl.arrays import Booleans, Floats, alike, for_each
 from placedsl.cost_model.host_links import link_to_host
 from placedsl.cost_model.places import Places
 from placedsl.diagnostics import Diagnostic
@@ -45,13 +45,16 @@ def build(
             missing.append(Diagnostic(message, places.declarations.get(device.family), hint))
         else:
             per_byte[i] = 1.0 / link.bandwidth
-    on_devices = times_on_devices(given, machine) if options is not None else time
-    if names is not None:
-        barred = np.array([name not in names for name in given.name])
-        on_devices = np.where(barred[:, None], np.inf, on_devices)
+    barred = np.array([names is not None and name not in names for name in given.name], dtype=bool)
+    if options is not None:
+        on_devices = times_on_devices(given, machine, barred)
+    else:
+        on_devices = np.where(barred[:, None], np.inf, time) if barred.any() else time
+    links, of_link = np.unique(per_byte, return_inverse=True)
     return (
         OptionCosts(
-            given.node, given.name, given.degree, on_devices, given.parameters[:, None] * per_byte, given.stash,
+            given.node, given.name, given.degree, on_devices,
+            for_each(given.parameters[:, None] * links, of_link), given.stash,
             given.memory, given.sharded, given.gathered, given.scattered, per_byte,
         ),
         missing[:1],
@@ -60,7 +63,7 @@ def build(
 
 def needless(costs: OptionCosts) -> list[str]:
     """Names of options that are never better than another one of their node and degree, wherever there are two."""
-    if not ((costs.time == costs.time[:, :1]).all() and (costs.weights == costs.weights[:, :1]).all()):
+    if not (alike(costs.time) and alike(costs.weights)):
         return []  # what is needless on one device may be needed on another
     order = np.lexsort((costs.degree, costs.node))
     key = np.stack((costs.node, costs.degree))[:, order]
@@ -100,15 +103,22 @@ def plain_times(graph: Graph, machine: Machine, time: Floats) -> Floats:
     return out
 
 
-def times_on_devices(options: OperatorOptions, machine: Machine) -> Floats:
-    """o x D times; inf: not supported."""
-    return np.column_stack([_given(options, machine, i) for i in range(len(machine.devices))])
+def times_on_devices(options: OperatorOptions, machine: Machine, barred: Booleans | None = None) -> Floats:
+    """o x D times; inf: not supported.  ``barred``: options that run nowhere."""
+    known: dict[tuple[str, ...], int] = {}
+    of_device = np.array([
+        known.setdefault(tuple(name for name in reversed(machine.aliases(i)) if name in options.time), len(known))
+        for i in range(len(machine.devices))
+    ])  # fmt: skip
+    columns = np.column_stack([_given(options, names) for names in known])
+    if barred is not None:
+        columns[barred] = np.inf
+    return for_each(columns, of_device)
 
 
-def _given(options: OperatorOptions, machine: Machine, device: int) -> Floats:
-    """Times on one device: for it, its family, or its kind, the narrowest first; inf: not supported."""
+def _given(options: OperatorOptions, names: tuple[str, ...]) -> Floats:
+    """Times by the names of a device, the narrowest last; inf: not supported."""
     out = np.full(len(options.node), np.inf)
-    for name in reversed(machine.aliases(device)):
-        if name in options.time:
-            out = np.where(np.isfinite(options.time[name]), options.time[name], out)
+    for name in names:
+        out = np.where(np.isfinite(options.time[name]), options.time[name], out)
     return out

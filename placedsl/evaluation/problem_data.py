@@ -7,8 +7,13 @@ from functools import partial
 from math import isfinite, nan
 from typing import Any
 
+import numpy as np
+
 from placedsl.machine.routes import TransferTimes
 from placedsl.problem.problem import Problem
+
+#: Tables with more entries than this stay arrays.
+_LISTED = 1_000_000
 
 
 class ProblemData:
@@ -29,8 +34,8 @@ class ProblemData:
         self.device_memory = [float(d.memory) for d in devices]
         self.backward: list[bool] = [bool(b) for b in graph.backward.tolist()]
         self.memory: list[float] = graph.memory.tolist()
-        self.time: list[list[float]] = problem.time.tolist()
-        self.transfer: list[list[float]] = problem.transfer.tolist()
+        self.time = _table(problem.time)
+        self.transfer = _table(problem.transfer)
         self.cluster_surcharge: list[list[float]] = problem.cluster_surcharge.T.tolist()
         self.clusters_of: list[list[int]] = [[] for _ in devices]
         for device, cluster in problem.machine.memberships():
@@ -61,7 +66,7 @@ class ProblemData:
             "tensor": self.readers,
             "cluster": [list(cluster.devices) for cluster in problem.machine.clusters],
         } | {f"group:{name}": members for name, members in self.group_members.items()}
-        self.attributes: dict[tuple[str, str], list[Any]] = self._attributes()
+        self.attributes: dict[tuple[str, str], Sequence[Any]] = self._attributes()
 
     def _sets(self) -> dict[str, Sequence[Any]]:
         everyone, clusters = range(self.devices), self.problem.machine.clusters
@@ -94,16 +99,16 @@ class ProblemData:
         partitions = {f"partition:{name}": range(len(m)) for name, m in self.group_members.items()}
         return sets | families | partitions
 
-    def _attributes(self) -> dict[tuple[str, str], list[Any]]:
+    def _attributes(self) -> dict[tuple[str, str], Sequence[Any]]:
         graph, devices = self.problem.graph, self.problem.machine.devices
-        attributes: dict[tuple[str, str], list[Any]] = {
+        attributes: dict[tuple[str, str], Sequence[Any]] = {
             ("node", "name"): self.node_names,
             ("node", "id"): [str(i) for i in graph.ids],
             ("node", "memory"): self.memory,
             ("node", "backward"): self.backward,
             ("node", "time"): self.time,
-            ("node", "supported"): [[isfinite(x) for x in row] for row in self.time],
-            ("node", "measured"): self.problem.measured.tolist(),
+            ("node", "supported"): _table(np.isfinite(self.problem.time)),
+            ("node", "measured"): _table(self.problem.measured),
             ("tensor", "producer"): self.producer,
             ("tensor", "size"): self.size,
             ("tensor", "transfer"): self.transfer,
@@ -127,7 +132,7 @@ class ProblemData:
             attributes["link", "name"] = [self.label("link", k) for k in self.sets["links"]]
         replication = self.problem.execution.data_parallelism
         if replication is not None:
-            attributes["node", "synchronisation"] = replication.synchronisation.tolist()
+            attributes["node", "synchronisation"] = _table(replication.synchronisation)
         for name, values in graph.attributes.items():
             attributes.setdefault(("node", name), values.tolist())
         for name in {k for d in devices for k in d.attributes}:
@@ -178,6 +183,38 @@ class ProblemData:
 
 def _reaches(moves: TransferTimes, tensor: int, source: int, target: int) -> bool:
     return isfinite(float(moves.time(tensor, source, target)))
+
+
+class _Row(Sequence[Any]):
+    """A row of a table as Python's numbers."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self.values[at].tolist()
+
+
+class _Table(Sequence[Sequence[Any]]):
+    """The rows of a table that is too large for lists of Python's numbers."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, row: Any) -> Any:
+        return _Row(self.values[row])
+
+
+def _table(values: np.ndarray) -> Sequence[Sequence[Any]]:
+    """The rows of an array."""
+    lists: list[list[Any]] = values.tolist() if values.size <= _LISTED else []
+    return lists if values.size <= _LISTED else _Table(values)
 
 
 class _Rows:

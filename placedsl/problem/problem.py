@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from placedsl.arrays import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers, repeated
 from placedsl.diagnostics import Span
 from placedsl.graph.graph import Graph
 from placedsl.machine.machine import Machine
@@ -268,7 +268,7 @@ class Problem:
 
 def _equal_columns(values: Floats) -> Integers:
     """A number per column, the same for columns that are equal bit by bit."""
-    if not values.shape[0]:
+    if not values.shape[0] or repeated(values):
         return np.zeros(values.shape[1], dtype=np.int64)
     bits = np.ascontiguousarray(values.T, dtype=float).view(np.int64)
     begins = np.concatenate(([True], (bits[1:] != bits[:-1]).any(axis=1)))  # most are like the one before
