@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from placedsl.arrays import Floats
 from placedsl.budget import Budget
 from placedsl.diagnostics import UsageError
 from placedsl.ir.program import LinearProgram
@@ -22,9 +23,14 @@ from placedsl.solvers.outcome import (
     infeasible_or_unbounded,
     installed_version,
     outcome,
+    rounded,
+    row_of_entry,
     without_terms,
 )
 from placedsl.tolerances import CONTRADICTION, MIP_FEASIBILITY
+
+#: A row that is broken by such a share of its terms was not kept.
+_FAR = 1e-3
 
 
 class Mip:
@@ -51,20 +57,10 @@ class Mip:
         scaled = conditioned(program, FINE_OBJECTIVE)
         with _silence():
             import mip
-
-            model, unknowns = _model(mip, self.backend, scaled.program)
-            model.max_mip_gap, model.max_mip_gap_abs, model.integer_tol = budget.gap, 1e-12, MIP_FEASIBILITY
-            model.seed = budget.seed % 2**31
-            if budget.workers:
-                model.threads = budget.workers
-            hint = scaled.program.hint
-            if hint is not None and self.features.warm_start:
-                known = np.flatnonzero(~np.isnan(hint))
-                model.start = [(unknowns[j], float(hint[j])) for j in known.tolist()]
-            status = model.optimize(max_seconds=np.inf if clock.left is None else clock.left)
-            found = model.num_solutions > 0
-            values = np.array([unknown.x for unknown in unknowns]) if found else None
-            claimed = model.objective_bound
+        status, values, claimed = self._solved(scaled.program, budget, clock, mip)
+        if values is not None and self.backend == "cbc" and _breaks_rows(scaled.program, values):
+            # Its reductions do that to programs that have no point at all.
+            status, values, claimed = self._solved(scaled.program, budget, clock, mip, reduced=False)
         codes = mip.OptimizationStatus
         ended: dict[Any, Termination] = {
             codes.OPTIMAL: "optimal",
@@ -87,6 +83,34 @@ class Mip:
         if reason == "optimal" and point is not None and bound == -np.inf:
             bound = by_claim(program, point, budget)
         return outcome(program, budget, clock, reason, point, bound, message, version)
+
+    def _solved(
+        self, program: LinearProgram, budget: Budget, clock: Clock, mip: Any, *, reduced: bool = True
+    ) -> tuple[Any, Floats | None, float | None]:
+        """Status, the values of the columns, and the bound that is claimed, of a program in the solver's units."""
+        with _silence():
+            model, unknowns = _model(mip, self.backend, program)
+            model.max_mip_gap, model.max_mip_gap_abs, model.integer_tol = budget.gap, 1e-12, MIP_FEASIBILITY
+            model.seed = budget.seed % 2**31
+            if not reduced:
+                model.preprocess = 0
+            if budget.workers:
+                model.threads = budget.workers
+            if program.hint is not None and self.features.warm_start:
+                known = np.flatnonzero(~np.isnan(program.hint))
+                model.start = [(unknowns[j], float(program.hint[j])) for j in known.tolist()]
+            status = model.optimize(max_seconds=np.inf if clock.left is None else clock.left)
+            values = np.array([unknown.x for unknown in unknowns]) if model.num_solutions > 0 else None
+            return status, values, model.objective_bound
+
+
+def _breaks_rows(program: LinearProgram, point: Floats) -> bool:
+    """Whether a point breaks a row by far more than any tolerance."""
+    row = row_of_entry(program)
+    terms = program.coefficient * rounded(program, point)[program.column]
+    total, size = (np.bincount(row, values, program.rows) for values in (terms, np.abs(terms)))
+    slack = _FAR * np.maximum(1.0, size)
+    return bool(((total > program.row_upper + slack) | (total < program.row_lower - slack)).any())
 
 
 def _model(mip: Any, backend: str, program: LinearProgram) -> tuple[Any, list[Any]]:

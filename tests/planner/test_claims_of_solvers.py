@@ -214,3 +214,31 @@ def test_what_programs_got_wrong(text: str, solver: str, optimum: float) -> None
     assert answer.termination == "optimal", answer.message
     assert answer.value == pytest.approx(optimum, rel=1e-9)
     assert answer.bound <= optimum * (1 + 1e-9)
+
+
+def test_a_point_that_breaks_rows() -> None:
+    """Two nodes of three bytes have no room beside one that fills its device, and must not share the other with it
+    between them: there is no placement, and CBC's reductions made one."""
+    text = """
+graph {
+    node n0 { time = {accelerator: 0.25 us}, memory = 3 B, output = 4 MiB }
+    node n1 { time = {accelerator: 0.75 us}, memory = 1048576 B, output = 64 MiB }
+    node n2 { time = {accelerator: 7 us}, memory = 1048576 B, output = 0 MiB }
+    node n3 { time = {accelerator: 0.25 us}, memory = 0 B, output = 9 MiB }
+    node n4 { time = {accelerator: 25 us}, memory = 1073741825 B, output = 64 MiB }
+    node n5 { time = {accelerator: 7 us}, memory = 3 B, output = 4 MiB }
+    n0 -> n4
+    n0 -> n5
+    n1 -> n5
+    n3 -> n5
+    n4 -> n5
+}
+device gpu[2]: accelerator { memory = 1073741825 B }
+interconnect { bandwidth = 100000000 MiB/s }
+schedule overlapped
+minimize time_per_sample
+subject to
+    convex
+    memory
+"""
+    assert loads(text).solve(solver="mip").termination == "infeasible"
