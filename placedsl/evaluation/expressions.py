@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -277,7 +278,12 @@ class Compiler:
             divisor = right(env)
             if divisor == 0.0:
                 raise fail("division by zero", span)
-            return left(env) % divisor if remainder else left(env) / divisor
+            if not remainder:
+                return left(env) / divisor
+            dividend = left(env)
+            if math.isinf(dividend):
+                raise fail("an infinite number has no remainder", span)
+            return dividend % divisor
 
         return quotient
 

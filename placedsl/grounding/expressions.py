@@ -119,10 +119,12 @@ class ExpressionGrounder:
     def _arithmetic(self, node: core.Arithmetic, frame: Frame) -> Affine:
         left = self.value(node.left, frame)
         right = self.value(node.right, frame)
-        if node.operator == "+":
-            return left + right
-        if node.operator == "-":
-            return left - right
+        if node.operator in "+-":
+            with np.errstate(invalid="ignore"):
+                out = left + right if node.operator == "+" else left - right
+            if (np.isnan(out.constant) & np.isinf(left.constant) & np.isinf(right.constant)).any():
+                raise InputError([Diagnostic("one infinite number less another has no value", node.span)])
+            return out
         if node.operator == "/":
             if not right.is_data:
                 raise InputError(
@@ -134,6 +136,8 @@ class ExpressionGrounder:
         if node.operator == "mod":
             if not right.constant.all():
                 raise InputError([Diagnostic("division by zero", node.right.span)])
+            if np.isinf(left.constant).any():
+                raise InputError([Diagnostic("an infinite number has no remainder", node.left.span)])
             return affine.data(np.mod(left.constant, right.constant))
         if left.is_data:
             left, right = right, left

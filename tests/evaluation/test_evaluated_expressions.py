@@ -132,6 +132,8 @@ def test_arithmetic():
         assert value(arithmetic(number(6), operator, number(3))) == expected
     with pytest.raises(InputError, match="division by zero"):
         value(arithmetic(number(1), "/", quantity("traffic", device(1), device(0))))
+    with pytest.raises(InputError, match="an infinite number has no remainder"):
+        value(arithmetic(number(math.inf), "mod", number(2)))
 
 
 def test_nothing_times_infinity():

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from placedsl.arrays import Floats, Integers
 
-#: Answers: no, yes, not decided, and no whatever the memory.
-NO, YES, GIVEN_UP, TOO_SLOW = 0, 1, 2, 3
+#: Answers: no, yes, not decided, no whatever the memory, and not looked at yet.
+NO, YES, GIVEN_UP, TOO_SLOW, UNKNOWN = 0, 1, 2, 3, 4
 
 
 class OptionTable(NamedTuple):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from placedsl.algorithms.pipelines.parallel_plans.like_stages import LikeStages
 from placedsl.algorithms.pipelines.parallel_plans.options import KeptSwaps, OptionTable, Workspace
 from placedsl.arrays import Floats, Integers, Integers32
 
@@ -59,7 +60,7 @@ class PlanTerms(NamedTuple):
     ``sharded``  g x K bytes that copies divide among them
     ``stash``, ``memory``  g x K bytes of the quickest options;  ``alike``  options of a unit with one degree differ in
                  no weights, so that the quickest are the same however often weights are sent
-    ``smallest`` g x K x y bytes of the smallest options with so many samples in flight; empty where it would be large
+    ``smallest`` g x y x K bytes of the smallest options with so many samples in flight; empty where it would be large
     ``bounds``   of the spec
     """
 
@@ -121,10 +122,11 @@ class Scratch(NamedTuple):
 
 
 class Knapsacks(NamedTuple):
-    """What knapsacks need beside the options."""
+    """What knapsacks need beside the options, and what is known of them."""
 
     space: Workspace
     kept: KeptSwaps
+    like: LikeStages
 
 
 class Stage(NamedTuple):

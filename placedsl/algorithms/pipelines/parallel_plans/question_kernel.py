@@ -12,12 +12,8 @@ import numpy as np
 
 from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.pipelines.parallel_plans.knapsack_kernel import most_in_flight, screened, time_within
-from placedsl.algorithms.pipelines.parallel_plans.options import (
-    GIVEN_UP,
-    TOO_SLOW,
-    YES,
-    Demand,
-)
+from placedsl.algorithms.pipelines.parallel_plans.like_stages import known, learn, place_of, remember, remembered
+from placedsl.algorithms.pipelines.parallel_plans.options import GIVEN_UP, TOO_SLOW, UNKNOWN, YES, Demand
 from placedsl.algorithms.pipelines.parallel_plans.plan_terms import NEVER, ROUND, SAMPLE, Scratch, Stage
 from placedsl.algorithms.stages.cut_edges_kernel import contained, edge_costs, mark_cuts
 
@@ -93,15 +89,32 @@ def within(pairs, terms, bound, reached, knapsacks, begin, end):  # type: ignore
                     source, target = base * bounds.layers + layer, goal * bounds.layers + target
                     # States come by copies; those that lead to nothing new, or to too many devices, are most of them.
                     i, states = scratch.begins[layer], scratch.begins[layer + 1]
+                    if i == states or first * degree > devices:
+                        continue
+                    if not bounds.every:
+                        low_s, high_s = scratch.copies[i], min(scratch.copies[states - 1], terms.most_copies - first)
+                        if not _some_new(
+                            reached.devices[source, low_s : high_s + 1],
+                            reached.devices[target, low_s + first : high_s + first + 1],
+                            np.int32(first * degree), np.int32(devices),
+                        ):  # fmt: skip
+                            continue
                     while i < states and fits and scratch.copies[i] + first <= terms.most_copies:
                         k = scratch.devices[i] + first * degree
                         if k <= devices and (bounds.every or reached.devices[target, scratch.copies[i] + first] > k):
                             if fits < 0:
-                                fits = min(_together(terms, base, goal, g, scratch), together)
+                                place = place_of(knapsacks.like, terms.of_kind, base, goal, g, 0, 0)
+                                fits = remembered(knapsacks.like, place)
+                                if fits < 0:
+                                    fits = min(_together(terms, base, goal, g, scratch), together)
+                                    remember(knapsacks.like, place, fits)
                             # With as many copies as there are devices for, fewest samples are in flight.
-                            most = (devices - scratch.devices[i]) // degree
-                            least = -(-bounds.held // most) if bounds.held else 1 - (-scratch.copies[i] // most)
-                            if least <= fits:
+                            room = devices - scratch.devices[i]
+                            if bounds.held:
+                                held, samples = bounds.held, fits
+                            else:
+                                held, samples = scratch.copies[i], fits - 1
+                            if held * degree <= samples * room and held <= samples * (room // degree):
                                 stage = Stage(
                                     base, goal, g, time, edges, sent, first, high, fits, source, target
                                 )  # fmt: skip
@@ -138,6 +151,16 @@ def _states(reached, base, scratch, bounds):  # type: ignore[no-untyped-def]
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
+def _some_new(before, after, own, devices):  # type: ignore[no-untyped-def]
+    """Whether some state becomes better than what is known by as many copies more, with ``own`` devices more."""
+    found = np.int32(0)
+    for s in range(len(before)):
+        k = np.int32(before[s] + own)
+        found |= np.int32(k <= devices) & np.int32(after[s] > k)
+    return found != 0
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _bounded(terms, base, goal, scratch):  # type: ignore[no-untyped-def]
     """The fewest and the most copies of a stage, and the most samples in flight, by the nodes that it has."""
     _count(terms, base, goal, scratch)
@@ -156,23 +179,22 @@ def _extend(terms, stage, state, states, devices, bound, reached, scratch, knaps
 
     ``devices``: how many may be used with the stage.
     """
-    first, target, degree, together = stage.first, stage.target, terms.degree[stage.g], stage.in_flight
+    target, degree, together = stage.target, terms.degree[stage.g], stage.in_flight
     every, held = terms.bounds.every, terms.bounds.held
+    start = stage.first  # with fewer copies there are too many samples in flight, for the states to come as well
     for i in range(state, states):
         behind, used = scratch.copies[i], scratch.devices[i]
-        if behind + first > terms.most_copies:
+        if start == 0 or behind + start > terms.most_copies or (together == 1 and behind > 0 and not held):
             return  # states come by copies
-        k = used + first * degree
-        if k > devices or (reached.devices[target, behind + first] <= k and not every):
+        k = used + start * degree
+        if k > devices or (reached.devices[target, behind + start] <= k and not every):
             continue
-        if together == 1 and behind > 0 and not held:
-            return
-        copies = first
         if held:
-            if copies * together < held:
-                copies = terms.next_copies[min(-(-held // together), terms.most_copies + 1)]
-        elif together > 1 and copies * (together - 1) < behind:
-            copies = terms.next_copies[min(-(-behind // (together - 1)), terms.most_copies + 1)]
+            if start * together < held:
+                start = terms.next_copies[min(-(-held // together), terms.most_copies + 1)]
+        elif together > 1 and start * (together - 1) < behind:
+            start = terms.next_copies[min(-(-behind // (together - 1)), terms.most_copies + 1)]
+        copies, refused = start, True
         while copies:
             s, k = behind + copies, used + copies * degree
             if s > terms.most_copies or k > devices or copies > stage.most:
@@ -180,7 +202,7 @@ def _extend(terms, stage, state, states, devices, bound, reached, scratch, knaps
             if reached.devices[target, s] <= k:
                 if not every:
                     break
-                copies = terms.next_copies[copies + 1]
+                copies, refused = terms.next_copies[copies + 1], False
                 continue
             in_flight = -(-(held if held else s) // copies)
             if scratch.stage[copies] != scratch.seen[0]:
@@ -196,31 +218,38 @@ def _extend(terms, stage, state, states, devices, bound, reached, scratch, knaps
                 _reach(reached, stage, s, k, behind, copies, every)
                 if not every:
                     break
+                refused = False
+            elif refused:
+                start = terms.next_copies[copies + 1]
             copies = terms.next_copies[copies + 1]
 
 
-@kernel(nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True, inline="always")
 def _asked(terms, stage, copies, in_flight, bound, scratch, knapsacks):  # type: ignore[no-untyped-def]
     """Whether options of a stage fit: by sums over ideals, by the relaxation, or by the knapsack itself."""
     g, base, goal = stage.g, stage.base, stage.goal
     scratch.seen[1] += 1
     exchange, room = times_sent(terms.exchange, copies), bound * copies - stage.edges
-    _count(terms, base, goal, scratch)
     capacity = terms.capacity - (terms.sharded[g, goal] - terms.sharded[g, base]) / copies
+    time, need, answer = stage.time + exchange * stage.sent, 0.0, GIVEN_UP
     if terms.alike:
-        time = stage.time + exchange * stage.sent
         need = (terms.stash[g, goal] - terms.stash[g, base]) * in_flight - capacity
         need += terms.memory[g, goal] - terms.memory[g, base]
         if need <= -terms.capacity * _ROUNDING and time <= room * (1.0 - _ROUNDING):
             return YES
-        if need > terms.capacity * _ROUNDING and len(knapsacks.kept.swaps):
-            answer = screened(terms.table, knapsacks.kept, scratch.units, scratch.every, g, in_flight, time, need, room)
-            if answer != GIVEN_UP:
-                return answer
-    active = _present(scratch.units, scratch.kinds)
-    demand = Demand(active, scratch.units, g, in_flight, exchange, room, capacity)
-    answer, _ = time_within(terms.table, demand, knapsacks.space)
-    scratch.seen[2] += answer == GIVEN_UP
+    place = place_of(knapsacks.like, terms.of_kind, base, goal, g, copies, in_flight)
+    already = known(knapsacks.like, place, room)
+    if already != UNKNOWN:
+        return already
+    _count(terms, base, goal, scratch)
+    if need > terms.capacity * _ROUNDING and len(knapsacks.kept.swaps):
+        answer = screened(terms.table, knapsacks.kept, scratch.units, scratch.every, g, in_flight, time, need, room)
+    if answer == GIVEN_UP:
+        active = _present(scratch.units, scratch.kinds)
+        demand = Demand(active, scratch.units, g, in_flight, exchange, room, capacity)
+        answer, _ = time_within(terms.table, demand, knapsacks.space)
+        scratch.seen[2] += answer == GIVEN_UP
+    learn(knapsacks.like, place, room, answer)
     return answer
 
 
@@ -239,20 +268,25 @@ def _together(terms, base, goal, g, scratch):  # type: ignore[no-untyped-def]
         _count(terms, base, goal, scratch)
         active = _present(scratch.units, scratch.kinds)
         return most_in_flight(terms.table, active, scratch.units, g, terms.capacity, terms.bounds.most_held + 1)
-    large, small = terms.smallest[g, goal], terms.smallest[g, base]
-    most, capacity, low, step = len(large), terms.capacity * (1.0 + _ROUNDING), 0, 1
+    sums, most, low, step = terms.smallest[g], terms.smallest.shape[1], 0, 1
     # Seldom many: from few on, in steps that double, then by halves.
-    while low + step <= most and large[low + step - 1] - small[low + step - 1] <= capacity:
+    while low + step <= most and _smallest_fit(terms, sums, base, goal, low + step):
         low += step
         step *= 2
     high = min(low + step, most + 1)
     while high - low > 1:
         middle = (low + high) // 2
-        if large[middle - 1] - small[middle - 1] <= capacity:
+        if _smallest_fit(terms, sums, base, goal, middle):
             low = middle
         else:
             high = middle
     return low
+
+
+@kernel(nogil=True, no_cpython_wrapper=True, inline="always")
+def _smallest_fit(terms, sums, base, goal, in_flight):  # type: ignore[no-untyped-def]
+    """Whether the smallest options of a stage fit with so many samples in flight."""
+    return sums[in_flight - 1, goal] - sums[in_flight - 1, base] <= terms.capacity * (1.0 + _ROUNDING)
 
 
 @kernel(nogil=True, no_cpython_wrapper=True, inline="always")

@@ -20,6 +20,7 @@ from placedsl.algorithms.pipelines.parallel_plans.instance import (
     PlannedStage,
 )
 from placedsl.algorithms.pipelines.parallel_plans.knapsack_kernel import options_within, time_within
+from placedsl.algorithms.pipelines.parallel_plans.like_stages import like_stages
 from placedsl.algorithms.pipelines.parallel_plans.load_thresholds import CLOSE, PlanResult, least_load
 from placedsl.algorithms.pipelines.parallel_plans.options import YES, Demand, OptionTable
 from placedsl.algorithms.pipelines.parallel_plans.plan_terms import (
@@ -141,7 +142,9 @@ class PlanTable:
         )  # fmt: skip
         rows = (len(self.positions) * self.terms.bounds.layers, most + 1)
         self.reached = Reached(*(np.empty(rows, dtype=np.int32) for _ in range(5)))
-        self.knapsacks = Knapsacks(workspace(self.table), kept_swaps(self.table, by_kind, most_held + 1))
+        self.knapsacks = Knapsacks(
+            workspace(self.table), kept_swaps(self.table, by_kind, most_held + 1), like_stages(self.terms.of_kind)
+        )
 
     def _quickest_rows(self) -> Integers:
         """g x c: the row of the quickest option of each kind, of equally quick ones the smallest; -1 for none."""
@@ -160,7 +163,7 @@ class PlanTable:
         return bool((low >= high)[np.isfinite(low)].all())
 
     def _smallest(self, most: int, sums: Callable[[Floats], Floats]) -> Floats:
-        """g x K x y: bytes of the smallest options; empty where kinds are few, or the table would be large."""
+        """g x y x K: bytes of the smallest options; empty where kinds are few, or the table would be large."""
         instance, table, degrees = self.instance, self.table, len(self.instance.degrees)
         few = instance.kinds <= _FEW_KINDS
         if few or degrees * most * max(len(self.positions), instance.units) > _LARGEST_TABLE:
@@ -169,7 +172,7 @@ class PlanTable:
         in_flight = np.arange(1, most + 1)
         np.minimum.at(out, self._key, table.stash[:, None] * in_flight + table.memory[:, None])
         of_nodes = out.reshape(degrees, instance.kinds, most)[:, instance.kind]
-        return np.ascontiguousarray(sums(instance.of_units(of_nodes.transpose(0, 2, 1))).transpose(0, 2, 1))
+        return sums(instance.of_units(of_nodes.transpose(0, 2, 1)))
 
     def fewest(self, limits: SearchLimits, within: float) -> PlanResult:
         """The plan with the fewest devices, stages or copies within a load."""
