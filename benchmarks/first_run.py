@@ -4,8 +4,9 @@
 
 The package is installed into a fresh virtual environment (``--installed``: this one is used).  Each run gets a copy of
 the examples, a home that cannot be made, and a folder of its own for what it compiles: it knows nothing of the runs
-before.  The graphs of three examples are those of ``$PLACEDSL_WORKLOADS``.  An example is solved once without a limit, for 60 s at most, and once with ``--time-limit``.  Processor seconds
-are those of the command and of all that it waited for; what compiles kernels in the background is ended with it.
+before.  The graphs of three examples are those of ``$PLACEDSL_WORKLOADS``.  An example is solved once without a limit,
+for 60 s at most, and once with ``--time-limit``.  Processor seconds are those of the command and of all that it waited
+for; what compiles kernels in the background is ended with it.
 
 The exit code is 1 where a run ends with exit code 70, writes a traceback, or exceeds its limit by more than a second.
 """

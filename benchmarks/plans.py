@@ -95,7 +95,7 @@ def table1(_: argparse.Namespace) -> int:
 
 def planners(_: argparse.Namespace) -> int:
     """Throughput of each method relative to the best plan, and its seconds."""
-    file, methods = WORKLOADS / "piper" / "bert32a100.json", ("alpa", "galvatron", "equi", "megatron")
+    file, methods = WORKLOADS / "piper" / "bert32a100.json", ("alpa", "galvatron", "equi", "pipedream-2bw", "megatron")
     print("| GB | devices | best plan (ms) | s | " + " | ".join(f"{method} | s" for method in methods) + " |")
     print("| ---: | ---: | ---: | ---: |" + " ---: | ---: |" * len(methods))
     for gib, devices in ((2, 64), (2, 512), (8, 8), (8, 64), (8, 512), (8, 2048), (80, 64), (80, 512), (80, 2048)):

@@ -13,6 +13,14 @@ from numba.core.caching import FunctionCache
 class _Kept(FunctionCache):  # type: ignore[misc]
     """What is compiled of one kernel, on disk.  What cannot be written there, the next process compiles again."""
 
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What is kept for some types; what refers to modules that are gone, of an earlier version, is not."""
+        try:
+            return super().load_overload(sig, target_context)
+        except (ImportError, AttributeError):
+            self.flush()
+            return None
+
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled for some types; a full disk is no error."""
         with suppress(OSError):

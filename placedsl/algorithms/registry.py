@@ -39,6 +39,9 @@ NAMED = (
         "baselines.equi",
     ),
     Method(
+        "pipedream-2bw", "plans of even stages without tensor parallelism, as 2BW chooses", "baselines.pipedream_2bw"
+    ),
+    Method(
         "megatron",
         "plans of a rule of thumb: split widely, few even stages, then copies",
         "baselines.megatron",

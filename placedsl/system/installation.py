@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 
@@ -45,6 +45,7 @@ def cache_folder() -> Path | None:
     return path if os.access(path, os.W_OK) else None
 
 
+@cache
 def version(package: str) -> str | None:
     """The installed version of a distribution, or None."""
     # Not for every run: nothing else at the start of the program needs it.

@@ -1,8 +1,11 @@
-"""Compiled functions where nothing can be kept on disk."""
+"""Compiled functions where nothing can be kept on disk, or where something else is."""
 
 from __future__ import annotations
 
 import errno
+import pickle
+from fractions import Fraction
+from pathlib import Path
 
 import numba
 import pytest
@@ -38,3 +41,18 @@ def test_a_function_whose_code_can_be_kept_nowhere() -> None:
     made = kernel()(names["thrice"])  # type: ignore[arg-type]
     assert made(4) == 12
     assert made.nopython_signatures
+
+
+def test_what_an_earlier_version_kept_of_modules_that_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index names the types of arguments, and those the modules that they are from."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    assert kernel()(twice)(4) == 8
+    (index,) = tmp_path.rglob("*.nbi")
+    version = pickle.dumps(pickle.loads(index.read_bytes()))  # what comes first in it
+    index.write_bytes(version + pickle.dumps(({"twice": Fraction(1, 2)}, {})).replace(b"fractions", b"fractiens"))
+    made = kernel()(twice)
+    assert made(4) == 8
+    assert made.stats.cache_misses
+    again = kernel()(twice)
+    assert again(4) == 8
+    assert again.stats.cache_hits

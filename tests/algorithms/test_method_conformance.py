@@ -52,6 +52,7 @@ SAMPLES = {
     "auto": (FREE, CONTIGUOUS, CALLS, OPERATORS), "program": (FREE, CONTIGUOUS, CALLS, OPERATORS),
     "dp": (CONTIGUOUS, PLAN), "equi": (PLAN,), "megatron": (PLAN,), "alpa": (PLAN,),
     "galvatron": (PLAN,),
+    "pipedream-2bw": (PLAN,),
     "single": (FREE, CONTIGUOUS), "greedy": (FREE, CONTIGUOUS), "local-search": (FREE,), "pipedream": (CONTIGUOUS,),
     "scotch": (FREE,), "m-topo": (OPERATORS,), "etf": (OPERATORS,), "m-etf": (OPERATORS,), "m-sct": (OPERATORS,),
     "heft": (OPERATORS,), "getf": (OPERATORS,),

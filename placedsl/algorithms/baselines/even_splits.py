@@ -96,13 +96,15 @@ def _layers(graph: Graph, order: list[int]) -> tuple[list[list[int]], list[int],
 
 
 class EvenPlan(NamedTuple):
-    """Groups of nodes, copies of each, devices of each copy, the option of each node, and the largest load."""
+    """Groups of nodes, copies of each, devices of each copy, the option of each node, and the largest load; and what
+    that is where weights are exchanged while the next samples are computed."""
 
     groups: list[list[int]]
     copies: int
     degree: int
     options: Integers
     value: float
+    overlapped: float
 
 
 class EvenPlans:
@@ -178,10 +180,11 @@ class EvenPlans:
             return []
         d, sent = copies.astype(float), np.array([self.sharing.sent(float(number)) for number in copies])
         time = time + self.transfers(stage, count, self.sharing.tensor.index(degree))
-        loads = time[:, None] / d + sent * (d - 1.0) / d * weights[:, None]
-        values = loads.max(axis=0).tolist()
+        own, exchanged = time[:, None] / d, sent * (d - 1.0) / d * weights[:, None]
+        values, overlapped = (own + exchanged).max(axis=0), np.maximum(own, exchanged).max(axis=0)
         return [
-            EvenPlan(groups, own, degree, options, value) for own, value in zip(copies.tolist(), values, strict=True)
+            EvenPlan(groups, number, degree, options, *loads)
+            for number, *loads in zip(copies.tolist(), values.tolist(), overlapped.tolist(), strict=True)
         ]
 
     def transfers(self, stage: Integers, count: int, g: int) -> Floats:

@@ -180,6 +180,24 @@ def edge_costs(pairs: StagePairs, small: int, large: int, mark: Integers32, larg
 
 
 @kernel(nogil=True)
+def all_stages(pairs, inside, edges):  # type: ignore[no-untyped-def]
+    """Fill in which ideals lie in which, and what the stages between them read and send."""
+    count = len(pairs.weight)
+    mark = np.zeros(pairs.input_cost.shape[2], dtype=np.int32)
+    paid = np.zeros((pairs.limit.shape[0], edges.shape[2]))
+    for base in range(count):
+        inside[base, base] = True
+        mark_cuts(pairs, base, mark, True)
+        for goal in range(base + 1, count):
+            if contained(pairs, base, goal):
+                inside[base, goal] = True
+                edge_costs(pairs, base, goal, mark, False, paid)
+                for k in range(edges.shape[2]):
+                    edges[base, goal, k] = max(paid[0, k], 0.0)
+        mark_cuts(pairs, base, mark, False)
+
+
+@kernel(nogil=True)
 def largest_load(pairs: StagePairs, small: int, large: int, c: int, paid: Floats, bound: float) -> float:
     """The largest load of the stage on one device of class c; inf where that is above ``bound`` or not allowed."""
     largest = 0.0

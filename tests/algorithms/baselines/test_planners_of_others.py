@@ -1,4 +1,4 @@
-"""The planners of Alpa and Galvatron against enumeration of what each chooses among, in fractions."""
+"""The planners of Alpa, Galvatron and PipeDream-2BW against enumeration of what each chooses among, in fractions."""
 
 from __future__ import annotations
 
@@ -98,13 +98,21 @@ def held_samples(chain: Chain, copies: int, behind: int) -> int:
 
 def load(chain: Chain, first: int, end: int, copies: int, ways: tuple[Way, ...], behind: int) -> Fraction | None:
     """Seconds per sample of a stage; None where it does not fit."""
+    parts = load_parts(chain, first, end, copies, ways, behind)
+    return None if parts is None else sum(parts)
+
+
+def load_parts(
+    chain: Chain, first: int, end: int, copies: int, ways: tuple[Way, ...], behind: int
+) -> tuple[Fraction, Fraction] | None:
+    """Of these, the seconds of computation and transfers, and those of the exchange of weights."""
     in_flight = held_samples(chain, copies, behind)
     if sum(way.memory + way.stash * in_flight for way in ways) > chain.memory:
         return None
     moved = sum((Fraction(chain.sizes[k - 1], 1024) for k in (first, end) if 0 < k < len(chain.ways)), Fraction(0))
     weights = Fraction(sum(way.weights for way in ways), 1024)
     time = sum((way.time for way in ways), Fraction(0)) + moved
-    return time / copies + Fraction(copies - 1, copies) * weights / chain.batch
+    return time / copies, Fraction(copies - 1, copies) * weights / chain.batch
 
 
 def named(chain: Chain, layers: range, degree: int, name: str) -> tuple[Way, ...] | None:
@@ -179,6 +187,44 @@ def best_of_galvatron(chain: Chain) -> Fraction | None:
     return best
 
 
+def plans_of_2bw(chain: Chain) -> Iterator[tuple[Fraction, Fraction]]:
+    """Of each even split with one option and without tensor parallelism, what 2BW compares and the largest load."""
+    names = {way.name for own in chain.ways for way in own if way.degree == 1}
+    for count in range(1, min(len(chain.ways), chain.devices) + 1):
+        each, more = divmod(len(chain.ways), count)
+        ends = list(itertools.accumulate(each + (k >= count - more) for k in range(count)))
+        for copies in (d for d in range(1, chain.devices // count + 1) if chain.batch % d == 0):
+            if chain.held == "pipeline" and copies * count > chain.batch:
+                continue
+            for name in names:
+                stages = zip([0, *ends[:-1]], ends, range(count - 1, -1, -1), strict=True)
+                parts = [
+                    load_parts(chain, first, end, copies, named(chain, range(first, end), 1, name) or (), k * copies)
+                    for first, end, k in stages
+                ]
+                known = [part for part in parts if part is not None]
+                if len(known) == count:
+                    yield max(max(part) for part in known), max(sum(part) for part in known)
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("held", ["pipeline", "sample", "batch"])
+@pytest.mark.parametrize("first", range(0, 120, 10))
+def test_2bw_takes_the_best_of_its_plans(first: int, held: str, tmp_path: Path) -> None:
+    for seed in range(first, first + 10):
+        chain = drawn(seed, held)
+        asked = spec(chain, tmp_path)
+        request = Request(method="pipedream-2bw")
+        found = solve(asked.problem, asked.elaborated.checked_formulations, request, isolated=False)
+        plans = list(plans_of_2bw(chain))
+        if not plans:
+            assert found.placement is None, seed
+            continue
+        least = min(plans)[0]
+        best = {float(value) for own, value in plans if own == least}
+        assert any(found.value == pytest.approx(value, rel=1e-9) for value in best), seed
+
+
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("held", ["sample", "batch"])
 @pytest.mark.parametrize("first", range(0, 120, 10))
@@ -217,7 +263,7 @@ def test_galvatron_takes_the_best_of_its_plans(first: int, held: str, tmp_path: 
         assert found.value == pytest.approx(float(best), rel=1e-9), seed
 
 
-@pytest.mark.parametrize("method", ["alpa", "galvatron"])
+@pytest.mark.parametrize("method", ["alpa", "galvatron", "pipedream-2bw"])
 def test_no_planner_is_better_than_the_best_plan(method: str, tmp_path: Path) -> None:
     found = 0
     for seed in range(30):

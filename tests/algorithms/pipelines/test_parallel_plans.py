@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from placedsl.algorithms.pipelines.parallel_plans import search
+from placedsl.algorithms.pipelines.parallel_plans import plan_terms, search
 from placedsl.algorithms.pipelines.parallel_plans.instance import (
     ANY_NUMBER,
     Exchange,
@@ -21,8 +21,10 @@ from placedsl.algorithms.pipelines.parallel_plans.instance import (
     PlanInstance,
     PlanLimits,
 )
+from placedsl.algorithms.pipelines.parallel_plans.like_stages import LikeStages, like_stages
 from placedsl.algorithms.pipelines.parallel_plans.search import best_plan
 from placedsl.algorithms.pipelines.state_dp import SearchLimits
+from placedsl.arrays import Integers32
 
 EXCHANGES: tuple[Exchange, ...] = ("sample", "round", "batch")
 
@@ -252,6 +254,23 @@ def test_plans_that_start_from_groups_of_units_are_optimal(seed: int, monkeypatc
     for name, number in (("_MANY_IDEALS", 1), ("_COARSER", 2), ("_GROUPS", 1)):
         monkeypatch.setattr(search, name, number)
     settled(drawn(seed))
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("seed", range(40_000, 40_400))
+def test_plans_where_nothing_tells_stages_apart_at_once(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All stages have one mark, so that their units are compared, and stages share few places; no pair is kept."""
+
+    def colliding(of_kind: Integers32) -> LikeStages:
+        like = like_stages(of_kind)
+        places = 1 + seed % 3
+        return like._replace(
+            mark=np.zeros_like(like.mark), tells=False, stage=like.stage[:places], seconds=like.seconds[:places]
+        )
+
+    monkeypatch.setattr(search, "like_stages", colliding)
+    monkeypatch.setattr(plan_terms, "_MOST_KEPT_STAGES", 0)
+    settled(drawn(seed) if seed % 2 else limited(seed))
 
 
 def limited(seed: int) -> Data:

@@ -22,7 +22,6 @@ from placedsl.algorithms.pipelines.parallel_plans.level_terms import (
     StageLimits,
 )
 from placedsl.algorithms.pipelines.parallel_plans.levels_kernel import (
-    all_stages,
     load_around,
     reach,
     sent_within,
@@ -32,6 +31,7 @@ from placedsl.algorithms.pipelines.parallel_plans.load_thresholds import PlanRes
 from placedsl.algorithms.pipelines.parallel_plans.plan_terms import workspace
 from placedsl.algorithms.pipelines.parallel_plans.search import PlanTable
 from placedsl.algorithms.pipelines.state_dp import SearchLimits
+from placedsl.algorithms.stages.cut_edges_kernel import all_stages
 from placedsl.algorithms.stages.stage_costs import DeviceClasses, StageCostModel
 from placedsl.algorithms.stages.stage_pairs import ideal_sums
 from placedsl.arrays import Floats

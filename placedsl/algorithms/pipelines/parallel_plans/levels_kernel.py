@@ -10,32 +10,11 @@ Tarnawski et al. 2021, Appendix E, with the samples in flight counted exactly.
 
 from __future__ import annotations
 
-import numpy as np
-
 from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.pipelines.parallel_plans.knapsack_kernel import time_within
 from placedsl.algorithms.pipelines.parallel_plans.options import GIVEN_UP, TOO_SLOW, YES, Demand
 from placedsl.algorithms.pipelines.parallel_plans.plan_terms import BATCH, NEVER, SAMPLE
 from placedsl.algorithms.pipelines.parallel_plans.question_kernel import times_sent
-from placedsl.algorithms.stages.cut_edges_kernel import contained, edge_costs, mark_cuts
-
-
-@kernel(nogil=True)
-def all_stages(pairs, inside, edges):  # type: ignore[no-untyped-def]
-    """Fill in which ideals lie in which, and what the stages between them read and send."""
-    count = len(pairs.weight)
-    mark = np.zeros(pairs.input_cost.shape[2], dtype=np.int32)
-    paid = np.zeros((pairs.limit.shape[0], edges.shape[2]))
-    for base in range(count):
-        inside[base, base] = True
-        mark_cuts(pairs, base, mark, True)
-        for goal in range(base + 1, count):
-            if contained(pairs, base, goal):
-                inside[base, goal] = True
-                edge_costs(pairs, base, goal, mark, False, paid)
-                for k in range(edges.shape[2]):
-                    edges[base, goal, k] = max(paid[0, k], 0.0)
-        mark_cuts(pairs, base, mark, False)
 
 
 @kernel(nogil=True)

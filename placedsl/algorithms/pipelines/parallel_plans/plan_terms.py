@@ -8,7 +8,8 @@ import numpy as np
 
 from placedsl.algorithms.pipelines.parallel_plans.like_stages import LikeStages
 from placedsl.algorithms.pipelines.parallel_plans.options import KeptSwaps, OptionTable, Workspace
-from placedsl.arrays import Floats, Integers, Integers32
+from placedsl.algorithms.stages.cut_edges_kernel import StagePairs, all_stages
+from placedsl.arrays import Booleans, Floats, Integers, Integers32
 
 #: The devices of what is not reached.
 NEVER = 2**30
@@ -16,6 +17,8 @@ NEVER = 2**30
 SAMPLE, ROUND, BATCH = 0, 1, 2
 #: Swaps that are kept, for all degrees and samples in flight.
 _MOST_KEPT = 2_000_000
+#: Stages that are kept, of all degrees.
+_MOST_KEPT_STAGES = 1_000_000
 
 
 class Exchanges(NamedTuple):
@@ -121,12 +124,25 @@ class Scratch(NamedTuple):
     seen: Integers
 
 
+class KeptStages(NamedTuple):
+    """What no load changes of the stages between K ideals; nothing where they are many.
+
+    ``inside``   K x K whether an ideal lies in another;  ``edges``  K x K x g seconds of a stage's transfers
+    ``together`` K x K x g samples that may be in flight at most (-1: not known yet)
+    """
+
+    inside: Booleans
+    edges: Floats
+    together: Integers32
+
+
 class Knapsacks(NamedTuple):
-    """What knapsacks need beside the options, and what is known of them."""
+    """What knapsacks need beside the options, and what is known of them and of stages."""
 
     space: Workspace
     kept: KeptSwaps
     like: LikeStages
+    stages: KeptStages
 
 
 class Stage(NamedTuple):
@@ -145,6 +161,28 @@ class Stage(NamedTuple):
     in_flight: int
     source: int
     target: int
+
+
+class Asked(NamedTuple):
+    """What is asked of the options of a stage: to fit ``room`` seconds and ``capacity`` bytes, with so many samples in
+    flight and weights sent so often; ``time``, ``need``  of the quickest ones, and the bytes by which they exceed."""
+
+    in_flight: int
+    exchange: float
+    room: float
+    capacity: float
+    time: float
+    need: float
+
+
+def kept_stages(pairs: StagePairs, degrees: int) -> KeptStages:
+    """The stages between some ideals, of that many degrees."""
+    ideals = len(pairs.weight)
+    ideals = ideals if ideals**2 * degrees <= _MOST_KEPT_STAGES else 0
+    inside, edges = np.zeros((ideals, ideals), dtype=np.bool_), np.zeros((ideals, ideals, degrees))
+    if ideals:
+        all_stages(pairs, inside, edges)
+    return KeptStages(inside, edges, np.full(edges.shape, -1, dtype=np.int32))
 
 
 def workspace(table: OptionTable) -> Workspace:

@@ -25,7 +25,7 @@ from placedsl.algorithms.pipelines.state_dp import SearchLimits
 from placedsl.algorithms.supports import PLACING, Supports, ignored, reasons_against
 from placedsl.algorithms.units import placement_units
 from placedsl.arrays import Floats, Integers
-from placedsl.graph.options import Moved
+from placedsl.graph.order import csr, rows_of
 from placedsl.problem.cluster_levels import ClusterLevels
 from placedsl.problem.execution import DataParallelism, Execution, OptionCosts
 from placedsl.problem.expressions import Provided
@@ -310,30 +310,27 @@ def moved_by_degree(problem: Problem, costs: OptionCosts) -> tuple[Floats, Float
     than the degree."""
     graph, sharing = problem.graph, problem.execution.data_parallelism
     assert sharing is not None
-    readers, tensors = graph.edge_target, graph.edge_tensor
+    allowed = np.flatnonzero(np.isin(costs.degree, sharing.tensor))
+    degree = np.searchsorted(sharing.tensor, costs.degree[allowed])
     found = []
-    for moved, ends in (
-        (costs.gathered, (readers, tensors)),
-        (costs.scattered, (graph.tensor_producer, np.arange(graph.tensors))),
+    for moved, nodes, tensors in (
+        (costs.gathered, graph.edge_target, graph.edge_tensor),
+        (costs.scattered, graph.tensor_producer, np.arange(graph.tensors)),
     ):
-        out = np.zeros((len(sharing.tensor), graph.tensors))
-        amounts = _amounts(moved)
-        nodes_of: dict[int, list[int]] = {}
-        for node, tensor in zip(*(end.tolist() for end in ends), strict=True):
-            nodes_of.setdefault(node, []).append(tensor)
-        known: dict[tuple[int, int], float] = {}
-        for option, (node, degree) in enumerate(zip(costs.node.tolist(), costs.degree.tolist(), strict=True)):
-            if degree not in sharing.tensor:
-                continue
-            g = sharing.tensor.index(degree)
-            for tensor in nodes_of.get(node, ()):
-                amount = amounts.get((option, tensor), 0.0)
-                if known.setdefault((g, tensor), amount) != amount:
-                    return None
-                out[g, tensor] = amount * costs.per_byte[0]
-        found.append(out)
+        start, of_node = csr(nodes, tensors, graph.nodes)
+        at, row = rows_of(start, costs.node[allowed])
+        key, tensor = allowed[at] * graph.tensors + of_node[row], of_node[row]
+        amount = np.zeros(len(key))
+        own = moved.option * graph.tensors + moved.tensor
+        if len(own):
+            order = np.argsort(own)
+            place = np.minimum(np.searchsorted(own[order], key), len(own) - 1)
+            amount = np.where(own[order][place] == key, moved.amount[order][place], 0.0)
+        least = np.full((len(sharing.tensor), graph.tensors), np.inf)
+        most = np.zeros(least.shape)
+        np.minimum.at(least, (degree[at], tensor), amount)
+        np.maximum.at(most, (degree[at], tensor), amount)
+        if (least < most).any():
+            return None
+        found.append(np.where(np.isfinite(least), least, 0.0) * costs.per_byte[0])
     return found[0], found[1]
-
-
-def _amounts(moved: Moved) -> dict[tuple[int, int], float]:
-    return {(o, t): x for o, t, x in zip(*(column.tolist() for column in moved), strict=True)}

@@ -14,7 +14,7 @@ from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.pipelines.parallel_plans.knapsack_kernel import most_in_flight, screened, time_within
 from placedsl.algorithms.pipelines.parallel_plans.like_stages import known, learn, place_of, remember, remembered
 from placedsl.algorithms.pipelines.parallel_plans.options import GIVEN_UP, TOO_SLOW, UNKNOWN, YES, Demand
-from placedsl.algorithms.pipelines.parallel_plans.plan_terms import NEVER, ROUND, SAMPLE, Scratch, Stage
+from placedsl.algorithms.pipelines.parallel_plans.plan_terms import NEVER, ROUND, SAMPLE, Asked, Scratch, Stage
 from placedsl.algorithms.stages.cut_edges_kernel import contained, edge_costs, mark_cuts
 
 #: What the rounding of sums over ideals may make of a comparison; closer ones are decided by the options themselves.
@@ -31,38 +31,37 @@ def times_sent(exchange, copies):  # type: ignore[no-untyped-def]
     return exchange.traffic * (copies - 1) / exchange.microbatches
 
 
+# Longer than 80 lines: functions that take the tuples apart in the inner loops make it twice as slow.
 @kernel(nogil=True)
 def within(pairs, terms, bound, reached, knapsacks, begin, end):  # type: ignore[no-untyped-def]
     """Go on with ``reached`` for a load, from ideals ``begin`` to ``end`` (excluded; 0 begins anew); how many stages
     were looked at, how many knapsacks asked, and given up on."""
-    everything = len(pairs.weight) - 1
-    classes, kinds, bounds = len(terms.degree), terms.of_kind.shape[1], terms.bounds
+    everything, stages = len(pairs.weight) - 1, knapsacks.stages
+    kept = len(stages.inside) > 0
+    classes, bounds = len(terms.degree), terms.bounds
     paid = np.zeros((pairs.limit.shape[0], classes))
     mark = np.zeros(pairs.input_cost.shape[2], dtype=np.int32)
-    room = terms.most_copies + 2
-    scratch = Scratch(
-        np.empty(room * bounds.layers, dtype=np.int64), np.empty(room * bounds.layers, dtype=np.int64),
-        np.zeros(bounds.layers + 1, dtype=np.int64), np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64),
-        np.zeros(room, dtype=np.int64), np.zeros(kinds, dtype=np.int64),
-        np.zeros(kinds, dtype=np.int64), np.arange(kinds), np.zeros(3, dtype=np.int64),
-    )  # fmt: skip
+    scratch = _scratch(terms)
     if begin == 0:
-        reached.devices[:] = NEVER
-        if bounds.every:
-            reached.devices[0, 0] = 0
-        else:
-            reached.devices[0, :] = 0
+        _begin(reached, bounds)
     for base in range(begin, min(end, everything)):
         fewest = _states(reached, base, scratch, bounds)
         if fewest == NEVER:
             continue
-        mark_cuts(pairs, base, mark, True)
+        if not kept:
+            mark_cuts(pairs, base, mark, True)
         for goal in range(base + 1, everything + 1):
             rest = _devices_for(terms.weight[everything] - terms.weight[goal], bound)
             own = max(1, _devices_for(terms.weight[goal] - terms.weight[base], bound))
-            if fewest + own + rest > terms.devices or not contained(pairs, base, goal):
+            if fewest + own + rest > terms.devices:
                 continue
-            edge_costs(pairs, base, goal, mark, False, paid)
+            if kept:
+                if not stages.inside[base, goal]:
+                    continue
+            else:
+                if not contained(pairs, base, goal):
+                    continue
+                edge_costs(pairs, base, goal, mark, False, paid)
             scratch.units[0] = -1  # not counted yet
             low, high, together = 1, terms.most_copies, bounds.most_held
             if bounds.of_kinds:
@@ -70,7 +69,8 @@ def within(pairs, terms, bound, reached, knapsacks, begin, end):  # type: ignore
             for g in range(classes):
                 if pairs.unsupported[g, goal] != pairs.unsupported[g, base]:
                     continue
-                time, edges = pairs.unit_sum[0, g, goal] - pairs.unit_sum[0, g, base], max(paid[0, g], 0.0)
+                time = pairs.unit_sum[0, g, goal] - pairs.unit_sum[0, g, base]
+                edges = stages.edges[base, goal, g] if kept else max(paid[0, g], 0.0)
                 sent = terms.weights[g, goal] - terms.weights[g, base]
                 first = _least_copies(
                     terms.exchange, terms.next_copies, terms.most_copies, time + edges, sent, bound
@@ -88,26 +88,30 @@ def within(pairs, terms, bound, reached, knapsacks, begin, end):  # type: ignore
                         target = layer
                     source, target = base * bounds.layers + layer, goal * bounds.layers + target
                     # States come by copies; those that lead to nothing new, or to too many devices, are most of them.
-                    i, states = scratch.begins[layer], scratch.begins[layer + 1]
-                    if i == states or first * degree > devices:
+                    i, last = scratch.begins[layer], scratch.begins[layer + 1]
+                    if i == last or first * degree > devices:
                         continue
                     if not bounds.every:
-                        low_s, high_s = scratch.copies[i], min(scratch.copies[states - 1], terms.most_copies - first)
+                        low_s, high_s = scratch.copies[i], min(scratch.copies[last - 1], terms.most_copies - first)
                         if not _some_new(
                             reached.devices[source, low_s : high_s + 1],
                             reached.devices[target, low_s + first : high_s + first + 1],
                             np.int32(first * degree), np.int32(devices),
                         ):  # fmt: skip
                             continue
-                    while i < states and fits and scratch.copies[i] + first <= terms.most_copies:
+                    while i < last and fits and scratch.copies[i] + first <= terms.most_copies:
                         k = scratch.devices[i] + first * degree
                         if k <= devices and (bounds.every or reached.devices[target, scratch.copies[i] + first] > k):
                             if fits < 0:
-                                place = place_of(knapsacks.like, terms.of_kind, base, goal, g, 0, 0)
-                                fits = remembered(knapsacks.like, place)
+                                fits = stages.together[base, goal, g] if kept else -1
                                 if fits < 0:
-                                    fits = min(_together(terms, base, goal, g, scratch), together)
-                                    remember(knapsacks.like, place, fits)
+                                    place = place_of(knapsacks.like, terms.of_kind, base, goal, g, 0, 0)
+                                    fits = remembered(knapsacks.like, place)
+                                    if fits < 0:
+                                        fits = min(_together(terms, base, goal, g, scratch), together)
+                                        remember(knapsacks.like, place, fits)
+                                    if kept:
+                                        stages.together[base, goal, g] = fits
                             # With as many copies as there are devices for, fewest samples are in flight.
                             room = devices - scratch.devices[i]
                             if bounds.held:
@@ -119,11 +123,34 @@ def within(pairs, terms, bound, reached, knapsacks, begin, end):  # type: ignore
                                     base, goal, g, time, edges, sent, first, high, fits, source, target
                                 )  # fmt: skip
                                 scratch.seen[0] += 1
-                                _extend(terms, stage, i, states, devices, bound, reached, scratch, knapsacks)
+                                _extend(terms, stage, i, last, devices, bound, reached, scratch, knapsacks)
                                 break
                         i += 1
-        mark_cuts(pairs, base, mark, False)
+        if not kept:
+            mark_cuts(pairs, base, mark, False)
     return scratch.seen
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _scratch(terms):  # type: ignore[no-untyped-def]
+    """Room for one call."""
+    kinds, bounds, room = terms.of_kind.shape[1], terms.bounds, terms.most_copies + 2
+    return Scratch(
+        np.empty(room * bounds.layers, dtype=np.int64), np.empty(room * bounds.layers, dtype=np.int64),
+        np.zeros(bounds.layers + 1, dtype=np.int64), np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64),
+        np.zeros(room, dtype=np.int64), np.zeros(kinds, dtype=np.int64),
+        np.zeros(kinds, dtype=np.int64), np.arange(kinds), np.zeros(3, dtype=np.int64),
+    )  # fmt: skip
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _begin(reached, bounds):  # type: ignore[no-untyped-def]
+    """Nothing is reached but the loss."""
+    reached.devices[:] = NEVER
+    if bounds.every:
+        reached.devices[0, 0] = 0
+    else:
+        reached.devices[0, :] = 0
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
@@ -172,14 +199,15 @@ def _bounded(terms, base, goal, scratch):  # type: ignore[no-untyped-def]
     return min(low, terms.most_copies + 1), high, together
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, inline="always")
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _extend(terms, stage, state, states, devices, bound, reached, scratch, knapsacks):  # type: ignore[no-untyped-def]
     """Extend the states of a row, from one on, by a stage of one degree, with the fewest copies that do (with each
     number of them that does, where every state is kept).
 
     ``devices``: how many may be used with the stage.
     """
-    target, degree, together = stage.target, terms.degree[stage.g], stage.in_flight
+    base, goal, g, target, together = stage.base, stage.goal, stage.g, stage.target, stage.in_flight
+    degree, like = terms.degree[g], knapsacks.like
     every, held = terms.bounds.every, terms.bounds.held
     start = stage.first  # with fewer copies there are too many samples in flight, for the states to come as well
     for i in range(state, states):
@@ -209,7 +237,22 @@ def _extend(terms, stage, state, states, devices, bound, reached, scratch, knaps
                 scratch.stage[copies] = scratch.seen[0]
                 scratch.fits[copies], scratch.exceeds[copies] = 0, NEVER
             if scratch.fits[copies] < in_flight < scratch.exceeds[copies]:
-                answer = _asked(terms, stage, copies, in_flight, bound, scratch, knapsacks)
+                exchange, room = times_sent(terms.exchange, copies), bound * copies - stage.edges
+                time, need, answer = stage.time + exchange * stage.sent, 0.0, UNKNOWN
+                capacity = terms.capacity - (terms.sharded[g, goal] - terms.sharded[g, base]) / copies
+                if terms.alike:
+                    need = (terms.stash[g, goal] - terms.stash[g, base]) * in_flight - capacity
+                    need += terms.memory[g, goal] - terms.memory[g, base]
+                    if need <= -terms.capacity * _ROUNDING and time <= room * (1.0 - _ROUNDING):
+                        answer = YES
+                scratch.seen[1] += 1
+                if answer == UNKNOWN:
+                    place = place_of(like, terms.of_kind, base, goal, g, copies, in_flight)
+                    answer = known(like, place, room)
+                    if answer == UNKNOWN:
+                        asked = Asked(in_flight, exchange, room, capacity, time, need)
+                        answer = _answered(terms, stage, asked, scratch, knapsacks)
+                        learn(like, place, room, answer)
                 if answer == YES:
                     scratch.fits[copies] = in_flight
                 else:
@@ -224,32 +267,21 @@ def _extend(terms, stage, state, states, devices, bound, reached, scratch, knaps
             copies = terms.next_copies[copies + 1]
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, inline="always")
-def _asked(terms, stage, copies, in_flight, bound, scratch, knapsacks):  # type: ignore[no-untyped-def]
-    """Whether options of a stage fit: by sums over ideals, by the relaxation, or by the knapsack itself."""
-    g, base, goal = stage.g, stage.base, stage.goal
-    scratch.seen[1] += 1
-    exchange, room = times_sent(terms.exchange, copies), bound * copies - stage.edges
-    capacity = terms.capacity - (terms.sharded[g, goal] - terms.sharded[g, base]) / copies
-    time, need, answer = stage.time + exchange * stage.sent, 0.0, GIVEN_UP
-    if terms.alike:
-        need = (terms.stash[g, goal] - terms.stash[g, base]) * in_flight - capacity
-        need += terms.memory[g, goal] - terms.memory[g, base]
-        if need <= -terms.capacity * _ROUNDING and time <= room * (1.0 - _ROUNDING):
-            return YES
-    place = place_of(knapsacks.like, terms.of_kind, base, goal, g, copies, in_flight)
-    already = known(knapsacks.like, place, room)
-    if already != UNKNOWN:
-        return already
-    _count(terms, base, goal, scratch)
-    if need > terms.capacity * _ROUNDING and len(knapsacks.kept.swaps):
-        answer = screened(terms.table, knapsacks.kept, scratch.units, scratch.every, g, in_flight, time, need, room)
-    if answer == GIVEN_UP:
-        active = _present(scratch.units, scratch.kinds)
-        demand = Demand(active, scratch.units, g, in_flight, exchange, room, capacity)
-        answer, _ = time_within(terms.table, demand, knapsacks.space)
-        scratch.seen[2] += answer == GIVEN_UP
-    learn(knapsacks.like, place, room, answer)
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _answered(terms, stage, asked, scratch, knapsacks):  # type: ignore[no-untyped-def]
+    """Whether options of a stage fit, by the relaxation, or by the knapsack itself."""
+    _count(terms, stage.base, stage.goal, scratch)
+    if asked.need > terms.capacity * _ROUNDING and len(knapsacks.kept.swaps):
+        answer = screened(
+            terms.table, knapsacks.kept, scratch.units, scratch.every, stage.g, asked.in_flight, asked.time, asked.need,
+            asked.room,
+        )  # fmt: skip
+        if answer != GIVEN_UP:
+            return answer
+    active = _present(scratch.units, scratch.kinds)
+    demand = Demand(active, scratch.units, stage.g, asked.in_flight, asked.exchange, asked.room, asked.capacity)
+    answer, _ = time_within(terms.table, demand, knapsacks.space)
+    scratch.seen[2] += answer == GIVEN_UP
     return answer
 
 
@@ -261,22 +293,22 @@ def _count(terms, base, goal, scratch):  # type: ignore[no-untyped-def]
             scratch.units[c] = terms.of_kind[goal, c] - terms.of_kind[base, c]
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, inline="always")
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _together(terms, base, goal, g, scratch):  # type: ignore[no-untyped-def]
     """How many samples may be in flight at most for the smallest options of a stage to fit; 0: none."""
     if len(terms.smallest) == 0:
         _count(terms, base, goal, scratch)
         active = _present(scratch.units, scratch.kinds)
         return most_in_flight(terms.table, active, scratch.units, g, terms.capacity, terms.bounds.most_held + 1)
-    sums, most, low, step = terms.smallest[g], terms.smallest.shape[1], 0, 1
+    most, low, step = terms.smallest.shape[1], 0, 1
     # Seldom many: from few on, in steps that double, then by halves.
-    while low + step <= most and _smallest_fit(terms, sums, base, goal, low + step):
+    while low + step <= most and _smallest_fit(terms, base, goal, g, low + step):
         low += step
         step *= 2
     high = min(low + step, most + 1)
     while high - low > 1:
         middle = (low + high) // 2
-        if _smallest_fit(terms, sums, base, goal, middle):
+        if _smallest_fit(terms, base, goal, g, middle):
             low = middle
         else:
             high = middle
@@ -284,9 +316,10 @@ def _together(terms, base, goal, g, scratch):  # type: ignore[no-untyped-def]
 
 
 @kernel(nogil=True, no_cpython_wrapper=True, inline="always")
-def _smallest_fit(terms, sums, base, goal, in_flight):  # type: ignore[no-untyped-def]
+def _smallest_fit(terms, base, goal, g, in_flight):  # type: ignore[no-untyped-def]
     """Whether the smallest options of a stage fit with so many samples in flight."""
-    return sums[in_flight - 1, goal] - sums[in_flight - 1, base] <= terms.capacity * (1.0 + _ROUNDING)
+    sums = terms.smallest[g, in_flight - 1]
+    return sums[goal] - sums[base] <= terms.capacity * (1.0 + _ROUNDING)
 
 
 @kernel(nogil=True, no_cpython_wrapper=True, inline="always")
@@ -318,7 +351,7 @@ def _least_copies(exchange, next_copies, most, alone, sent, bound):  # type: ign
     return 0
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, inline="always")
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _reach(reached, stage, s, k, behind, copies, alone):  # type: ignore[no-untyped-def]
     """Note a state, and that what is reached with so many copies is reached with more (not if it stands ``alone``)."""
     goal = stage.target

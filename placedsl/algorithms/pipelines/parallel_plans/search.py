@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from placedsl.algorithms.pipelines.parallel_plans.plan_terms import (
     Knapsacks,
     PlanTerms,
     Reached,
+    kept_stages,
     kept_swaps,
     workspace,
 )
@@ -133,8 +135,10 @@ class PlanTable:
             for of in (self.table.stash, self.table.memory)
         )
         sharded = instance.least(instance.options.sharded)
+        of_ideals = np.ascontiguousarray(ideal_sums(cover, self.positions, of_kind).T)
+        self.like = like_stages(of_ideals)
         self.terms = PlanTerms(
-            self.table, np.ascontiguousarray(ideal_sums(cover, self.positions, of_kind).T),
+            self.table, of_ideals,
             np.array(instance.degrees, dtype=np.int64), after, instance.devices, most, instance.capacity,
             Exchanges(_PERIODS[instance.exchange], instance.traffic, instance.microbatches), sums(busy),
             sums(instance.least(instance.options.weights)), sums(sharded), sums(stash), sums(memory), self._alike(),
@@ -142,9 +146,13 @@ class PlanTable:
         )  # fmt: skip
         rows = (len(self.positions) * self.terms.bounds.layers, most + 1)
         self.reached = Reached(*(np.empty(rows, dtype=np.int32) for _ in range(5)))
-        self.knapsacks = Knapsacks(
-            workspace(self.table), kept_swaps(self.table, by_kind, most_held + 1), like_stages(self.terms.of_kind)
-        )
+        self._kept = kept_swaps(self.table, by_kind, most_held + 1)
+
+    @cached_property
+    def knapsacks(self) -> Knapsacks:
+        """What questions keep for those to come."""
+        stages = kept_stages(self.pairs, len(self.instance.degrees))
+        return Knapsacks(workspace(self.table), self._kept, self.like, stages)
 
     def _quickest_rows(self) -> Integers:
         """g x c: the row of the quickest option of each kind, of equally quick ones the smallest; -1 for none."""
@@ -163,9 +171,9 @@ class PlanTable:
         return bool((low >= high)[np.isfinite(low)].all())
 
     def _smallest(self, most: int, sums: Callable[[Floats], Floats]) -> Floats:
-        """g x y x K: bytes of the smallest options; empty where kinds are few, or the table would be large."""
+        """g x y x K: bytes of the smallest options; empty where kinds or stages are few, or it would be large."""
         instance, table, degrees = self.instance, self.table, len(self.instance.degrees)
-        few = instance.kinds <= _FEW_KINDS
+        few = instance.kinds <= _FEW_KINDS or self.like.tells
         if few or degrees * most * max(len(self.positions), instance.units) > _LARGEST_TABLE:
             return np.zeros((0, 0, 0))
         out = np.full((degrees * instance.kinds, most), np.inf)
