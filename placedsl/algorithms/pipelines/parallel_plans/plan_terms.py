@@ -9,7 +9,7 @@ import numpy as np
 from placedsl.algorithms.pipelines.parallel_plans.like_stages import LikeStages
 from placedsl.algorithms.pipelines.parallel_plans.options import KeptSwaps, OptionTable, Workspace
 from placedsl.algorithms.stages.cut_edges_kernel import StagePairs, all_stages
-from placedsl.arrays import Booleans, Floats, Integers, Integers32
+from placedsl.arrays import Booleans, Floats, Integers, Integers16, Integers32
 
 #: The devices of what is not reached.
 NEVER = 2**30
@@ -89,14 +89,13 @@ class Reached(NamedTuple):
     """K l x (s + 1), l the layers and s the most copies: the fewest devices with so many stages and at most so many
     copies (exactly, where every state is kept) behind an ideal, and how.
 
-    ``base``, ``base_copies``, ``degree``, ``copies``: the row and the copies before the last stage, the position of
-    its degree, its copies; where ``devices`` was reached with exactly so many copies.
+    ``base``, ``degree``, ``copies``: the row before the last stage, the position of its degree, its copies; where
+    ``devices`` was reached with exactly so many copies.
     """
 
     devices: Integers32
     base: Integers32
-    base_copies: Integers32
-    degree: Integers32
+    degree: Integers16
     copies: Integers32
 
 

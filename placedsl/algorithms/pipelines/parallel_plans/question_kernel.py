@@ -258,7 +258,7 @@ def _extend(terms, stage, state, states, devices, bound, reached, scratch, knaps
                 else:
                     scratch.exceeds[copies] = 0 if answer == TOO_SLOW else in_flight
             if in_flight <= scratch.fits[copies]:
-                _reach(reached, stage, s, k, behind, copies, every)
+                _reach(reached, stage, s, k, copies, every)
                 if not every:
                     break
                 refused = False
@@ -352,11 +352,10 @@ def _least_copies(exchange, next_copies, most, alone, sent, bound):  # type: ign
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
-def _reach(reached, stage, s, k, behind, copies, alone):  # type: ignore[no-untyped-def]
+def _reach(reached, stage, s, k, copies, alone):  # type: ignore[no-untyped-def]
     """Note a state, and that what is reached with so many copies is reached with more (not if it stands ``alone``)."""
     goal = stage.target
-    reached.base[goal, s], reached.base_copies[goal, s] = stage.source, behind
-    reached.degree[goal, s], reached.copies[goal, s] = stage.g, copies
+    reached.base[goal, s], reached.degree[goal, s], reached.copies[goal, s] = stage.source, stage.g, copies
     reached.devices[goal, s] = k
     at = s + 1
     while not alone and at < reached.devices.shape[1] and reached.devices[goal, at] > k:

@@ -145,7 +145,8 @@ class PlanTable:
             self._smallest(most_held + 1, sums), _bounds(self.limits, costs.units, goal, instance.held, most_held),
         )  # fmt: skip
         rows = (len(self.positions) * self.terms.bounds.layers, most + 1)
-        self.reached = Reached(*(np.empty(rows, dtype=np.int32) for _ in range(5)))
+        kinds = (np.int32, np.int32, np.int16, np.int32)
+        self.reached = Reached(*(np.empty(rows, dtype=kind) for kind in kinds))
         self._kept = kept_swaps(self.table, by_kind, most_held + 1)
 
     @cached_property
@@ -261,7 +262,7 @@ class PlanTable:
             base, own = int(reached.base[row, copies]), int(reached.copies[row, copies])
             degree = int(reached.degree[row, copies])
             stages.append(self._stage(base // layers, row // layers, degree, own, copies, load))
-            copies, row = int(reached.base_copies[row, copies]), base
+            copies, row = copies - own, base
         return Plan(tuple(stages))
 
     def _stage(self, base: int, goal: int, g: int, copies: int, behind: int, load: float) -> PlannedStage:
