@@ -28,6 +28,8 @@ _NARROWEST = 60
 #: So many devices make as much work in the search for plans as a node does elsewhere: in plain Python 37 layers take
 #: 2 s on 512 devices and 15 s on 2,048, and the kernels 9 s to compile.
 _DEVICES_OF_A_NODE = 340
+#: The least that is left of a time limit where the command has begun again.
+_LEAST_S = 0.1
 
 
 @click.command()
@@ -72,7 +74,18 @@ def solve(
     nodes = loaded.problem.graph.nodes
     if loaded.problem.execution.options is not None:
         nodes = max(nodes, nodes * len(loaded.problem.machine.devices) // _DEVICES_OF_A_NODE)
-    first_run.prepare(nodes, wanted["time_limit"], lambda text: None if quiet else click.echo(text, err=True))
+    limit = wanted["time_limit"]
+    limit = loaded.problem.settings.time_limit if limit is None else limit
+    spent = first_run.spent()
+    if limit is not None and spent:
+        wanted["time_limit"] = limit = max(limit - spent, _LEAST_S)
+
+    def say(text: str) -> None:
+        if not quiet:
+            click.echo(text, err=True)
+
+    again = interruption.installed() and spec.is_file() and (data is None or data.is_file())
+    tried = first_run.prepare(nodes, limit, say, again=again)
     from placedsl.report.text.progress import ProgressLine
 
     target = None if json_file in (None, "-") else Path(str(json_file))
@@ -85,7 +98,9 @@ def solve(
 
         pictures.check(picture)
     with ProgressLine(loaded.problem.objectives[0], quiet) as line, interruption.stoppable():
-        answer = loaded.solve(progress=line.update, **wanted)
+        answer = loaded.solve(progress=line.update, **wanted | ({} if tried is None else {"time_limit": tried}))
+    if tried is not None and answer.termination == "time_limit":
+        first_run.begin_again(say)
     if json_file != "-":
         from placedsl.report.text.summary import print_answer
 

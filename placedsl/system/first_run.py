@@ -2,28 +2,37 @@
 
 Kernels are functions of plain Python that numba compiles.  Compiled, they are kept on disk by numba; that all of them
 are is noted by a file in the cache folder.  Until then a small problem is solved by the functions as they stand, which
-takes less time than compiling them.  ``PLACEDSL_KERNELS=compiled`` in the environment turns this off.
+takes less time than compiling them; a larger one is tried so for some seconds, and then the command begins again and
+compiles what it needs.  ``PLACEDSL_KERNELS=compiled`` in the environment turns this off.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hashlib
 import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from placedsl.system.installation import cache_folder, import_root, version
 
 #: With more nodes than this, and unless an answer is wanted within so many seconds, a problem is solved by compiled
-#: kernels from the first run on.
-MOST_NODES, SOON_S = 100, 45.0
+#: kernels from the first run on; with no more than that many it is tried without them before, for so many seconds.
+MOST_NODES, SOON_S, MOST_TRIED, TRY_S = 100, 45.0, 1000, 2.0
+#: When the command began that this one goes on with, by the clock that all processes share.
+_BEGUN = "PLACEDSL_BEGUN"
+_IMPORTED = time.monotonic()
 BACKGROUND = (
     "first run: search kernels are being compiled in the background, once per installation; "
     "this problem is solved without compiling them"
+)
+TRIED = (
+    f"first run: this problem is tried for {TRY_S:g} s without search kernels, which are compiled once per installation"
 )
 NOW = "first run: search kernels are compiled first, once per installation (up to half a minute)"
 
@@ -72,22 +81,51 @@ def _temporary_folder() -> Path | None:
         return None
 
 
-def prepare(nodes: int, time_limit: float | None, say: Callable[[str], None]) -> None:
+def prepare(nodes: int, time_limit: float | None, say: Callable[[str], None], *, again: bool = False) -> float | None:
     """Before a problem of so many nodes is solved, and before kernels are imported; ``say`` hears what is going on.
 
-    ``time_limit``: in seconds, as the user asks for it.
+    ``time_limit``: in seconds, as the user asks for it;  ``again``: whether the command can begin again.  The result is
+    for how many seconds it is to be tried (None: it is to be solved).
     """
     if os.environ.get("PLACEDSL_KERNELS") == "compiled" or "numba" in sys.modules or not hasattr(os, "fork"):
-        return
+        return None
     if kernels_are_compiled():
-        return
-    if nodes > MOST_NODES and (time_limit is None or time_limit > SOON_S):
+        return None
+    large = nodes > MOST_NODES and (time_limit is None or time_limit > SOON_S)
+    if large and (nodes > MOST_TRIED or not again):
         say(NOW)
-        return
+        return None
     os.environ["NUMBA_DISABLE_JIT"] = "1"
     if _mark() is not None:
         compile_in_background()
+    if large:
+        say(TRIED)
+        return TRY_S
+    if _mark() is not None:
         say(BACKGROUND)
+    return None
+
+
+def begin_again(say: Callable[[str], None]) -> None:
+    """Run the command of this process once more, in its place and with compiled kernels; it returns where that cannot
+    be."""
+    environment = {key: value for key, value in os.environ.items() if key != "NUMBA_DISABLE_JIT"}
+    environment |= {"PLACEDSL_KERNELS": "compiled", _BEGUN: str(_IMPORTED)}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, (import_root(), os.environ.get("PYTHONPATH"))))
+    say(NOW)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    atexit._run_exitfuncs()
+    with contextlib.suppress(OSError):
+        os.execve(sys.executable, [sys.executable, "-P", "-m", "placedsl", *sys.argv[1:]], environment)
+
+
+def spent() -> float:
+    """Seconds since the command began that this one goes on with; 0 where it goes on with none."""
+    try:
+        return max(0.0, time.monotonic() - float(os.environ.pop(_BEGUN, "inf")))
+    except ValueError:
+        return 0.0
 
 
 def compile_in_background() -> None:

@@ -42,6 +42,7 @@ class _State:
         self.repeated = False
         #: A line of a terminal that renews itself stands on stderr.
         self.line_is_open = False
+        self.installed = False
 
 
 _STATE = _State()
@@ -49,9 +50,15 @@ _STATE = _State()
 
 def install() -> None:
     """Take over SIGINT and SIGTERM, but for those that whoever started the process has it ignore."""
+    _STATE.installed = True
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _arrived)
+
+
+def installed() -> bool:
+    """Whether this process is a command's own."""
+    return _STATE.installed
 
 
 def ignore() -> None:

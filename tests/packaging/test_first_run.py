@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,57 @@ def test_large_problems_are_told(said: list[str]) -> None:
     first_run.prepare(10_000, None, said.append)
     assert said == [first_run.NOW]
     assert os.environ["NUMBA_DISABLE_JIT"] == "0"
+
+
+def test_what_lies_between_is_tried_before_kernels_are_compiled(said: list[str]) -> None:
+    assert first_run.prepare(first_run.MOST_TRIED, None, said.append, again=True) == first_run.TRY_S
+    assert said == ["started", first_run.TRIED]
+    assert os.environ["NUMBA_DISABLE_JIT"] == "1"
+    said.clear()
+    assert first_run.prepare(first_run.MOST_TRIED + 1, None, said.append, again=True) is None
+    assert said == [first_run.NOW]
+
+
+#: A command whose kernels have never been compiled, and that has no time to try.
+TRIES = """
+import sys
+from placedsl.system import first_run
+first_run.TRY_S = {seconds}
+first_run.compile_in_background = lambda: None
+from placedsl.cli.main import run
+sys.argv = ["placedsl", "solve", *{arguments!r}]
+run()
+"""
+
+
+@pytest.mark.parametrize(("seconds", "begins_again"), [(30.0, False), (1e-4, True)])
+def test_a_command_that_tried_begins_again(seconds: float, begins_again: bool, tmp_path: Path) -> None:
+    nodes = "".join(f"    node n{i} {{ time = {1 + i * 7 % 5} ms, output = 1 MiB }}\n" for i in range(120))
+    edges = "    " + " -> ".join(f"n{i}" for i in range(120))
+    (tmp_path / "chain.place").write_text(
+        f"graph {{\n{nodes}{edges}\n}}\ndevice gpu[4]: accelerator\ninterconnect {{ bandwidth = 12 GB/s }}\n"
+        "minimize time_per_sample\nsubject to\n    contiguous\n",
+        encoding="utf-8",
+    )
+    script = TRIES.format(seconds=seconds, arguments=["chain.place", "--json", "-", "--time-limit", "50s"])
+    told = {key: value for key, value in os.environ.items() if key not in ("PLACEDSL_KERNELS", "NUMBA_DISABLE_JIT")}
+    told |= {"PLACEDSL_CACHE": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-P", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, env=told, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["status"]["termination"] == "optimal"
+    assert first_run.TRIED.split(" for ")[0] in done.stderr
+    assert (first_run.NOW in done.stderr) == begins_again
+
+
+def test_a_command_that_goes_on_has_less_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert first_run.spent() == 0.0
+    monkeypatch.setenv("PLACEDSL_BEGUN", str(time.monotonic() - 3.0))
+    assert 3.0 <= first_run.spent() < 60.0
+    assert first_run.spent() == 0.0
+    monkeypatch.setenv("PLACEDSL_BEGUN", "today")
+    assert first_run.spent() == 0.0
 
 
 def test_once(said: list[str]) -> None:
@@ -106,7 +158,7 @@ def test_plain_python_gives_the_same_value(spec: str) -> None:
 def test_plans_keep_a_short_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """On many devices the search for plans is compiled first, unless an answer is wanted soon."""
     asked: list[tuple[int, float | None]] = []
-    monkeypatch.setattr(first_run, "prepare", lambda nodes, limit, _say: asked.append((nodes, limit)))
+    monkeypatch.setattr(first_run, "prepare", lambda nodes, limit, _say, **_: asked.append((nodes, limit)))
     spec = tmp_path / "s.place"
     spec.write_text(
         "graph {\n    node a { time = 1 ms }\n}\ndevice gpu[2000]: accelerator\n"
