@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from placedsl.algorithms.compilation import kernels_run_compiled
 from placedsl.algorithms.pipelines.parallel_plans.like_stages import LikeStages
 from placedsl.algorithms.pipelines.parallel_plans.options import KeptSwaps, OptionTable, Workspace
 from placedsl.algorithms.stages.cut_edges_kernel import StagePairs, all_stages
@@ -17,8 +18,8 @@ NEVER = 2**30
 SAMPLE, ROUND, BATCH = 0, 1, 2
 #: Swaps that are kept, for all degrees and samples in flight.
 _MOST_KEPT = 2_000_000
-#: Stages that are kept, of all degrees.
-_MOST_KEPT_STAGES = 1_000_000
+#: Stages that are kept, of all degrees; and where kernels are not compiled, which takes long to look at many.
+_MOST_KEPT_STAGES, _MOST_KEPT_PLAINLY = 1_000_000, 10_000
 
 
 class Exchanges(NamedTuple):
@@ -176,8 +177,8 @@ class Asked(NamedTuple):
 
 def kept_stages(pairs: StagePairs, degrees: int) -> KeptStages:
     """The stages between some ideals, of that many degrees."""
-    ideals = len(pairs.weight)
-    ideals = ideals if ideals**2 * degrees <= _MOST_KEPT_STAGES else 0
+    most = _MOST_KEPT_STAGES if kernels_run_compiled() else _MOST_KEPT_PLAINLY
+    ideals = len(pairs.weight) if len(pairs.weight) ** 2 * degrees <= most else 0
     inside, edges = np.zeros((ideals, ideals), dtype=np.bool_), np.zeros((ideals, ideals, degrees))
     if ideals:
         all_stages(pairs, inside, edges)
