@@ -151,6 +151,7 @@ def test_when_there_is_an_answer(where: str, spec: Path) -> None:
     assert '"optimal"' in spec.with_name("a.json").read_text(encoding="utf-8")
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_what_python_drops_is_raised_again(installed: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interruption, "_AGAIN", 0.1)
 
