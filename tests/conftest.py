@@ -7,6 +7,7 @@ n; a test marked ``everything`` runs with ``--everything`` only, as all cases do
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import subprocess
 import sys
@@ -17,6 +18,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 WORKLOADS = Path(os.environ.get("PLACEDSL_WORKLOADS", ROOT.parent / "shared" / "workloads"))
+#: Seconds after which a run of the chosen cases is taken for stuck: a worker, and the process that waits for workers.
+_STUCK_WORKER, _STUCK_RUN = 2400.0, 3000.0
+#: The stderr of the run; what is written to that of a test, pytest keeps.
+_STDERR = pytest.StashKey[int]()
 _WHY = "the published workloads are not there"
 
 
@@ -36,9 +41,28 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.cases is None:
         config.option.cases = _of_commit()
     os.environ["PLACEDSL_KERNELS"] = "compiled"
+    config.stash[_STDERR] = os.dup(2)
+    _watch(config)
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
     if whole and not config.option.collectonly and not hasattr(config, "workerinput"):
         _compile_kernels()
+
+
+def _watch(config: pytest.Config) -> None:
+    """A process that is stuck tells where, and ends: the run goes on without it, and the test that it was at failed."""
+    if not config.option.everything:
+        seconds = _STUCK_WORKER if hasattr(config, "workerinput") else _STUCK_RUN
+        faulthandler.dump_traceback_later(seconds, exit=True, file=config.stash[_STDERR])
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_exception_interact(node: pytest.Item | pytest.Collector) -> None:
+    """Pytest ends the watch where a test fails."""
+    _watch(node.config)
+
+
+def pytest_unconfigure() -> None:
+    faulthandler.cancel_dump_traceback_later()
 
 
 def _compile_kernels() -> None:

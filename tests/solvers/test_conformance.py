@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from multiprocessing import get_context
 
 import numpy as np
 import pytest
+from support.apart import Apart
 from support.programs import INF, dense, expect, global_program, linear, optimum, random_program, split
 from support.suites import SOLVERS
 
@@ -25,25 +24,21 @@ from placedsl.tolerances import SAME_VALUE
 every_solver = pytest.mark.parametrize(
     "solver", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in SOLVERS]
 )
-_POOLS: dict[str, ProcessPoolExecutor] = {}
+#: A process a solver: importing a solver takes longer than all its cases, and two do not share a process.
+_APART = Apart()
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _pools():
-    """One process a solver: importing a solver takes longer than all its cases, and two do not share a process."""
+def _processes():
     yield
-    for pool in _POOLS.values():
-        pool.shutdown()
-    _POOLS.clear()
+    _APART.close()
 
 
 def solve(solver: str, program: LinearProgram, **budget) -> Outcome:
     if registry.get(solver).available() is None:
         pytest.skip(f"{solver} is not installed")
-    if solver not in _POOLS:
-        _POOLS[solver] = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
     settled = Budget(**{"time_limit": 30.0, "workers": 1, **budget})
-    return _POOLS[solver].submit(run_here, solver, program, settled, heard_by_nobody).result(60)
+    return _APART.call(solver, run_here, solver, program, settled, heard_by_nobody, seconds=60.0)
 
 
 @every_solver

@@ -8,9 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ import pytest
 
 from placedsl import Spec
 from placedsl.units import parse_quantity
+from support.apart import Apart
 
 
 @dataclass(frozen=True)
@@ -129,19 +128,15 @@ def highs_data(path: str) -> Data:
 READERS = {"highs": highs, "cbc": cbc}
 if importlib.util.find_spec("pyscipopt") is not None:
     READERS["scip"] = scip
-_POOLS: dict[str, ProcessPoolExecutor] = {}
+_APART = Apart()
 
 
 def read(reader: str, path: Path) -> Any:
-    if reader not in _POOLS:
-        _POOLS[reader] = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
-    return _POOLS[reader].submit({**READERS, "highs_data": highs_data}[reader], str(path)).result(120)
+    return _APART.call(reader, {**READERS, "highs_data": highs_data}[reader], str(path), seconds=120.0)
 
 
 def close() -> None:
-    for pool in _POOLS.values():
-        pool.shutdown()
-    _POOLS.clear()
+    _APART.close()
 
 
 def in_si(number: float, unit: str) -> float:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.apart import Apart
 from support.brute_force import best
 from support.random_specs import random_spec
 
@@ -42,9 +41,10 @@ def bounds_of(text: str, told: tuple[float, ...], most: int = 10**9) -> list[lis
 
 
 @pytest.fixture(scope="module")
-def process() -> Iterator[ProcessPoolExecutor]:
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        yield pool
+def process() -> Iterator[Apart]:
+    started = Apart()
+    yield started
+    started.close()
 
 
 def unrestricted(text: str) -> str:
@@ -54,26 +54,26 @@ def unrestricted(text: str) -> str:
 
 
 @pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(6)) for n in range(0, CASES, 10)])
-def test_no_bound_exceeds_the_optimum(process: ProcessPoolExecutor, first: int) -> None:
+def test_no_bound_exceeds_the_optimum(process: Apart, first: int) -> None:
     reached = 0
     for seed in range(first, first + 10):
         text = unrestricted(random_spec(seed))
         found = best(placedsl.loads(text, ".").problem)
         optimum = np.inf if found is None else found[0]
         told = tuple(share * optimum for share in TOLD) if found else (np.inf,)
-        for stream in process.submit(bounds_of, text, told).result():
+        for stream in process.call("bounds", bounds_of, text, told):
             assert stream == sorted(stream), seed
             assert stream[-1] <= optimum * (1 + 1e-9), seed
         reached += stream[-1] >= 0.9 * optimum * (1 - 1e-5)
     assert reached >= 7
 
 
-def test_bounds_hold_under_rules_that_they_do_not_know(process: ProcessPoolExecutor) -> None:
+def test_bounds_hold_under_rules_that_they_do_not_know(process: Apart) -> None:
     for seed in range(30):
         text = re.sub(r"schedule \w+\n", "", random_spec(seed))
         found = best(placedsl.loads(text, ".").problem)
         if found is not None:
-            (stream,) = process.submit(bounds_of, text, (found[0],)).result()
+            (stream,) = process.call("bounds", bounds_of, text, (found[0],))
             assert stream[-1] <= found[0] * (1 + 1e-9), seed
 
 
@@ -102,7 +102,7 @@ MACHINE = "device gpu[2]: accelerator { memory = 4 MiB }\ndevice cpu[1]: host\ni
     ],
 )  # fmt: skip
 def test_bounds_of_awkward_problems(
-    process: ProcessPoolExecutor, nodes: list[tuple[float | None, ...]], edges: list[tuple[int, int]], rules: str
+    process: Apart, nodes: list[tuple[float | None, ...]], edges: list[tuple[int, int]], rules: str
 ) -> None:
     lines = []
     for i, (accelerator, host, memory, output) in enumerate(nodes):
@@ -112,33 +112,33 @@ def test_bounds_of_awkward_problems(
     found = best(placedsl.loads(text, ".").problem)
     assert found is not None
     optimum = found[0]
-    for stream in process.submit(bounds_of, text, (optimum, np.inf, optimum * (1 + 1e-12), 0.0)).result():
+    for stream in process.call("bounds", bounds_of, text, (optimum, np.inf, optimum * (1 + 1e-12), 0.0)):
         assert max(stream) <= optimum * (1 + 1e-9)
 
 
-def test_what_cannot_be_placed_has_no_finite_bound(process: ProcessPoolExecutor) -> None:
+def test_what_cannot_be_placed_has_no_finite_bound(process: Apart) -> None:
     node = "    node n%d { time = {accelerator: 1 ms}, memory = 3 MiB, output = 1 MiB }"
     text = spec("\n".join(node % i for i in range(3)), "", MACHINE, "subject to\n    memory")
-    ((*_, last),) = process.submit(bounds_of, text, (np.inf,)).result()
+    ((*_, last),) = process.call("bounds", bounds_of, text, (np.inf,))
     assert last == np.inf
 
 
-def test_other_objectives_and_schedules_have_no_bounds(process: ProcessPoolExecutor) -> None:
+def test_other_objectives_and_schedules_have_no_bounds(process: Apart) -> None:
     text = spec("    node a { time = {accelerator: 1 ms}, memory = 1 MiB, output = 1 MiB }", "", MACHINE)
     for other in (text.replace("time_per_sample", "communication"), "schedule gpipe\n" + text):
-        assert process.submit(bounds_of, other, (np.inf,)).result() == [[]]
+        assert process.call("bounds", bounds_of, other, (np.inf,)) == [[]]
 
 
-def test_the_same_problem_gives_the_same_bounds(process: ProcessPoolExecutor) -> None:
+def test_the_same_problem_gives_the_same_bounds(process: Apart) -> None:
     for seed in range(5):
         text = unrestricted(random_spec(seed))
-        first, second = process.submit(bounds_of, text, (np.inf, np.inf)).result()
+        first, second = process.call("bounds", bounds_of, text, (np.inf, np.inf))
         assert first == second
 
 
-def test_stops_when_told_to(process: ProcessPoolExecutor) -> None:
+def test_stops_when_told_to(process: Apart) -> None:
     text = unrestricted(random_spec(5))
-    (stream,) = process.submit(bounds_of, text, (np.inf,), 2).result()
+    (stream,) = process.call("bounds", bounds_of, text, (np.inf,), 2)
     assert len(stream) == 2
 
 
@@ -151,10 +151,8 @@ def test_stops_when_told_to(process: ProcessPoolExecutor) -> None:
         ("LayerGraphs/bert24_inference.json", 17.71472),
     ],
 )
-def test_proves_published_optima(
-    process: ProcessPoolExecutor, workloads: Path, tmp_path: Path, file: str, optimum: float
-) -> None:
+def test_proves_published_optima(process: Apart, workloads: Path, tmp_path: Path, file: str, optimum: float) -> None:
     workload = workloads / "dnn-partitioning" / "throughput-inputs" / file
     text = spec_of_workload(read(workload, "dnn-partitioning"), workload, tmp_path, contiguous=False)
-    (stream,) = process.submit(bounds_of, text, (optimum,)).result()
+    (stream,) = process.call("bounds", bounds_of, text, (optimum,))
     assert optimum * (1 - 1e-5) <= stream[-1] <= optimum * (1 + 1e-6)
