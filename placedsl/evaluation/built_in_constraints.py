@@ -112,10 +112,12 @@ def plan(data: ProblemData, sharing: DataParallelism, stages: PlannedStages) -> 
         yield Violation("tensor", f"devices of a copy: {given}, allowed are {allowed}", sharing.span, float(len(odd)))
     if len({stages.number[d] for d in stages.used}) < len(stages.used):
         yield Violation("stage", "two stages have one place in the pipeline", sharing.span, 1.0)
+    if sharing.chunks > 1:
+        yield from chunks(data, sharing, stages)
     back = [
         f"{data.node_names[u]} -> {data.node_names[v]}"
         for u, v in data.pairs
-        if stages.number[stages.placement[u]] > stages.number[stages.placement[v]]
+        if stages.position(u) > stages.position(v)
     ]
     if back:
         yield Violation("stage", f"goes back in the pipeline: {some(back)}", sharing.span, float(len(back)))
@@ -124,6 +126,28 @@ def plan(data: ProblemData, sharing: DataParallelism, stages: PlannedStages) -> 
     if most is not None and in_flight > most:
         message = f"{in_flight:g} samples are in flight, a batch has {most}"
         yield Violation("microbatches", message, sharing.span, in_flight - most)
+
+
+def chunks(data: ProblemData, sharing: DataParallelism, stages: PlannedStages) -> Iterator[Violation]:
+    """Every stage holds so many parts of the model and no other, stages have as many copies, and copies take samples
+    in whole rounds."""
+    wrong = [data.node_names[v] for v, own in enumerate(stages.chunk) if own not in range(1, sharing.chunks + 1)]
+    if wrong:
+        message = f"a stage has chunks 1 to {sharing.chunks}: {some(wrong)}"
+        yield Violation("chunks", message, sharing.span, float(len(wrong)))
+    there = {(device, own) for device, own in zip(stages.placement, stages.chunk, strict=True)}
+    empty = [(d, k) for d in stages.used for k in range(1, sharing.chunks + 1) if (d, float(k)) not in there]
+    if empty:
+        shown = some([f"{k} of {data.device_names[d]}" for d, k in empty])
+        yield Violation("chunks", f"chunks without a node: {shown}", sharing.span, float(len(empty)))
+    copies = {stages.copies[d] for d in stages.used}
+    if len(copies) > 1:
+        shown = some([f"{stages.copies[d]:g} of {data.device_names[d]}" for d in stages.used])
+        yield Violation("chunks", f"stages have unlike numbers of copies: {shown}", sharing.span, 1.0)
+    batch, rounds = sharing.microbatches or 1, max(copies, default=1.0) * len(stages.used)
+    if sharing.held == "pipeline" and batch % max(1.0, rounds):
+        message = f"{batch} microbatches are no whole rounds of {rounds:g}: a sample for each copy and each stage"
+        yield Violation("microbatches", message, sharing.span, 1.0)
 
 
 def clusters(data: ProblemData, sharing: DataParallelism, held: ClusterLoads) -> Iterator[Violation]:
@@ -262,6 +286,8 @@ def memory(rule: Constraint, data: ProblemData, quantities: Quantities) -> Itera
 
 def contiguous(rule: Constraint, data: ProblemData, quantities: Quantities) -> Iterator[Violation]:
     """The devices, with a step wherever a precedence pair leads from one to another, have no cycle."""
+    if quantities.stages is not None and data.problem.execution.chunks > 1:
+        return  # each chunk is contiguous where work goes forward, which is checked in any case
     set_of = {v: d for v, d in enumerate(quantities.placement) if d >= 0}
     found = cycle_of_sets(set_of, data.pairs)
     if found is not None:
@@ -295,15 +321,23 @@ def convex(rule: Constraint, data: ProblemData, quantities: Quantities) -> Itera
 
 
 def colocated(rule: Constraint, data: ProblemData, quantities: Quantities) -> Iterator[Violation]:
-    """Nodes of one group share a device."""
+    """Nodes of one group share a device, and where devices hold several chunks of the model, a chunk."""
+    stages = quantities.stages if data.problem.execution.chunks > 1 else None
     for group, nodes in enumerate(data.group_members[rule.by]):
-        places: dict[int, list[str]] = {}
+        places: dict[tuple[int, float], list[str]] = {}
         for v in nodes:
-            places.setdefault(quantities.placement[v], []).append(data.node_names[v])
+            chunk = 0.0 if stages is None else stages.chunk[v]
+            places.setdefault((quantities.placement[v], chunk), []).append(data.node_names[v])
         if len(places) > 1:
-            split = "; ".join(f"{data.device_names[d]}: {some(places[d])}" for d in sorted(places))
+            split = "; ".join(
+                data.device_names[d]
+                + (f" (chunk {chunk:g})" if stages is not None else "")
+                + f": {some(places[d, chunk])}"
+                for d, chunk in sorted(places)
+            )
             label = data.label(f"group:{rule.by}", group)
-            message = f"the nodes that share the {label} are split over {len(places)} devices ({split})"
+            what = "devices" if stages is None else "chunks"
+            message = f"the nodes that share the {label} are split over {len(places)} {what} ({split})"
             yield Violation(rule.name, message, rule.span, float(len(places) - 1))
 
 

@@ -135,6 +135,8 @@ def _plan_decisions(stages: PlannedStages, clusters: ClusterLoads | None) -> Val
     known: dict[str, dict[tuple[int, ...], float]] = {}
     if clusters is not None:
         known["cluster_copies"] = {(c,): each for c, each in clusters.copies.items()}
+    if stages.sharing.chunks > 1:
+        known["chunk"] = {(v,): own for v, own in enumerate(stages.chunk)}
     return known | {
         "copy_size": {(d,): stages.tensor[d] for d in stages.used},
         "option": {(v,): float(option) for v, option in enumerate(stages.option)},

@@ -8,8 +8,9 @@ from math import ceil, inf
 
 from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.tolerance import total
-from placedsl.problem.execution import OptionCosts
+from placedsl.problem.execution import DataParallelism, OptionCosts
 from placedsl.problem.values import Values
+from placedsl.problem.virtual_stages import cut
 
 #: The option of a node that has none for the degree of its stage.
 NONE = -1
@@ -22,12 +23,16 @@ class PlannedStages:
     ``tensor``  per device: how many devices each copy of its stage has
     ``option``  per node: a position among all options, or :data:`NONE`
     ``number``  per device: the place of its stage in the pipeline, the input's first
+    ``chunk``   per node: which part of the model that its stage holds it is in, from 1
     """
 
     def __init__(
         self, data: ProblemData, costs: OptionCosts, placement: Sequence[int], copies: Sequence[float], values: Values
     ) -> None:
+        sharing = data.problem.execution.data_parallelism
+        assert sharing is not None
         self.data, self.costs, self.placement, self.copies = data, costs, placement, copies
+        self.sharing: DataParallelism = sharing
         used = {d for d in placement if d >= 0}
         self.used = sorted(used)
         tensor, numbers = values.get("copy_size", {}), values.get("order", {})
@@ -40,13 +45,33 @@ class PlannedStages:
         self.option = [
             round(given[v,]) if (v,) in given else self._quickest(v, device) for v, device in enumerate(placement)
         ]
-        places = {d: k for k, d in enumerate(self._in_order())}
+        if "chunk" in values or sharing.chunks == 1:
+            self.chunk = [values.get("chunk", {}).get((v,), 1.0) for v in range(data.nodes)]
+            places = {d: k for k, d in enumerate(self._in_order())}
+        else:
+            self.chunk, places = self._in_turn()
         self.number = [numbers.get((d,), float(places.get(d, 0))) for d in range(data.devices)]
 
     def _quickest(self, node: int, device: int) -> int:
         degree = self.costs.degree
         able = [o for o in self.options[node] if device >= 0 and degree[o] == self.tensor[device]]
         return min(able, key=lambda o: (self.costs.time[o, device], o), default=NONE)
+
+    def _in_turn(self) -> tuple[list[float], dict[int, int]]:
+        """The chunk of each node, and the place of each device, where an answer says nothing of them: the pieces that a
+        device runs without a break, in a topological order."""
+        chunk, seen, places = [1.0] * self.data.nodes, dict[int, int](), dict[int, int]()
+        for nodes in cut(self.data.pairs, self.placement):
+            device = self.placement[nodes[0]]
+            places.setdefault(device, len(places))
+            seen[device] = seen.get(device, 0) + 1
+            for v in nodes:
+                chunk[v] = float(seen[device])
+        return chunk, places
+
+    def position(self, node: int) -> tuple[float, float]:
+        """Where the node is on a sample's way through the stages."""
+        return self.chunk[node], self.number[self.placement[node]]
 
     def _in_order(self) -> list[int]:
         """The devices that are used, so that work goes forward where it can."""
@@ -79,9 +104,14 @@ class PlannedStages:
 
     def memory(self, nodes: Sequence[int], device: int) -> float:
         """Bytes on each device of a stage."""
-        in_flight = self.in_flight[device]
         options = self._of(nodes)
-        stashed = [float(self.costs.stash[o]) * in_flight for o in options]
+        if self.sharing.chunks > 1:
+            known = [(float(self.costs.stash[self.option[v]]), round(self.chunk[v]) - 1)
+                     for v in nodes if self.option[v] != NONE]  # fmt: skip
+            at = self.held[device]
+            stashed = max(([stash * held.get(chunk, 0) for stash, chunk in known] for held in at), key=total)
+        else:
+            stashed = [float(self.costs.stash[o]) * self.in_flight[device] for o in options]
         sharded = total(float(self.costs.sharded[o]) for o in options) / max(1.0, self.copies[device])
         return total([*stashed, *(float(self.costs.memory[o]) for o in options), sharded])
 
@@ -92,9 +122,7 @@ class PlannedStages:
     def in_flight(self) -> list[int]:
         """Per device, samples that each copy of its stage holds at once.  Under 1F1B: this stage's and all later ones'
         copies, shared out over its own."""
-        sharing = self.data.problem.execution.data_parallelism
-        assert sharing is not None
-        out = [0] * self.data.devices
+        sharing, out = self.sharing, [0] * self.data.devices
         for d in self.used:
             if sharing.held != "pipeline":
                 samples = 1 if sharing.held == "sample" else sharing.microbatches or 1
@@ -103,6 +131,44 @@ class PlannedStages:
             later = sum(self.copies[e] for e in self.used if self.number[e] >= self.number[d])
             out[d] = ceil(later / self.copies[d]) if self.copies[d] >= 1 else 0
         return out
+
+    @cached_property
+    def held(self) -> list[list[dict[int, int]]]:
+        """Per device, at each moment of a batch the samples of each chunk (from 0) that a copy of its stage holds.
+
+        Under interleaved 1F1B by the order of Narayanan et al. 2021, pass after pass.
+        """
+        chunks, stages = self.sharing.chunks, len(self.used)
+        order = sorted(self.used, key=lambda d: self.number[d])
+        out: list[list[dict[int, int]]] = [[] for _ in range(self.data.devices)]
+        for place, d in enumerate(order):
+            own = ceil((self.sharing.microbatches or 1) / max(1.0, self.copies[d]))
+            if self.sharing.held == "sample":
+                out[d] = [{chunk: 1} for chunk in range(chunks)]  # one after the other
+                continue
+            if self.sharing.held == "batch":
+                out[d] = [dict.fromkeys(range(chunks), own)]
+                continue
+            # Samples go through a chunk in rounds of as many as there are stages; a few rounds show all there is.
+            rounds = [range(first, min(first + stages, own)) for first in range(0, min(own, 5 * stages), stages)]
+            forth = [chunk for samples in rounds for chunk in range(chunks) for _ in samples]
+            back = [chunk for samples in rounds for chunk in reversed(range(chunks)) for _ in samples]
+            first = min(2 * (stages - place - 1) + (chunks - 1) * stages + 1, len(forth))
+            now = dict.fromkeys(range(chunks), 0)
+            for k, chunk in enumerate(forth[: first + stages * chunks]):
+                if k >= first:
+                    now[back[k - first]] -= 1
+                now[chunk] += 1
+                if k + 1 >= first:
+                    out[d].append(dict(now))
+        return out
+
+    def samples(self, node: int) -> int:
+        """The most samples of the node that a copy of its stage holds at once."""
+        device = self.placement[node]
+        if self.sharing.chunks == 1:
+            return self.in_flight[device]
+        return max(held.get(round(self.chunk[node]) - 1, 0) for held in self.held[device])
 
     @cached_property
     def _gathered(self) -> dict[tuple[int, int], float]:

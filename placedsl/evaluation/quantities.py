@@ -226,8 +226,10 @@ class Quantities:
                 return stages.tensor[device]
             case "stage":
                 return float(1 + sorted(stages.number[d] for d in stages.used).index(stages.number[device]))
+            case "chunk":
+                return stages.chunk[at[0]]
             case "in_flight":
-                return float(stages.in_flight[device])
+                return float(stages.samples(at[0]))
         option = stages.option[at[0]]
         return float(option != NONE and stages.costs.name[option] == self.data.option_names[at[1]])
 
@@ -264,7 +266,7 @@ def _component(part: Callable[[Components], list[float]]) -> Callable[[Quantitie
 #: Quantities of one sample's run, of nodes and of tensors.
 RUN_QUANTITIES = ("piece", *NODE_TIMES, *TENSOR_TIMES, "moved")
 #: Quantities of a plan, of nodes.
-STAGE_QUANTITIES = ("data", "tensor", "stage", "in_flight", "takes")
+STAGE_QUANTITIES = ("data", "tensor", "stage", "chunk", "in_flight", "takes")
 #: Quantities of one device, as a list with an entry a device.
 DEVICE_QUANTITIES: dict[str, Callable[[Quantities], list[float]]] = {
     "load": lambda q: q.loads,

@@ -97,6 +97,8 @@ class DataParallelism:
                          depends on the samples in flight, and stages have an order
     ``names``            of the options that nodes may take (None: all)
     ``across``           clusters whose copies share samples as well (None: none does)
+    ``chunks``           parts of the model that each stage holds, in turn: with S stages, part k is in stage k mod S;
+                         all stages then have as many copies
     """
 
     degrees: tuple[int, ...]
@@ -112,11 +114,46 @@ class DataParallelism:
     names: frozenset[str] | None = None
     held: Held = "pipeline"
     across: ClusterLevels | None = None
+    chunks: int = 1
 
     @property
     def most_in_pipeline(self) -> int | None:
         """How many copies all stages may have together, each with a sample of its own (None: any number)."""
         return self.microbatches if self.held == "pipeline" else None
+
+    @property
+    def in_turns(self) -> bool:
+        """Whether copies take the samples of a batch in rounds of as many as there are stages (interleaved 1F1B)."""
+        return self.chunks > 1 and self.held == "pipeline"
+
+    def held_at_once(self, copies: int, stages: int, place: int) -> tuple[tuple[int, ...], ...]:
+        """Samples of each chunk that a copy of a stage may hold at once, where stages hold several chunks.
+
+        ``place``: of the stage among so many, from 0.  Of the moments in a batch those where no other one has as many
+        of every chunk.  Interleaved 1F1B (Narayanan et al. 2021): a copy runs as many samples as there are stages
+        through its first chunk, as many through its second, and so on; before its first backward pass it does
+        2(S - place - 1) + (chunks - 1)S + 1 forward ones, then a backward and a forward one in turn.
+        """
+        own = -(-(self.microbatches or 1) // copies)
+        if self.held == "batch":
+            return ((own,) * self.chunks,)
+        if self.held == "sample":  # one chunk at a time
+            return tuple(tuple(int(c == k) for c in range(self.chunks)) for k in range(self.chunks))
+        round_, every = stages * self.chunks, own * self.chunks
+        ahead = min(2 * (stages - place - 1) + (self.chunks - 1) * stages, every - 1)
+
+        def done(passes: int, chunk: int) -> int:
+            whole, rest = divmod(passes, round_)
+            return whole * stages + min(max(rest - chunk * stages, 0), stages)
+
+        moments = {
+            tuple(done(k, c) - done(k - ahead - 1, self.chunks - 1 - c) for c in range(self.chunks))
+            for k in range(ahead + 1, min(every, ahead + round_) + 1)
+        }
+        return tuple(sorted(
+            own for own in moments
+            if not any(other != own and all(a <= b for a, b in zip(own, other, strict=True)) for other in moments)
+        ))  # fmt: skip
 
     def in_flight(self, copies: int, behind: int) -> int:
         """Samples that each copy of a stage holds at once; ``behind``: the copies of this stage and all later ones."""
@@ -184,6 +221,7 @@ class Execution:
         if self.run == "pipeline":
             levels = self.cluster_levels
             own = () if self.options is None else ("copy_size", "option", "order")
+            own = (*own, "chunk") if self.chunks > 1 else own
             return own if levels is None else (*own, "cluster_copies")
         return ("piece",) if self.run == "subgraph_calls" else ("start", "sent")
 
@@ -216,6 +254,11 @@ class Execution:
     def options(self) -> OptionCosts | None:
         """How each node may run, where there is a choice; stages then have an order, and copies several devices."""
         return None if self.data_parallelism is None else self.data_parallelism.options
+
+    @property
+    def chunks(self) -> int:
+        """Parts of the model that each stage of a plan holds."""
+        return 1 if self.data_parallelism is None else self.data_parallelism.chunks
 
     @property
     def cluster_levels(self) -> ClusterLevels | None:

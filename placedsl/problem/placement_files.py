@@ -58,6 +58,7 @@ _DECISION_SORTS = {
     "copy_size": ("device",),
     "option": ("node",),
     "order": ("device",),
+    "chunk": ("node",),
     "cluster_copies": ("cluster",),
 }
 

@@ -120,6 +120,7 @@ class Stage:
     load: float | None = None
     memory: float | None = None
     across: Mapping[str, int] | None = None
+    chunk: int | None = None
 
 
 @dataclass(frozen=True)
@@ -234,12 +235,24 @@ def _sets(problem: Problem, placement: Sequence[int], placed: Placed) -> list[li
         owners: list[Hashable] = [(d, round(piece.get((v,), 1.0)) if d >= 0 and accelerator[d] else 0)
                                   for v, d in enumerate(placement)]  # fmt: skip
         pairs = zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True)
+    elif problem.execution.chunks > 1:
+        return _in_turn(placement, placed)
     else:
         owners = list(placement)
         pairs = zip(problem.precedence_source.tolist(), problem.precedence_target.tolist(), strict=True)
     placed_sets = [nodes for nodes in cut(list(pairs), owners) if placement[nodes[0]] >= 0]
     number = placed.values.get("order", {})
     return sorted(placed_sets, key=lambda nodes: number.get((placement[nodes[0]],), 0.0))
+
+
+def _in_turn(placement: Sequence[int], placed: Placed) -> list[list[int]]:
+    """The nodes of each chunk of each stage: all first chunks, then all second ones."""
+    chunk, number = placed.values["chunk"], placed.values["order"]
+    held: dict[tuple[float, float, int], list[int]] = {}
+    for v, d in enumerate(placement):
+        if d >= 0:
+            held.setdefault((chunk[v,], number.get((d,), 0.0), d), []).append(v)
+    return [held[key] for key in sorted(held)]
 
 
 def _stages(problem: Problem, placed: Placed, sets: Sequence[Sequence[int]], devices: Sequence[int]) -> list[Stage]:
@@ -264,6 +277,8 @@ def _stages(problem: Problem, placed: Placed, sets: Sequence[Sequence[int]], dev
     asked = problem.execution.data_parallelism
     if asked is None or asked.options is None:
         return out
+    if asked.chunks > 1:
+        return _chunked(asked, placed, out, devices, [round(placed.values["chunk"][nodes[0],]) for nodes in sets])
     planned = _planned(asked, placed, out, devices)
     if asked.across is None:
         return planned
@@ -284,6 +299,21 @@ def _planned(sharing: DataParallelism, placed: Placed, stages: Sequence[Stage], 
         in_flight, behind = sharing.in_flight(own, behind), behind - own
         out.append(replace(stage, parallelism=degrees, in_flight=in_flight, load=placed.loads[device],
                            memory=placed.memory[device]))  # fmt: skip
+    return out
+
+
+def _chunked(
+    sharing: DataParallelism, placed: Placed, stages: Sequence[Stage], devices: Sequence[int], chunks: Sequence[int]
+) -> list[Stage]:
+    """The chunks of a plan, the input's first; load and memory are those of a device with all its chunks."""
+    order = list(dict.fromkeys(devices))
+    out = []
+    for stage, device, chunk in zip(stages, devices, chunks, strict=True):
+        copies, tensor = (round(placed.values[name][device,]) for name in ("copies", "copy_size"))
+        moments = sharing.held_at_once(max(1, copies), len(order), order.index(device))
+        in_flight = max((held[chunk - 1] for held in moments if chunk <= len(held)), default=0)
+        out.append(replace(stage, parallelism={"data": copies, "tensor": tensor}, in_flight=in_flight, chunk=chunk,
+                           load=placed.loads[device], memory=placed.memory[device]))  # fmt: skip
     return out
 
 

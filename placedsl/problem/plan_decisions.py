@@ -24,8 +24,11 @@ def plan_decisions(problem: Problem, plan: Plan, source: Source | None = None) -
         "copies": {(d,): 0.0 for d in range(len(problem.machine.devices))}, "copy_size": {}, "option": {}, "order": {}
     }  # fmt: skip
     levels = problem.execution.cluster_levels
+    chunks = problem.execution.chunks
     if levels is not None:
         out["cluster_copies"] = {}
+    if chunks > 1:
+        out["chunk"] = {}
     found: list[Diagnostic] = []
     place = None if source is None else source.whole()
     for stage in plan.stages:
@@ -36,7 +39,11 @@ def plan_decisions(problem: Problem, plan: Plan, source: Source | None = None) -
             continue
         at = (devices[stage.devices[0]],)
         out["copies"][at], out["copy_size"][at] = float(stage.parallelism.get("data", 1)), float(degree)
-        out["order"][at] = float(stage.number)
+        if chunks == 1 or at not in out["order"]:
+            out["order"][at] = float(stage.number)
+        if chunks == 1 and stage.chunk is not None:
+            message = f"stage {stage.number} is chunk {stage.chunk}, and the spec gives each stage one"
+            found.append(Diagnostic(message, place, "as in parallelism { chunks = 2 }"))
         for family, number in (stage.across or {}).items():
             level = -1 if levels is None or family not in levels.families else levels.families.index(family)
             if levels is None or level < 0:
@@ -58,6 +65,8 @@ def plan_decisions(problem: Problem, plan: Plan, source: Source | None = None) -
                 has = [other for owner, other, t in known if owner == v and t == degree]
                 found.append(Diagnostic(message, place, nearest(name, has)))
             else:
+                if chunks > 1:
+                    out["chunk"][v,] = float(stage.chunk or 1)
                 out["option"][v,] = float(known[v, name, degree])
     if found:
         raise InputError(found)

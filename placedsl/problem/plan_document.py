@@ -66,7 +66,7 @@ def _stage(plan: Plan, stage: Stage) -> dict[str, Any]:
     known = {
         "slot": stage.slot, "start": stage.start, "finish": stage.finish, "in_flight": stage.in_flight,
         "load": stage.load, "memory": stage.memory, "across": None if stage.across is None else dict(stage.across),
-        "options": options or None,
+        "chunk": stage.chunk, "options": options or None,
     }  # fmt: skip
     return {
         "stage": stage.number,
@@ -109,7 +109,7 @@ def _stage_of(entry: Entry, known: Collection[str]) -> tuple[Stage, list[Transfe
         if device.text() not in known:
             raise device.wrong(f"names a device, and there is no '{device.text()}'")
     number, slot, in_flight = entry.at("stage").positive(), entry.get("slot"), entry.get("in_flight")
-    given, across = entry.get("options"), entry.get("across")
+    given, across, chunk = entry.get("options"), entry.get("across"), entry.get("chunk")
     options = {} if given is None else {word: option.text() for word, option in given.fields().items()}
     stage = Stage(
         number, tuple(d.text() for d in devices), tuple(_node(node, options) for node in entry.at("nodes").some()),
@@ -117,6 +117,7 @@ def _stage_of(entry: Entry, known: Collection[str]) -> tuple[Stage, list[Transfe
         None if slot is None else slot.positive(), _number(entry, "start"), _number(entry, "finish"),
         None if in_flight is None else in_flight.positive(), _number(entry, "load"), _number(entry, "memory"),
         None if across is None else {family: number.positive() for family, number in across.fields().items()},
+        None if chunk is None else chunk.positive(),
     )  # fmt: skip
     sent = [
         Transfer(

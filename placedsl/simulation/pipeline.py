@@ -75,16 +75,15 @@ def _of_plan(plan: PlanRun, samples: int | None) -> PipelineTimeline:
     number = plan.samples() if samples is None else samples
     if samples is None:
         number = max(1, min(number, limits.count("samples") // len(plan.stages)))
+    number = plan.whole_rounds(number)
     _refuse_many(len(plan.stages), number)
-    schedule = SCHEDULE_OF[plan.sharing.held]
-    run, held = plan.run(number)
-    out = _measured(plan.problem, schedule, plan.batch, plan.stages, plan.arcs, run, plan.times, plan.cycle)
-    devices = len(plan.problem.machine.devices)
-    memory, samples_held = np.zeros(devices), np.zeros(devices, dtype=np.int64)
-    for own in plan.planned:
-        for device in (d for copy in own.copies for d in copy):
-            samples_held[device], memory[device] = held[device], plan.memory(own, held[device])
-    return replace(out, memory=memory, device_samples_in_flight=samples_held)
+    run, held, most = plan.run(number)
+    out = _measured(plan.problem, plan.schedule, plan.batch, plan.stages, plan.arcs, run, plan.times, plan.cycle)
+    devices = range(len(plan.problem.machine.devices))
+    return replace(
+        out, memory=np.array([most.get(d, 0.0) for d in devices]),
+        device_samples_in_flight=np.array([held.get(d, 0) for d in devices], dtype=np.int64),
+    )  # fmt: skip
 
 
 def _refuse_many(stages: int, samples: int) -> None:

@@ -2,6 +2,8 @@
 
 Under 1F1B a copy of a stage with d copies does ceil(s/d) forward passes first, s the copies of its stage and all later
 ones, and then a backward and a forward pass in turn; whatever the times, no copy waits for one that waits for it.
+Where stages hold several chunks, passes follow one another as in interleaved 1F1B (Narayanan et al. 2021): as many
+samples as there are stages through one chunk, then through the next; after a batch the pipeline drains.
 The time of an operator is that of both its passes: :data:`FORWARD` of it, and of the transfers, is forward.  An account
 of its own, as all of the simulation.
 """
@@ -33,7 +35,7 @@ SCHEDULE_OF = {"pipeline": "1f1b", "batch": "gpipe", "sample": "pipelined"}
 
 @dataclass(frozen=True)
 class PlannedStage:
-    """A stage: its leading device, nodes, copies (each its devices) and place in the pipeline from 0.
+    """A stage, or a chunk of one: its leading device, nodes, copies (each its devices) and place from 0.
 
     ``stash``, ``fixed``  bytes on each device per sample in flight, and whatever is in flight
     ``weights``           seconds that the weights take over the link of a device
@@ -70,9 +72,13 @@ class PlanRun:
     def _planned(self, values: Values, followers: Mapping[int, int]) -> tuple[PlannedStage, ...]:
         """The stages, the input's first."""
         costs, out = self.costs, []
-        order = values["order"]
-        for place, device in enumerate(sorted(set(self.placement), key=lambda d: (order[d,], d))):
-            nodes = tuple(v for v, own in enumerate(self.placement) if own == device)
+        order, chunk = values["order"], values.get("chunk", {})
+        self.chunk = [chunk.get((v,), 1.0) for v in range(self.problem.graph.nodes)]
+        held = sorted(
+            set(zip(self.chunk, self.placement, strict=True)), key=lambda own: (own[0], order[own[1],], own[1])
+        )
+        for place, (part, device) in enumerate(held):
+            nodes = tuple(v for v, own in enumerate(self.placement) if own == device and self.chunk[v] == part)
             options = [self.option[v] for v in nodes]
             wide = round(values["copy_size"][device,])
             members = (device, *(d for d, leader in followers.items() if leader == device))
@@ -85,9 +91,19 @@ class PlanRun:
             ))  # fmt: skip
         return tuple(out)
 
-    def memory(self, own: PlannedStage, samples: int) -> float:
-        """Bytes on each device of a stage while its copy holds so many samples."""
-        return fsum((own.stash * samples, own.fixed))
+    def memory(self, device: int, samples: Mapping[int, int]) -> float:
+        """Bytes on each device of a stage while its copy holds so many samples, by the places of its chunks."""
+        own = self._by_device[device]
+        return fsum(part for one in own for part in (one.stash * samples.get(one.place, 0), one.fixed))
+
+    @cached_property
+    def _by_device(self) -> dict[int, list[PlannedStage]]:
+        return {d: [own for own in self.planned if own.device == d] for d in {own.device for own in self.planned}}
+
+    @cached_property
+    def in_turn(self) -> int:
+        """How many stages there are, where they hold several chunks; else 0."""
+        return len(self._by_device) if self.sharing.chunks > 1 else 0
 
     @cached_property
     def stages(self) -> tuple[VirtualStage, ...]:
@@ -105,10 +121,10 @@ class PlanRun:
     def arcs(self) -> Arcs:
         """Which pass of which stage needs what another made; a gradient goes the way of its tensor back."""
         graph, number = self.problem.graph, len(self.planned)
-        place = {own.device: own.place for own in self.planned}
+        place = {v: own.place for own in self.planned for v in own.nodes}
         out: set[tuple[int, int]] = {(p, number + p) for p in range(number)} if self.both else set()
         for u, v in zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True):
-            a, b = place[self.placement[u]], place[self.placement[v]]
+            a, b = place[u], place[v]
             if a != b:
                 out |= {(a, b), (number + b, number + a)} if self.both else {(a, b)}
         return frozenset(out)
@@ -143,10 +159,17 @@ class PlanRun:
                 if others := {self.placement[v] for v in readers} - {device}:
                     extra = scattered.get((self.option[maker], tensor), 0.0) * per_byte
                     send += [*moving.out_of(tensor, device, others), extra]
-            elif within := [v for v in readers if v in inside]:
+            elif self.placement[maker] != device and inside & {*self._first_readers(tensor, device)}:
+                within = [v for v in readers if self.placement[v] == device]
                 extra = max(gathered.get((self.option[v], tensor), 0.0) for v in within) * per_byte
                 receive += [*moving.into(tensor, device, self.placement[maker]), extra]
         return fsum(receive), compute, fsum(send)
+
+    def _first_readers(self, tensor: int, device: int) -> list[int]:
+        """The readers on a device in the first chunk that reads: it brings the tensor in for all."""
+        own = [v for v in self._readers[tensor] if self.placement[v] == device]
+        first = min((self.chunk[v] for v in own), default=0.0)
+        return [v for v in own if self.chunk[v] == first]
 
     @cached_property
     def _readers(self) -> list[list[int]]:
@@ -165,11 +188,13 @@ class PlanRun:
             for p, stage in enumerate(self.stages)
         ]
         inner = set(self.arcs)
+        self.exchange: dict[int, int] = {}  # by place
         for own in self.planned:
             copies = len(own.copies)
             crossing = own.weights * self.sharing.traffic * (copies - 1)
             if crossing > 0.0:
                 inner.add((own.place + len(self.planned) * self.both, len(operations)))
+                self.exchange[own.place] = len(operations)
                 due = crossing if self.sharing.exchange == "sample" else crossing / copies
                 operations.append(Operation("weights", -1, own.device, True, "device", due, self.period(own)))
         groups = {own.device: tuple(copy[0] for copy in own.copies) for own in self.planned}
@@ -182,8 +207,18 @@ class PlanRun:
 
     @property
     def batch(self) -> int:
-        """Samples whose forward passes all come first; 0 where passes take turns."""
-        return (self.sharing.microbatches or 1) if self.sharing.held == "batch" else 0
+        """Samples after which the pipeline drains; 0 where it does not."""
+        return (self.sharing.microbatches or 1) if self.sharing.held == "batch" or self.sharing.in_turns else 0
+
+    @property
+    def schedule(self) -> str:
+        """What timelines call it."""
+        return "interleaved" if self.sharing.in_turns else SCHEDULE_OF[self.sharing.held]
+
+    def whole_rounds(self, samples: int) -> int:
+        """So many samples or a few more: where stages take samples in rounds, only whole ones are run."""
+        round_ = self.in_turn * len(self.planned[0].copies) if self.sharing.held != "batch" else 0
+        return -(-samples // round_) * round_ if round_ else samples
 
     def samples(self) -> int:
         """How many show the steady state: some times what is in flight, and what repeats."""
@@ -197,12 +232,14 @@ class PlanRun:
         """After so many samples all stages do the same again."""
         return lcm(*(self.period(own) for own in self.planned), *(len(own.copies) for own in self.planned))
 
-    def run(self, samples: int) -> tuple[Simulation, Mapping[int, int]]:
-        """All samples through all copies; and by device the most samples that it held at once."""
+    def run(self, samples: int) -> tuple[Simulation, Mapping[int, int], Mapping[int, float]]:
+        """All samples through all copies; and by device the most samples, and bytes, that it held at once."""
         simulation = Simulation(self.work, samples)
         queues = _Queues(self, simulation)
         queues.run()
-        return simulation, {d: queues.most.get(copy[0], 0) for own in self.planned for copy in own.copies for d in copy}
+        first = {d: copy[0] for own in self.planned for copy in own.copies for d in copy}
+        held = {d: queues.most.get(leads, 0) for d, leads in first.items()}
+        return simulation, held, {d: queues.memory.get(leads, 0.0) for d, leads in first.items()}
 
 
 class _Queues:
@@ -213,29 +250,29 @@ class _Queues:
         self.reads: list[list[int]] = [[] for _ in plan.work.operations]
         for q, p in sorted(plan.work.arcs):
             self.reads[p].append(q)
-        self.exchange = {o.device: number for number, o in enumerate(plan.work.operations) if o.kind == "weights"}
+        self.exchange = dict(plan.exchange)
         self.queues: list[tuple[int, list[tuple[int, int]]]] = []
         self.most: dict[int, int] = {}  # by the first device of a copy: the most samples that it held at once
+        self.memory: dict[int, float] = {}  # and bytes
         self.partners: dict[tuple[int, int], int] = {}  # copies of a stage that are still to come to an exchange
         self.waiting: dict[tuple[int, int], list[int]] = {}  # by what is missing: the queues that stopped for it
         behind = sum(len(own.copies) for own in plan.planned)
         for own in plan.planned:
             copies = len(own.copies)
-            for number, copy in enumerate(own.copies):
-                self.queues.append((copy[0], self._order(own, number, -(-behind // copies))))
+            if not plan.in_turn:
+                for number, copy in enumerate(own.copies):
+                    self.queues.append((copy[0], self._order(own, number, -(-behind // copies))))
             for last in self._exchanges(own):
-                self.partners[self.exchange[own.device], last] = copies
+                self.partners[self.exchange[own.place], last] = copies
             behind -= copies
+        for place, own in enumerate(plan.planned[: plan.in_turn]):
+            self.queues += [(copy[0], self._in_turn(place, number)) for number, copy in enumerate(own.copies)]
 
     def _order(self, own: PlannedStage, number: int, ahead: int) -> list[tuple[int, int]]:
         """The operations of a copy, each with its sample; ``ahead``: forward passes before the first backward pass."""
         batch, copies = self.plan.batch, len(own.copies)
         taken = [n for n in range(self.simulation.samples) if (n % batch if batch else n) % copies == number]
-        exchanges = self._exchanges(own)
-        places = [*np.searchsorted(exchanges, taken).tolist(), len(exchanges)]
-        # An exchange follows the last sample that the copy has before it; one without any waits for the others.
-        after = [[(self.exchange[own.device], n) for n in exchanges[a:b]] for a, b in itertools.pairwise(places)]
-        first = [(self.exchange[own.device], n) for n in exchanges[: places[0]]]
+        first, after = self._between(own, taken)
         if not self.plan.both:
             return first + [step for n, then in zip(taken, after, strict=True) for step in ((own.place, n), *then)]
         forward, backward = own.place, own.place + len(self.plan.planned)
@@ -251,9 +288,49 @@ class _Queues:
                 out += [*steps, *forth[k + lead : k + lead + 1]]
         return first + out
 
+    def _between(
+        self, own: PlannedStage, taken: Sequence[int]
+    ) -> tuple[list[tuple[int, int]], list[list[tuple[int, int]]]]:
+        """The exchanges of a copy before all its samples, and after each: one follows the last sample that the copy has
+        before it; one without any waits for the others."""
+        exchanges = self._exchanges(own)
+        places = [*np.searchsorted(exchanges, taken).tolist(), len(exchanges)]
+        after = [[(self.exchange[own.place], n) for n in exchanges[a:b]] for a, b in itertools.pairwise(places)]
+        return [(self.exchange[own.place], n) for n in exchanges[: places[0]]], after
+
+    def _in_turn(self, place: int, number: int) -> list[tuple[int, int]]:
+        """The same where each stage holds several chunks; ``place``: of the stage."""
+        plan, stages = self.plan, self.plan.in_turn
+        chunks = plan.planned[place::stages]
+        copies, past = len(chunks[0].copies), self.simulation.samples
+        taken = range(number, past, copies)
+        exchanges = [self._between(chunk, taken) for chunk in chunks]
+        after = [dict(zip(taken, steps, strict=True)) for _, steps in exchanges]
+        out = [step for first, _ in reversed(exchanges) for step in first]
+        for begin in range(0, past, plan.batch or past):
+            own = range(begin + number, min(begin + (plan.batch or past), past), copies)
+            together = stages if plan.sharing.held != "batch" else max(1, len(own))
+            rounds = [own[k : k + together] for k in range(0, len(own), together)]
+            forth = [(c, chunk.place, n) for samples in rounds for c, chunk in enumerate(chunks) for n in samples]
+            if not plan.both:
+                out += [step for c, p, n in forth for step in ((p, n), *after[c][n])]
+                continue
+            back = [
+                [(chunk.place + len(plan.planned), n), *after[c][n]]
+                for samples in rounds for c, chunk in reversed([*enumerate(chunks)]) for n in samples
+            ]  # fmt: skip
+            ahead = len(forth)
+            if plan.sharing.held == "pipeline":
+                ahead = min(ahead, 2 * (stages - place - 1) + (len(chunks) - 1) * stages + 1)
+            steps = [(p, n) for _, p, n in forth]
+            out += steps[:ahead]
+            for k, then in enumerate(back):
+                out += [*then, *steps[k + ahead : k + ahead + 1]]
+        return out
+
     def _exchanges(self, own: PlannedStage) -> list[int]:
         """The last sample before each exchange of the stage; what is left of a batch, or of the run, counts as well."""
-        if own.device not in self.exchange:
+        if own.place not in self.exchange:
             return []
         period, samples = self.plan.period(own), self.simulation.samples
         batch, out = self.plan.batch or samples, []
@@ -265,9 +342,11 @@ class _Queues:
 
     def run(self) -> None:
         """Work off all queues; one that misses something goes on when that is there."""
-        place, held = [0] * len(self.queues), [0] * len(self.queues)
+        place, held = [0] * len(self.queues), [dict[int, int]() for _ in self.queues]
+        known: dict[tuple[int, ...], float] = {}
+        leader = {copy[0]: own.device for own in self.plan.planned for copy in own.copies}
         forward = set(range(len(self.plan.planned)))
-        last = {p + len(forward) * self.plan.both for p in forward}
+        last = {p + len(forward) * self.plan.both: p for p in forward}
         ready = deque(range(len(self.queues)))
         while ready:
             number = ready.popleft()
@@ -288,9 +367,16 @@ class _Queues:
                         break
                     self._alone(step, device)
                     place[number] += 1
-                    held[number] += step[0] in forward
-                    self.most[device] = max(self.most.get(device, 0), held[number])
-                    held[number] -= step[0] in last
+                    if step[0] in forward:
+                        own = held[number]
+                        own[step[0]] = own.get(step[0], 0) + 1
+                        self.most[device] = max(self.most.get(device, 0), sum(own.values()))
+                        key = leader[device], *(x for item in sorted(own.items()) for x in item)
+                        if key not in known:
+                            known[key] = self.plan.memory(leader[device], own)
+                        self.memory[device] = max(self.memory.get(device, 0.0), known[key])
+                    if step[0] in last:
+                        held[number][last[step[0]]] -= 1
                 ready.extend(self.waiting.pop(step, ()))
         assert all(at == len(queue) for at, (_, queue) in zip(place, self.queues, strict=True)), (
             "copies wait in a circle"

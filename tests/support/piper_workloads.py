@@ -94,10 +94,13 @@ def native(workload: dict[str, Any]) -> dict[str, Any]:
     return {"format": "placedsl-graph", "time_unit": "s", "nodes": nodes, "edges": edges}
 
 
-def drawn(seed: int) -> Asked:
-    """A random problem with options that differ in everything, some missing, and ids that are no positions."""
+def drawn(seed: int, most: int = 4) -> Asked:
+    """A random problem with options that differ in everything, some missing, and ids that are no positions.
+
+    ``most``: nodes, and devices.
+    """
     rng = random.Random(seed)
-    count, devices = rng.randint(1, 4), rng.randint(1, 4)
+    count, devices = rng.randint(1, most), rng.randint(1, 4)
     ids = rng.sample(range(50), count)
     degrees = tuple(sorted(rng.sample(range(1, min(devices, 3) + 1), rng.randint(1, min(devices, 2)))))
     edges = [(u, v) for u in range(count) for v in range(u + 1, count) if rng.random() < 0.6]

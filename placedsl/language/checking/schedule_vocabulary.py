@@ -79,6 +79,7 @@ def with_plans(words: Vocabulary, names: Sequence[str]) -> Vocabulary:
         "data": Quantity(("node",), PLAIN, "copies of the node's stage"),
         "tensor": Quantity(("node",), PLAIN, "devices over which each copy of the node's stage is split"),
         "stage": Quantity(("node",), PLAIN, "the place of the node's stage in the pipeline, from 1"),
+        "chunk": Quantity(("node",), PLAIN, "which part of the model that its stage holds the node is in, from 1"),
         "in_flight": Quantity(("node",), PLAIN, "samples in flight on each copy of the node's stage"),
         "takes": Quantity(("node", "option"), TRUTH, "the node takes an option of that name"),
         "stages_used": Quantity((), PLAIN, "how many stages there are"),

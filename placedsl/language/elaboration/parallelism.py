@@ -88,6 +88,7 @@ def data_parallelism(
     across = levels(checker, entries.get("across"), machine)
     if across is not None:
         degrees = within_clusters(checker, entries.get("tensor"), degrees, across)
+    chunks = _chunks(checker, entries, copies or (1,), microbatches, held)
     if planned and len(checker.found) == before:
         _refuse_unknown(checker, word, execution, graph)
     if copies is None or weights is None or len(checker.found) > before:
@@ -106,6 +107,7 @@ def data_parallelism(
         names,
         held,
         across,
+        chunks,
     )
 
 
@@ -262,6 +264,34 @@ def _held(checker: Checker, entry: syntax.Entry | None, microbatches: int | None
         message = "samples of a batch in flight require the number of microbatches"
         checker.error(entry.value, message, "microbatches = 512")
     return HELD[HELD.index(said)]
+
+
+def _chunks(
+    checker: Checker,
+    entries: Mapping[str, syntax.Entry],
+    copies: tuple[int, ...],
+    microbatches: int | None,
+    held: Held,
+) -> int:
+    entry = entries.get("chunks")
+    if entry is None:
+        return 1
+    chunks = checker.limited(entry.value, 1, "copies", "chunks")
+    if chunks is None or chunks == 1:
+        return 1
+    if "across" in entries:
+        message = "stages of several chunks are not known over clusters that share samples"
+        checker.error(entry.value, message, "either 'chunks' or 'across'")
+    elif held == "pipeline" and microbatches is None:
+        message = "stages of several chunks require the number of microbatches"
+        checker.error(entry.value, message, "microbatches = 512")
+    elif (
+        held == "pipeline" and microbatches is not None and "data" in entries and any(microbatches % n for n in copies)
+    ):
+        number = next(number for number in copies if microbatches % number)
+        message = f"{microbatches} microbatches cannot be shared evenly by {number} copies"
+        checker.error(entries["data"].value, message, "as in data = divisors(microbatches)")
+    return chunks
 
 
 def _traffic(checker: Checker, entry: syntax.Entry | None) -> float:

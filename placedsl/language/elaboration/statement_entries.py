@@ -83,6 +83,7 @@ _PARALLELISM = {
     "microbatches": EntryKind("samples of a batch, and the most in flight", NUMBER, "512"),
     "in_flight": EntryKind("which samples are in flight at once: " + ", ".join(HELD), None, "batch"),
     "exchange": EntryKind("copies exchange weights once per " + ", ".join(EXCHANGES), None, "batch"),
+    "chunks": EntryKind("parts of the model that each stage holds, in turn", NUMBER, "2"),
     "across": EntryKind("the innermost clusters whose copies share samples", None, "server"),
     "weights_traffic": EntryKind("how often weights cross a link in one exchange among many copies", NUMBER, "2"),
 }

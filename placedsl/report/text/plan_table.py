@@ -29,7 +29,18 @@ def print_stages(problem: Problem, evaluation: Evaluation, console: Console) -> 
     table = tables.table()
     stages = Plan.of(problem, evaluation).stages
     across = any(stage.across for stage in stages)
-    shown = ["stage", "devices", *(["across"] if across else []), "copies", "in flight", "load", "memory", "nodes"]
+    chunks = any(stage.chunk for stage in stages)
+    shown = [
+        "stage",
+        *(["chunk"] if chunks else []),
+        "devices",
+        *(["across"] if across else []),
+        "copies",
+        "in flight",
+        "load",
+        "memory",
+        "nodes",
+    ]
     for heading in shown:
         left = heading in ("devices", "across")
         table.add_column(heading, justify="left" if left else "right", overflow="fold", no_wrap=not left)
@@ -38,8 +49,9 @@ def print_stages(problem: Problem, evaluation: Evaluation, console: Console) -> 
         memory = show(stage.memory or 0.0, DATA)
         limit = limits[stage.devices[0]]
         degree = stage.parallelism["tensor"]
+        first = [str(stage.number), *([str(stage.chunk)] if chunks else []), ", ".join(ranges(stage.devices))]
         cells = (
-            str(stage.number), ", ".join(ranges(stage.devices)), *([_across(stage)] if across else []),
+            *first, *([_across(stage)] if across else []),
             str(stage.parallelism["data"]) + (f" x {degree}" if degree > 1 else ""), str(stage.in_flight),
             _amount(stage.load or 0.0, time), memory + ("" if math.isinf(limit) else f" of {show(limit, DATA)}"),
             str(len(stage.nodes)),

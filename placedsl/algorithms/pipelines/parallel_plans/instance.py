@@ -154,7 +154,8 @@ class PlanInstance:
 class PlannedStage:
     """A stage: its nodes, its data- and tensor-parallel degrees, samples in flight per copy, its load, the bytes on
     each device, and the option of each node (a position in ``Options``).  Where clusters share samples: its first
-    device, and in how many clusters of each level the same runs, innermost first."""
+    device, and in how many clusters of each level the same runs, innermost first.  Where stages hold several chunks:
+    their nodes, the input's first, and the samples of each in flight."""
 
     nodes: Integers
     copies: int
@@ -165,6 +166,8 @@ class PlannedStage:
     option: Mapping[int, int]
     first: int = -1
     across: tuple[int, ...] = ()
+    chunks: tuple[Integers, ...] = ()
+    chunk_in_flight: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

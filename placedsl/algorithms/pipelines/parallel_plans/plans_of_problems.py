@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from placedsl.algorithms.pipelines.parallel_plans import in_turn
 from placedsl.algorithms.pipelines.parallel_plans import levels as plans_across
 from placedsl.algorithms.pipelines.parallel_plans.branching import GOALS, Holds, measured, settle
 from placedsl.algorithms.pipelines.parallel_plans.domains import Domain, Propagation
@@ -39,6 +40,11 @@ SUPPORTS = Supports(
 )  # fmt: skip
 
 
+#: The same with several chunks a stage; whether nodes that a formula keeps together share a chunk, it does not say.
+IN_TURN = replace(
+    SUPPORTS, objectives=("time_per_sample",), constraints=PLACING | {"contiguous"}, further=(),
+)  # fmt: skip
+
 #: The same over clusters whose copies share samples.
 ACROSS = replace(SUPPORTS, objectives=("time_per_sample",), clusters=True, further=())
 
@@ -47,6 +53,7 @@ HOLDS_ACROSS: Holds = {
     "": (True, True), "tensor": (True, True), "takes": (True, True), "data": (True, True), "in_flight": (False, True),
     "copies_used": (False, True),
 }  # fmt: skip
+HOLDS_IN_TURN: Holds = {**HOLDS_ACROSS, "stages_used": (True, True), "copies_used": (True, True)}
 HOLDS: Holds = {
     **HOLDS_ACROSS, "stages_used": (True, True), "copies_used": (True, True), "devices_used": (False, True),
 }  # fmt: skip
@@ -72,6 +79,8 @@ def against(problem: Problem) -> list[str]:
 
 
 def _supported(problem: Problem) -> Supports:
+    if problem.execution.chunks > 1:
+        return IN_TURN
     return SUPPORTS if problem.execution.cluster_levels is None else ACROSS
 
 
@@ -111,15 +120,21 @@ def beyond(problem: Problem) -> list[str]:
     left = set(rules_of(problem, costs, _own(problem)).beyond)
     known = {rule.name for rule in _own(problem)} - left
     out = [name for name in ignored(problem, _supported(problem)) if name not in known]
-    if problem.execution.cluster_levels is not None:
+    if problem.execution.cluster_levels is not None or problem.execution.chunks > 1:
         return out
     return out + [f"then {goal.name}" for goal in problem.objectives[len(_goals(problem)) :]]
 
 
 def _own(problem: Problem) -> list[Constraint]:
     """The constraints that the search does not satisfy by construction."""
-    assert SUPPORTS.constraints is not None
-    return [rule for rule in problem.constraints if rule.equivalent not in SUPPORTS.constraints]
+    known = _supported(problem).constraints
+    assert known is not None
+    return [rule for rule in problem.constraints if rule.equivalent not in known or _keeps_apart(problem, rule)]
+
+
+def _keeps_apart(problem: Problem, rule: Constraint) -> bool:
+    """Whether a formula that keeps nodes on one device lets them be in several chunks there."""
+    return problem.execution.chunks > 1 and rule.equivalent == "colocated" and not rule.built_in
 
 
 def _goals(problem: Problem) -> tuple[Goal, ...]:
@@ -153,7 +168,9 @@ def solve(problem: Problem, *, deadline: float | None = None, stop: Callable[[],
         if any(domain.high[rules.columns.start[name]] < 1.0 for name in GOALS[1:]):
             return PlanResult(None, np.inf, True)
         instance, row = planned.instance(domain)
-        if levels is None:
+        if sharing.chunks > 1:
+            found = in_turn.best_plan(instance, sharing.chunks, sharing.held_at_once, limits, load)
+        elif levels is None:
             found = best_plan(instance, limits, goal, load)
         else:
             found = plans_across.best_plan(instance, levels, limits, load)
@@ -162,12 +179,16 @@ def solve(problem: Problem, *, deadline: float | None = None, stop: Callable[[],
     able = np.isin(costs.degree, sharing.tensor) & np.isfinite(costs.time[:, 0])
     start = Domain(rules.low, rules.high, able)
     levels = None if sharing.across is None else _levels(sharing.across, float(costs.per_byte[0]))
-    goals, holds = (_goals(problem), HOLDS) if levels is None else (_goals(problem)[:1], HOLDS_ACROSS)
+    goals, holds, most = _goals(problem), HOLDS, MOST_IDEALS
+    if levels is not None:
+        goals, holds, most = goals[:1], HOLDS_ACROSS, plans_across.MOST_IDEALS
+    elif sharing.chunks > 1:
+        goals, holds, most = goals[:1], HOLDS_IN_TURN, in_turn.MOST_IDEALS
     settled = settle(rules, propagation, start, goals, planned.point, asked, holds, lambda: limits.passed)
-    most, message = MOST_IDEALS if levels is None else plans_across.MOST_IDEALS, ""
+    message = ""
     if settled.too_many:
         message = f"more than {most:,} ideals, the sets that the search is over, matter here"
-    elif levels is not None and not (settled.complete or settled.stuck or limits.passed):
+    elif most < MOST_IDEALS and not (settled.complete or settled.stuck or limits.passed):
         message = "the search has room for so many states only"
     left = (*beyond(problem), *settled.stuck)
     if settled.plan is None:
@@ -189,7 +210,9 @@ class _PlannedProblem:
         self.problem, self.sharing, self.costs, self.rules = problem, sharing, costs, rules
         self.largest = largest(problem)
         graph = problem.graph
-        self.unit = placement_units(problem, contiguous=True, devices=(0,)).unit_of_node
+        kept = tuple(rule for rule in problem.constraints if not _keeps_apart(problem, rule))
+        united = replace(problem, constraints=kept)
+        self.unit = placement_units(united, contiguous=True, devices=(0,)).unit_of_node
         moved = moved_by_degree(problem, costs)
         assert moved is not None
         self.costs_of_edges = problem.transfer[:, 0] + moved[0], problem.transfer[:, 0] + moved[1]
@@ -259,6 +282,8 @@ class _PlannedProblem:
             known = {"tensor": stage.degree, "data": stage.copies, "in_flight": stage.in_flight, "stage": place}
             for name, value in known.items():
                 out[columns.of(name)[stage.nodes]] = value
+            for nodes, samples in zip(stage.chunks, stage.chunk_in_flight, strict=True):
+                out[columns.of("in_flight")[nodes]] = samples
             for v, taken in stage.option.items():
                 out[columns.of("takes")[v, labels[self.costs.name[taken]]]] = 1.0
         for goal in GOALS:
@@ -270,7 +295,7 @@ class _PlannedProblem:
         placement = np.full(self.problem.graph.nodes, -1, dtype=np.int64)
         copies: dict[tuple[int, ...], float] = {(d,): 0.0 for d in range(len(self.problem.machine.devices))}
         tensor, option = dict[tuple[int, ...], float](), dict[tuple[int, ...], float]()
-        number, clusters = dict[tuple[int, ...], float](), dict[tuple[int, ...], float]()
+        number, clusters, chunk = (dict[tuple[int, ...], float]() for _ in range(3))
         device, levels = 0, self.sharing.across
         for place, stage in enumerate(plan.stages, 1):
             if levels is not None:
@@ -281,8 +306,10 @@ class _PlannedProblem:
             copies[device,], tensor[device,], number[device,] = float(stage.copies), float(stage.degree), float(place)
             for v, taken in stage.option.items():
                 option[v,] = float(taken)
+            chunk |= {(v,): float(k) for k, nodes in enumerate(stage.chunks, 1) for v in nodes.tolist()}
             device += stage.copies * stage.degree
         known = {"copies": copies, "copy_size": tensor, "option": option, "order": number}
+        known |= {"chunk": chunk} if chunk else {}
         return placement, known if levels is None else {**known, "cluster_copies": clusters}
 
 
