@@ -8,6 +8,7 @@
     python benchmarks/plans.py authors RUNS.csv  the plans of the authors in such a table, in the form in which their
                                                  programs write them, read and evaluated
     python benchmarks/plans.py levels            BERT-32 over servers, and racks of servers, that share samples
+    python benchmarks/plans.py turns             BERT-32 with stages that hold chunks of the model in turn
     python benchmarks/plans.py speed             seconds beside those of a trial, and sizes beyond the published ones
 
 Inputs are in $PLACEDSL_WORKLOADS/piper, published values in the folder ``published`` beside it.  Every value is that of
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import json
 import multiprocessing
 import re
@@ -302,6 +304,25 @@ def levels(_: argparse.Namespace) -> int:
     return int(failed > 0)
 
 
+def turns(_: argparse.Namespace) -> int:
+    """Values, gaps and seconds with so many chunks a stage, within a minute each; one chunk is 1F1B as it is."""
+    file = path("bert32a100", Path(tempfile.mkdtemp()))
+    print("| devices | chunks | time per sample (ms) | gap | stages | copies | most in flight | s |")
+    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for devices, chunks in itertools.product((8, 64, 512), (1, 2, 3, 4)):
+        more = f"{DIVISORS}, chunks = {chunks}"
+        found = answer(file, devices, 8 * GIB, 1920, "batch", more, time_limit=60.0)
+        held = {stage.devices[0]: 0 for stage in found.plan.stages}
+        for stage in found.plan.stages:
+            held[stage.devices[0]] += stage.in_flight or 0
+        print(
+            f"| {devices} | {chunks} | {1000 * found.value:.6g} | {found.gap:.0%} | {len(held)} "
+            f"| {found.plan.stages[0].parallelism['data']} | {max(held.values())} | {found.seconds['solve']:.2f} |",
+            flush=True,
+        )
+    return 0
+
+
 def main(arguments: Sequence[str]) -> int:
     """One of the tables."""
     parser = argparse.ArgumentParser(description="Published plans of Piper.")
@@ -313,6 +334,7 @@ def main(arguments: Sequence[str]) -> int:
         ("runs", runs),
         ("authors", authors),
         ("levels", levels),
+        ("turns", turns),
         ("speed", speed),
     ):
         one = tables.add_parser(name)

@@ -44,6 +44,7 @@ LIMITS: Mapping[str, Limit] = {
         Limit("definitions", 100_000, "uses", "uses of definitions in a spec"),
         Limit("parts", 30_000, "parts", "one expression with its definitions in place"),
         Limit("combinations", 50_000_000, "combinations", "what one forall, exists, sum or set ranges over"),
+        Limit("stated", 4_000_000, "combinations", "the same of a constraint or an objective of the spec in a program"),
         Limit("cells", 150_000_000, "numbers", "combinations times bound variables; each number takes 8 bytes"),
         Limit("visited", 20_000_000_000, "combinations", "what is looked at to find those that pass 'where'"),
         Limit("indices", 200_000_000, "combinations", "all indices that a variable of several indices could have"),

@@ -35,8 +35,11 @@ def with_implied_colocation(problem: Problem) -> Problem:
     """The same problem, where formulas that only say that nodes share a device are known as such.
 
     These are ``together(s)``, and ``(v on d) == (w on d)`` for all devices d and some pairs of nodes v, w, which need
-    not depend on the placement.  Their formulas are still what the evaluator checks.
+    not depend on the placement.  Their formulas are still what the evaluator checks.  Where a device holds several
+    chunks of the model, nodes that share it may be in several of these.
     """
+    if problem.execution.chunks > 1:
+        return problem
     said = {i: found for i, rule in enumerate(problem.constraints)
             if not rule.built_in and not rule.groups and (found := _pairs_said(rule.body))}  # fmt: skip
     if not said:

@@ -132,6 +132,7 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
     across = QuantitiesOfUnits(provided, to_quotient(quotient))
     inner = provided.expressions
     outer = ExpressionGrounder(original(problem), columns, problem.sets, problem.tables, across)
+    outer.sets.stated = True
     rules_of_formulation = ConstraintGrounder(inner)
     rules_of_spec = ConstraintGrounder(
         outer,

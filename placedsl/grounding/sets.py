@@ -10,8 +10,9 @@ import numpy as np
 
 from placedsl import limits
 from placedsl.arrays import Booleans, Floats, Integers
-from placedsl.diagnostics import Diagnostic, InputError, Span
+from placedsl.diagnostics import Diagnostic, InputError
 from placedsl.grounding.frames import ROOT, Frame
+from placedsl.grounding.instance_limits import refuse_many, too_many
 from placedsl.grounding.joins import codes_of, conjuncts, join_keys, within
 from placedsl.grounding.plan_universe import ELEMENTS
 from placedsl.grounding.universe import Universe
@@ -44,6 +45,7 @@ class SetGrounder:
         self.tables = tables
         self._value = value
         self._members: dict[str, tuple[Integers, ...]] = {}
+        self.stated = False  # whether what is bound is stated in a program, row by row
 
     def members(self, name: str) -> tuple[Integers, ...]:
         """The elements of a named set, one array a sort."""
@@ -125,9 +127,9 @@ class SetGrounder:
         total = int(counts.sum())
         width = max(1, len(sorts))
         if rest and total > limits.count("visited"):
-            raise _too_many(total, binder.span, "visited")
+            raise too_many(total, binder.span, "visited")
         if not rest:
-            _refuse_many(total, binder.span, width)
+            refuse_many(total, binder.span, width, stated=self.stated)
         if not rest:
             return np.repeat(np.arange(frame.size), counts), order[spread(start, counts)]
         found_rows: list[Integers] = []
@@ -143,7 +145,7 @@ class SetGrounder:
             found_rows.append(rows[passed])
             found_elements.append(elements[passed])
             kept += len(passed)
-            _refuse_many(kept, binder.span, width)
+            refuse_many(kept, binder.span, width, stated=self.stated)
         none = np.zeros(0, dtype=np.int64)
         return np.concatenate([none, *found_rows]), np.concatenate([none, *found_elements])
 
@@ -172,17 +174,17 @@ class SetGrounder:
             case core.NamedSet(name=name):
                 values = self.members(name)
                 size = len(values[0])
-                _refuse_many(size * frame.size, of.span)
+                refuse_many(size * frame.size, of.span)
                 return np.repeat(np.arange(frame.size), size), tuple(np.tile(v, frame.size) for v in values)
             case core.Members(owner=node, owner_sort=sort):
                 relation = self.universe.relations[sort]
                 owner = self.positions(node, frame)
                 counts = relation.start[owner + 1] - relation.start[owner]
-                _refuse_many(int(counts.sum()), of.span)
+                refuse_many(int(counts.sum()), of.span)
                 rows = np.repeat(np.arange(frame.size), counts)
                 return rows, (relation.member[spread(relation.start[owner], counts)],)
             case core.Listed(items=items):
-                _refuse_many(len(items) * frame.size, of.span)
+                refuse_many(len(items) * frame.size, of.span)
                 columns = [[self.positions(e, frame) for e in item] for item in items]
                 rows = np.tile(np.arange(frame.size), len(items))
                 values = tuple(np.concatenate([c[k] for c in columns]) for k in range(len(of.sorts)))
@@ -347,20 +349,6 @@ class SetGrounder:
 def _given(texts: np.ndarray) -> Booleans:
     """Which texts there are: an element without an attribute satisfies no comparison of it."""
     return np.array([text is not None for text in texts.tolist()], dtype=bool)
-
-
-def _refuse_many(count: int, span: Span, width: int = 1) -> None:
-    """InputError for more combinations than are kept, each of ``width`` numbers."""
-    if count > limits.count("combinations"):
-        raise _too_many(count, span, "combinations")
-    if count * width > limits.count("cells"):
-        raise _too_many(count, span, "cells", width)
-
-
-def _too_many(count: int, span: Span, limit: str, width: int = 1) -> InputError:
-    message = f"this ranges over {count:,} combinations, more than {limits.count(limit) // width:,}"
-    hint = limits.hint("narrow it with 'where' or smaller sets", limit, count * width)
-    return InputError([Diagnostic(message, span, hint)])
 
 
 def _slices(counts: Integers) -> list[tuple[int, int]]:

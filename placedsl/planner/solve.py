@@ -15,6 +15,7 @@ import numpy as np
 from placedsl.algorithms.colocation import with_implied_colocation
 from placedsl.algorithms.simple_bounds import path_bound, simple_bound
 from placedsl.diagnostics import PlacedslError, UsageError
+from placedsl.grounding.instance_limits import refuse_many_instances
 from placedsl.planner.answer import Answer
 from placedsl.planner.incumbent import Progress
 from placedsl.planner.request import METHODS, Request, resolve
@@ -34,6 +35,7 @@ def solve(
     isolated: bool = True,
 ) -> Answer:
     """Find a placement.  Interruption (Ctrl-C) ends the search and returns the best so far."""
+    refuse_many_instances(problem)
     problem = with_implied_colocation(problem)
     return _answer(Run(problem, formulations, resolve(problem, request or Request()), progress, read_seconds, isolated))
 

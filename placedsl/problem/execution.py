@@ -248,6 +248,8 @@ class Execution:
             return ()
         if self.cluster_levels is not None:
             return ("data", "tensor", "clusters")
+        if self.chunks > 1:
+            return ("data", "tensor", "chunks")
         return ("data", "tensor") if self.data_parallelism.planned else ("data",)
 
     @property

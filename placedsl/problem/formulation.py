@@ -70,12 +70,18 @@ class Formulation:
         return min(wrong, key=len, default=frozenset(chosen))
 
 
+#: What ``under`` calls the kinds of parallelism of an execution model.
+_PARALLELISM: Mapping[tuple[str, ...], str] = {
+    (): "none", ("data",): "data", ("data", "tensor"): "plan", ("data", "tensor", "chunks"): "chunks",
+}  # fmt: skip
+
+
 def choices(execution: Execution) -> Mapping[str, str]:
     """What an execution model chooses, by the names that ``under`` uses."""
     return {
         "run": execution.run, "order": execution.order, "communication": execution.communication,
         "transfers": execution.transfers,
-        "parallelism": {(): "none", ("data",): "data"}.get(execution.parallelism, "plan"),
+        "parallelism": _PARALLELISM.get(execution.parallelism, "plan"),
     }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from placedsl.diagnostics import Diagnostic, InputError, UsageError, nearest
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
 from placedsl.problem.virtual_stages import Arcs, VirtualStage, arcs_of, virtual_stages
+from placedsl.simulation import plan_queues
 from placedsl.simulation.clock import Simulation
 from placedsl.simulation.eager_1f1b import ramp_up
 from placedsl.simulation.in_flight import covered, samples_in_flight, tensors_in_flight
@@ -77,7 +78,7 @@ def _of_plan(plan: PlanRun, samples: int | None) -> PipelineTimeline:
         number = max(1, min(number, limits.count("samples") // len(plan.stages)))
     number = plan.whole_rounds(number)
     _refuse_many(len(plan.stages), number)
-    run, held, most = plan.run(number)
+    run, held, most = plan_queues.run(plan, number)
     out = _measured(plan.problem, plan.schedule, plan.batch, plan.stages, plan.arcs, run, plan.times, plan.cycle)
     devices = range(len(plan.problem.machine.devices))
     return replace(

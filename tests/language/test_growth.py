@@ -134,13 +134,37 @@ def test_devices_and_clusters_are_counted_before_they_are_made(inside: str) -> N
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("16 GB/s", "1e-300 B/s"), ("4 ms", "1e308 s"), ("2 GiB", "1e308 B"), ("8 MiB", "1e300 B")],
+    [("16 GB/s", "1e-96 B/s"), ("4 ms", "1e308 s"), ("2 GiB", "1e308 B"), ("8 MiB", "1e300 B")],
 )
 def test_costs_that_cannot_be_added_up(old: str, new: str) -> None:
     with pytest.raises(InputError) as caught:
         loads(f"{BASE.replace(old, new)}minimize time_per_sample\n")
     assert "node 'a'" in caught.value.diagnostics[0].message
     assert "more than 1e+100" in caught.value.diagnostics[0].message
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("16 GB/s", "1e-300 B/s"), ("16 GB/s", "1e-101 B/s"), ("accelerator", "accelerator { compute = 1e-320 FLOP/s }")],
+)
+def test_rates_that_nothing_can_be_divided_by(old: str, new: str) -> None:
+    """The quotient of a larger tensor was infinite, and an error without a place in the spec."""
+    text = BASE.replace(old, new, 1)
+    refused(f"{text}minimize time_per_sample\n", "is below 1e-100 a second")
+
+
+def test_instances_are_counted_before_anything_is_solved() -> None:
+    """What was evaluated, and stated, with 15 GB and more than a minute, is refused at once."""
+    for rule in ("forall i in 1..1000000, j in 1..40: load(gpu[1]) >= 0 s",
+                 "forall v in nodes, i in 1..3000000: load(gpu[1]) >= 0 s"):  # fmt: skip
+        spec = loads(f"{BASE}minimize time_per_sample\nsubject to\n    r: {rule}\n")
+        for asked in (spec.solve, spec.check):
+            with pytest.raises(InputError, match="more than 4,000,000") as caught:
+                asked()
+            assert "PLACEDSL_LIMITS=stated=" in caught.value.diagnostics[0].hint
+    filtered = loads(f"{BASE}minimize time_per_sample\nsubject to\n"
+                     "    r: forall i in 1..5000000 where i <= 2: load(gpu[1]) >= 0 s\n")  # fmt: skip
+    filtered.check()
 
 
 @pytest.mark.parametrize("text", [BASE.replace("node a", r'node "\ud800"'), BASE.replace("node a", 'node "\ud800"')])

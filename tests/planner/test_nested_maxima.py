@@ -62,3 +62,20 @@ def test_bounds_go_through_every_level_of_a_nest(seed: int) -> None:
     program = build(read.problem, choose(read.problem, read.elaborated.checked_formulations())).program
     assert lower(program).notes
     confirm(nested_spec(seed), "highs")
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_the_smaller_of_a_largest_time_and_a_limit(solver: str) -> None:
+    """There was an answer, and the command ended without one."""
+    text = """graph {
+    node a { time = 1 s, memory = 1 GiB }
+    node b { time = 3 s, memory = 1 GiB }
+    a -> b
+}
+device gpu[2]: accelerator { memory = 4 GiB }
+interconnect { bandwidth = 1 GB/s }
+minimize time_per_sample
+subject to
+    late: min(max(d in devices: load(d)), 5 s) >= 4 s
+"""
+    confirm(text, solver)

@@ -66,6 +66,28 @@ def test_through_host_in_spite_of_the_links() -> None:
     assert spec(machine).problem.execution.transfers == "direct"
 
 
+TIMED = """graph {
+    node a { time = 1 s, transfer = 1 s }
+    node b { time = 1 s }
+    a -> b
+}
+device gpu[2]: accelerator
+link gpu <-> gpu { bandwidth = 1 GB/s }
+minimize time_per_sample
+"""
+
+
+def test_links_that_have_no_effect_are_told() -> None:
+    """The graph gives times between RAM and devices: links between accelerators say nothing of these."""
+    (note,) = placedsl.loads(TIMED).problem.notes
+    assert note.startswith("links between accelerators have no effect")
+    for text in (
+        f"{TIMED}schedule 1f1b {{ transfers = through_host }}\n",
+        TIMED.replace("transfer = 1 s", "output = 1 GB"),
+    ):
+        assert not placedsl.loads(text).problem.notes
+
+
 def test_a_route_over_several_hops_with_latencies_in_one_direction() -> None:
     machine = (
         "device gpu[3]: accelerator\nlink gpu[1] -> gpu[2] { bandwidth = 80 GB/s, latency = 1 ms }\n"

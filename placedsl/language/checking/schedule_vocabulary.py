@@ -103,6 +103,14 @@ def of_every_schedule(words: Vocabulary) -> Vocabulary:
     return replace(words, sets={**words.sets, **numbers})
 
 
+#: What is known of the shape of a stage: copies, devices of each, samples in flight, the copies of this stage and all
+#: later ones that make so many, how often weights cross a link per sample; and where stages hold several chunks, how
+#: many stages there are and which of them it is.
+SHAPE = ("copies", "tensor", "in_flight", "least", "most", "exchanges", "stages", "place")
+#: Of a part of the model that a stage holds: as of its shape, which chunk it is, and its position among all of them.
+SLOT = ("copies", "tensor", "in_flight", "exchanges", "chunk", "position")
+
+
 def _with_ways(words: Vocabulary) -> Vocabulary:
     """The vocabulary with ways to run operators and shapes of stages, which formulations of plans choose from."""
     time, data = words.quantities["load"].type, words.quantities["memory"].type
@@ -117,12 +125,15 @@ def _with_ways(words: Vocabulary) -> Vocabulary:
             "tensor": AttributeType(PLAIN), **per_device, "weights": per_device["time"],
             **dict.fromkeys(("stash", "memory", "sharded"), AttributeType(data)),
         },
-        "shape": dict.fromkeys(
-            ("copies", "tensor", "in_flight", "least", "most", "exchanges"), AttributeType(PLAIN)
-        ),
+        "shape": dict.fromkeys(SHAPE, AttributeType(PLAIN)),
+        "slot": {
+            **dict.fromkeys(SLOT, AttributeType(PLAIN)), "shape": AttributeType(element("shape")),
+            "held": AttributeType(PLAIN, "moment"),
+        },
     }  # fmt: skip
     sets: dict[str, tuple[Sort, ...]] = {
-        **words.sets, "ways": ("way",), "shapes": ("shape",), "gatherings": ("gathering",),
+        **words.sets, "ways": ("way",), "shapes": ("shape",), "slots": ("slot",),
+        "moments": ("moment",), "gatherings": ("gathering",),
         "scatterings": ("scattering",), "leaders": ("device",), "successors": ("device", "device"),
     }  # fmt: skip
     known = {

@@ -131,7 +131,8 @@ class Vocabulary:
     """All names that an expression may use (parameters and bound variables apart).
 
     ``types`` are the words that may stand after a colon: ``param limit: time``; ``units`` those in which the spec
-    writes quantities of a dimension; ``option_positions`` the names of options, where there is a choice.
+    writes quantities of a dimension; ``option_positions`` the names of options, where there is a choice; ``chunks``
+    whether stages of a plan hold several parts of the model.
     """
 
     sets: Mapping[str, tuple[Sort, ...]]
@@ -147,6 +148,7 @@ class Vocabulary:
     keys: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[Dimension, str] = field(default_factory=dict)
     option_positions: Mapping[str, int] = field(default_factory=dict)
+    chunks: bool = False
 
     def as_written(self, dimension: Dimension) -> Dimension:
         """The dimension, with the unit in which answers show its values."""

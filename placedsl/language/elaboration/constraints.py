@@ -25,11 +25,16 @@ from placedsl.units import NUMBER
 READINGS = ("port", "link")
 
 
-def meant(rule: syntax.Rule, *, clusters: bool) -> str:
-    """The name of the definition that a rule asks for: of some constraints there are several readings."""
+def meant(rule: syntax.Rule, *, clusters: bool, chunks: bool = False) -> str:
+    """The name of the definition that a rule asks for: of some constraints there are several readings.
+
+    ``chunks``: stages of a plan hold several parts of the model, in turn.
+    """
     name = rule.name.text
     if name == "congestion":
         return f"congestion_by_{rule.by.text if rule.by else READINGS[0]}"
+    if chunks and name in ("contiguous", "colocated"):
+        return f"{name}_in_turn"
     return f"{name}_in_clusters" if clusters and name == "contiguous" else name
 
 
@@ -133,7 +138,7 @@ def rule(checker: Checker, written: syntax.Rule, definition: syntax.ConstraintDe
         name, shown = definition.name.text, f"congestion by {by}" if written.by else name
         body, _ = unfold(checker, syntax.Name(written.name.at, name), name, ())
         return Constraint(shown, "congestion", by, body, span, definition.label)
-    nested = meant(written, clusters=bool(words.machine.clusters))
+    nested = meant(written, clusters=bool(words.machine.clusters), chunks=words.chunks)
     body, _ = unfold(checker, syntax.Name(written.name.at, nested), nested, written.arguments)
     built_in = name if name in BUILT_IN else ""
     shown = f"{name} by {by}" if by else name

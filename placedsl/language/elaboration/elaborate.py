@@ -39,6 +39,7 @@ from placedsl.language.elaboration.statement_entries import DEVICE_DIMENSIONS, N
 from placedsl.language.elaboration.written_units import written_units
 from placedsl.language.syntax import statements as syntax
 from placedsl.machine.machine import Machine
+from placedsl.machine.routes import between_accelerators
 from placedsl.problem import expression_walks as walks
 from placedsl.problem.execution import Execution
 from placedsl.problem.formulation import Formulation, choices
@@ -149,6 +150,7 @@ class _Elaboration:
             notes=(
                 *_unknown_kinds(graph, machine, devices), *graph.notes, *notes, *costs.notes,
                 *_samples_in_flight(graph, machine, execution, stated.rules),
+                *_links_without_effect(spec.all(syntax.Schedule), machine, execution),
             ),
             has_user_formulations=bool(spec.all(syntax.Formulation)),
         )  # fmt: skip
@@ -306,7 +308,8 @@ class _Elaboration:
             execution.device_to_device, not execution.one_sample, weights, places, planned, names,
             levels=execution.cluster_levels,
         )  # fmt: skip
-        costs = cost_model.build(graph, machine, options)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused below
+            costs = cost_model.build(graph, machine, options)
         spec.found += costs.diagnostics
         spec.fail()
         self.refuse_large(graph, costs)
@@ -364,6 +367,17 @@ def _samples_in_flight(
     if execution.one_sample or not graph.backward.any() or not any(bounded or not r.built_in for r in limits):
         return ()
     return ("memory leaves out activations of the samples in flight, which 'placedsl timeline' shows",)
+
+
+def _links_without_effect(asked: Sequence[syntax.Schedule], machine: Machine, execution: Execution) -> tuple[str, ...]:
+    """Links between accelerators, where the graph gives times between RAM and devices in place of sizes."""
+    said = any(entry.name.text == "transfers" for statement in asked for entry in statement.block)
+    if said or execution.one_sample or execution.device_to_device or not between_accelerators(machine):
+        return ()
+    return (
+        "links between accelerators have no effect: the graph gives times of transfers between RAM and devices, "
+        "and tensors without sizes; with output = ... in place of times they go from device to device",
+    )
 
 
 def no_words() -> Vocabulary:

@@ -14,6 +14,10 @@ from placedsl.language.elaboration.statement_entries import DEVICE_KINDS, STATEM
 from placedsl.language.syntax import statements as syntax
 from placedsl.machine.machine import Cluster, Device, Kind, Link, Machine
 from placedsl.problem import expressions as core
+from placedsl.units import BANDWIDTH, COMPUTE
+
+#: Less a second is no rate: what is divided by it could not be added up.
+_SLOWEST = 1e-100
 
 
 def entry_values(
@@ -48,6 +52,9 @@ def entry_values(
             checker.error(entry.value, f"'{name}' is {known[name]}, this is {kind}", hint)
         elif float(value.value) < 0:
             checker.error(entry.value, f"'{name}' cannot be negative")
+        elif known[name] in (BANDWIDTH, COMPUTE) and 0.0 < float(value.value) < _SLOWEST:
+            hint = f"as in {name} = {rows.entries[name].example}"
+            checker.error(entry.value, f"'{name}' is below {_SLOWEST:g} a second: times would be endless", hint)
         else:
             out[name] = (float(value.value), entry)
     return out

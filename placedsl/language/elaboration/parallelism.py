@@ -132,7 +132,8 @@ def with_copies(words: Vocabulary, given: DataParallelism) -> Vocabulary:
     time = of_node["time"].type
     of_node["synchronisation"] = AttributeType(time, "device")
     variables = {**words.variables, "copies": variable(given)[1]}
-    words = replace(words, variables=variables, attributes={**words.attributes, "node": of_node})
+    attributes = {**words.attributes, "node": of_node}
+    words = replace(words, variables=variables, attributes=attributes, chunks=given.chunks > 1)
     options = words.graph.options
     return with_plans(words, ("",) if options is None else options.labels) if given.planned else words
 

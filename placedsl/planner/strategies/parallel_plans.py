@@ -11,7 +11,7 @@ from placedsl.algorithms.interface import NothingFoundError
 from placedsl.algorithms.pipelines.parallel_plans import plans_of_problems as plans
 from placedsl.budget import Budget
 from placedsl.diagnostics import Diagnostic, InputError, PlacedslError
-from placedsl.grounding.plan_universe import shapes_of_stages
+from placedsl.grounding.plan_universe import slots_of_stages
 from placedsl.planner.run import Run
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
@@ -27,10 +27,10 @@ def columns_of_program(problem: Problem) -> int:
     sharing, costs = problem.execution.data_parallelism, problem.execution.options
     assert sharing is not None
     assert costs is not None
-    shapes = shapes_of_stages(problem, sharing)
-    ways = np.bincount(costs.degree, minlength=int(shapes[:, 1].max(initial=0)) + 1)
+    _, slots, _ = slots_of_stages(problem, sharing)
+    ways = np.bincount(costs.degree, minlength=int(slots[:, 1].max(initial=0)) + 1)
     leaders = np.minimum(np.bincount(problem.interchangeable()), problem.graph.nodes).sum()
-    return int(leaders * ways[shapes[:, 1].astype(np.int64)].sum())
+    return int(leaders * ways[slots[:, 1].astype(np.int64)].sum())
 
 
 def refuse_unsearched(problem: Problem) -> None:

@@ -92,8 +92,8 @@ def _shown(spec: Elaborated, item: syntax.Statement) -> Iterable[str]:
             # As it was written: answers call an objective by its text.
             return ["minimize " + " then ".join(_as_written(o) for o in objectives)]
         case syntax.Subject(rules=rules):
-            clusters = bool(spec.problem.machine.clusters)
-            return [line for rule in rules for line in (*_meaning(rule, clusters), "    " + _rule(rule))]
+            clusters, chunks = bool(spec.problem.machine.clusters), spec.problem.execution.chunks > 1
+            return [line for rule in rules for line in (*_meaning(rule, clusters, chunks), "    " + _rule(rule))]
     return statement(item).split("\n")
 
 
@@ -125,11 +125,11 @@ def _rule(rule: syntax.Rule) -> str:
     return f"{text}({', '.join(_as_written(a) for a in rule.arguments)})"
 
 
-def _meaning(rule: syntax.Rule, clusters: bool) -> list[str]:
+def _meaning(rule: syntax.Rule, clusters: bool, chunks: bool) -> list[str]:
     """What a built-in constraint says, as a comment."""
     if rule.body is not None:
         return []
-    known = constraint_definitions().get(meant(rule, clusters=clusters))
+    known = constraint_definitions().get(meant(rule, clusters=clusters, chunks=chunks))
     return [] if known is None else [f"    # {rule.name.text}: {expression(known.body)}"]
 
 

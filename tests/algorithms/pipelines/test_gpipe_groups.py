@@ -50,3 +50,17 @@ def test_fewest_devices(first: int) -> None:
                 text.replace("minimize time_per_sample", "minimize time_per_sample then devices_used")
             ).problem
         )
+
+
+def test_a_node_of_no_time_and_then_the_fewest_devices() -> None:
+    """Searched for a smaller load than nothing without end."""
+    text = """graph { node a { time = 0 s } }
+device gpu[2]: accelerator { memory = 4 GiB }
+interconnect { bandwidth = 1 GB/s }
+schedule gpipe
+minimize time_per_sample then devices_used
+subject to
+    contiguous
+"""
+    found = placedsl.loads(text).solve()
+    assert (found.termination, found.evaluation.objectives) == ("optimal", (0.0, 1.0))

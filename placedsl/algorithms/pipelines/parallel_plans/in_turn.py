@@ -14,7 +14,12 @@ import numpy as np
 
 from placedsl.algorithms.ideals.chain_cover import chain_cover
 from placedsl.algorithms.ideals.enumeration import ideals
-from placedsl.algorithms.pipelines.parallel_plans.in_turn_kernel import edges_of, fits, reach_in_turn
+from placedsl.algorithms.pipelines.parallel_plans.in_turn_kernel import (
+    edges_of,
+    fits,
+    least_rest,
+    reach_in_turn,
+)
 from placedsl.algorithms.pipelines.parallel_plans.instance import Plan, PlanInstance, PlannedStage
 from placedsl.algorithms.pipelines.parallel_plans.load_thresholds import PlanResult, least_load
 from placedsl.algorithms.pipelines.parallel_plans.options import YES, OptionTable
@@ -72,6 +77,8 @@ class InTurnQuestion(NamedTuple):
 
     ``often``  how often all copies of a stage together send their weights per sample
     ``held``   S x m x chunks samples that a copy holds, the last chunk first;  ``moments``  S: how many there are
+    ``rest``   (S + 1) x K x K the least seconds of devices of so many blocks between two ideals, with their transfers
+    ``saved``  the most of these that chunks of one stage save together
     """
 
     load: float
@@ -81,6 +88,8 @@ class InTurnQuestion(NamedTuple):
     often: float
     held: Integers
     moments: Integers
+    rest: Floats
+    saved: float
 
 
 class InTurnStates(NamedTuple):
@@ -100,6 +109,7 @@ class InTurnScratch(NamedTuple):
     table: Integers32
     high: Integers32
     taken: Floats
+    needed: Floats
     radix: int
     keys: Integers
     answers: Integers
@@ -146,7 +156,8 @@ class _InTurnTable:
         size = ideal_sums(table.cover, table.positions, units)
         # A tensor that one ideal divides lies in two chunks only where these follow one another.
         cut = np.bincount(pairs.cuts.edge, minlength=len(instance.producer)) > 1
-        long = np.flatnonzero(cut)
+        long = self.long = np.flatnonzero(cut)
+        self._known: dict[tuple[int, int], tuple[Floats, float]] = {}
         made, read = self._ends_of(long)
         tensor = instance.reads[0]
         self.terms = InTurnTerms(
@@ -170,7 +181,8 @@ class _InTurnTable:
         key, time_ = table._key, flat.table.time
         exact = deepest * degrees * count ** (2 * chunks) < 2**62
         self.scratch = InTurnScratch(
-            np.zeros(4 * _STATES, dtype=np.int32), np.zeros(chunks, dtype=np.int32), np.zeros(chunks), count * exact,
+            np.zeros(4 * _STATES, dtype=np.int32), np.zeros(chunks, dtype=np.int32), np.zeros(chunks),
+            np.zeros(chunks), count * exact,
             np.zeros(_ANSWERS if exact else 1, dtype=np.int64), np.zeros(_ANSWERS if exact else 1, dtype=np.int64),
             np.lexsort((time_, key)), np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64),
             np.zeros(nodes, dtype=np.int64), np.zeros(nodes), np.zeros(nodes), np.zeros((nodes, moments)),
@@ -211,6 +223,46 @@ class _InTurnTable:
             out[place, : len(moments)] = np.array(moments)[:, ::-1]
         return out, np.array([len(moments) for moments in known], dtype=np.int64)
 
+    def _rest(self, copies: int, stages: int) -> tuple[Floats, float]:
+        """``rest`` and ``saved`` of a question."""
+        widest = self.plain.instance.devices // copies - (stages - 1) * self.plain.instance.degrees[0]
+        key = copies, stages
+        if key not in self._known:
+            terms, count = self.terms, len(self.terms.weight)
+            degrees = [g for g, t in enumerate(terms.degree.tolist()) if t <= widest]
+            often = float(times_sent(self.plain.terms.exchange, copies))
+            weights = self.plain.terms.weights
+            block = np.full((count, count), np.inf)
+            for g in degrees:
+                own = terms.time[g] + often * weights[g]
+                able = (terms.unsupported[g][None] == terms.unsupported[g][:, None]) & terms.inside
+                alone = terms.edges[:, :, g] if stages > 1 else 0.0
+                busy = float(terms.degree[g]) * (own[None] - own[:, None] + alone) * (1.0 - 1e-9)
+                block = np.where(able, np.minimum(block, busy), block)
+            np.fill_diagonal(block, np.inf)
+            rest = np.zeros((stages + 1, count, count))
+            least_rest(block, rest)
+            self._known[key] = rest, self._saved(degrees) if stages > 1 else 0.0
+        return self._known[key]
+
+    def _saved(self, degrees: list[int]) -> float:
+        """Seconds of devices that chunks of one stage save together at most, over all stages.
+
+        A tensor with one reader saves what both of its ends cost, where these are in two chunks of the stage that has
+        its maker: of those that one unit makes, no more than one block of each other chunk can read.
+        """
+        terms, plain = self.terms, self.plain
+        each = (terms.degree[degrees, None] * (terms.input[degrees] + terms.output[degrees])).max(axis=0)
+        several = terms.readers > 1
+        out = float((each * terms.readers)[several].sum())
+        maker = plain.instance.producer[self.long]
+        for unit in np.unique(maker[~several]).tolist():
+            own = np.flatnonzero(~several & (maker == unit))
+            read = terms.read[:, own] * each[own]
+            # The largest block reads all; blocks are no heavier than what a device can do, which questions limit.
+            out += (self.chunks - 1) * float((read[-1]).sum())
+        return out
+
     @property
     def lowest(self) -> float:
         """A load that every plan has."""
@@ -225,7 +277,8 @@ class _InTurnTable:
                 continue
             held, moments = self._moments(copies, stages)
             often = float(times_sent(self.plain.terms.exchange, copies))
-            question = InTurnQuestion(load, copies, stages, devices, often, held, moments)
+            rest, saved = self._rest(copies, stages)
+            question = InTurnQuestion(load, copies, stages, devices, often, held, moments, rest, saved)
             self.scratch.keys[:] = -1
             for ends in self._ends(stages):
                 found, certain = reach_in_turn(self.terms, question, ends, self.states, self.scratch)

@@ -38,6 +38,23 @@ def reach_in_turn(terms, question, ends, states, scratch):  # type: ignore[no-un
 
 
 @kernel(nogil=True)
+def least_rest(block, rest):  # type: ignore[no-untyped-def]
+    """Fill in the least sum of r blocks between two ideals, for r up to the length of ``rest`` less one."""
+    count = len(block)
+    rest[:] = np.inf
+    for i in range(count):
+        rest[0, i, i] = 0.0
+    rest[1] = block
+    for r in range(2, len(rest)):
+        for i in range(count):
+            for k in range(i, count):
+                known = rest[r - 1, i, k]
+                if known < np.inf:
+                    for j in range(k + 1, count):
+                        rest[r, i, j] = min(rest[r, i, j], known + block[k, j])
+
+
+@kernel(nogil=True)
 def _extend(terms, question, ends, states, scratch, depth, i):  # type: ignore[no-untyped-def]
     """Every next stage of a state; whether none was left out."""
     chunks, left = len(ends) - 1, question.devices - states.used[depth, i]
@@ -47,12 +64,14 @@ def _extend(terms, question, ends, states, scratch, depth, i):  # type: ignore[n
     if widest < least:
         return True
     most = question.load * question.copies * widest * (1.0 + 1e-9)
-    reserve = question.load * question.copies * (left - least) * (1.0 + 1e-9)
-    whole = 0.0
+    # What all that is left takes at least, block by block, against what the devices that are left can do.
+    reserve, rest = question.load * question.copies * left * (1.0 + 1e-9) + question.saved, 0.0
     for c in range(chunks):
-        whole += terms.weight[ends[c + 1]] - terms.weight[low[c]]
-    sure, c, taken = True, 0, scratch.taken
-    high[0], taken[0] = low[0], 0.0
+        rest += question.rest[after + 1, low[c], ends[c + 1]]
+    if rest > reserve:
+        return True
+    sure, c, taken, needed = True, 0, scratch.taken, scratch.needed
+    high[0], taken[0], needed[0] = low[0], 0.0, rest
     while c >= 0:
         high[c] += 1
         goal = ends[c + 1]
@@ -64,13 +83,13 @@ def _extend(terms, question, ends, states, scratch, depth, i):  # type: ignore[n
             continue
         if not (terms.inside[low[c], high[c]] and terms.inside[high[c], goal]):
             continue
-        if terms.size[goal] - terms.size[high[c]] < after:
+        rest = needed[c] - question.rest[after + 1, low[c], goal]
+        rest += question.rest[1, low[c], high[c]] + question.rest[after, high[c], goal]
+        if rest > reserve:
             continue
         if c + 1 < chunks:
             c += 1
-            high[c], taken[c] = low[c], own
-            continue
-        if whole - own > reserve:
+            high[c], taken[c], needed[c] = low[c], own, rest
             continue
         answer, g = _stage(terms, question, low, high, scratch, question.stages - 1 - depth, widest)
         if answer == YES:

@@ -40,10 +40,8 @@ SUPPORTS = Supports(
 )  # fmt: skip
 
 
-#: The same with several chunks a stage; whether nodes that a formula keeps together share a chunk, it does not say.
-IN_TURN = replace(
-    SUPPORTS, objectives=("time_per_sample",), constraints=PLACING | {"contiguous"}, further=(),
-)  # fmt: skip
+#: The same with several chunks a stage.
+IN_TURN = replace(SUPPORTS, objectives=("time_per_sample",), constraints=PLACING | {"contiguous"}, further=())
 
 #: The same over clusters whose copies share samples.
 ACROSS = replace(SUPPORTS, objectives=("time_per_sample",), clusters=True, further=())
@@ -129,12 +127,7 @@ def _own(problem: Problem) -> list[Constraint]:
     """The constraints that the search does not satisfy by construction."""
     known = _supported(problem).constraints
     assert known is not None
-    return [rule for rule in problem.constraints if rule.equivalent not in known or _keeps_apart(problem, rule)]
-
-
-def _keeps_apart(problem: Problem, rule: Constraint) -> bool:
-    """Whether a formula that keeps nodes on one device lets them be in several chunks there."""
-    return problem.execution.chunks > 1 and rule.equivalent == "colocated" and not rule.built_in
+    return [rule for rule in problem.constraints if rule.equivalent not in known]
 
 
 def _goals(problem: Problem) -> tuple[Goal, ...]:
@@ -210,9 +203,7 @@ class _PlannedProblem:
         self.problem, self.sharing, self.costs, self.rules = problem, sharing, costs, rules
         self.largest = largest(problem)
         graph = problem.graph
-        kept = tuple(rule for rule in problem.constraints if not _keeps_apart(problem, rule))
-        united = replace(problem, constraints=kept)
-        self.unit = placement_units(united, contiguous=True, devices=(0,)).unit_of_node
+        self.unit = placement_units(problem, contiguous=True, devices=(0,)).unit_of_node
         moved = moved_by_degree(problem, costs)
         assert moved is not None
         self.costs_of_edges = problem.transfer[:, 0] + moved[0], problem.transfer[:, 0] + moved[1]
