@@ -34,6 +34,7 @@ class Supports:
     ``clusters``          machines with clusters
     ``data_parallelism``  several devices per stage
     ``options``           options of operators, copies of several devices, and samples in flight
+    ``chunks``            stages of a plan that hold several parts of the model
     ``variables``         variables of the spec
     ``routes``            costs of transfers that depend on both devices
     ``formulations``      formulations of the spec, whose rows may rule out placements
@@ -50,6 +51,7 @@ class Supports:
     clusters: bool = True
     data_parallelism: bool = False
     options: bool = False
+    chunks: bool = False
     variables: bool = False
     routes: bool = False
     formulations: bool = False
@@ -80,6 +82,8 @@ def reasons_against(problem: Problem, supports: Supports) -> list[str]:
         against.append("it does not know devices that share a stage")
     elif problem.execution.options is not None and not supports.options:
         against.append("it does not know options of operators, nor samples in flight")
+    elif problem.execution.chunks > 1 and not supports.chunks:
+        against.append("it does not know stages of several chunks")
     missing = [name for name in supports.requires if problem.constraint(name) is None]
     against += [f"it requires the '{name}' constraint" + _REQUIRED.get(name, "") for name in missing]
     return against if supports.relaxes else against + _unsupported(problem, supports)

@@ -52,6 +52,7 @@ link gpu <-> cpu { bandwidth = 4 GiB/s }
 """
 _SHARED = "parallelism { data = 1..2, weights = memory }\n"
 _PLANS = "parallelism { data = 1..2, tensor = 1, microbatches = 4, exchange = round }\nminimize time_per_sample"
+_CHUNKS = _PLANS.replace("{ data", "{ chunks = 2, data")
 _PIPELINES = ("pipedream", "overlapped", "duplex", "gpipe")
 #: The specs of each kind: machine, execution, and constraints beside memory.
 KINDS = {
@@ -60,7 +61,8 @@ KINDS = {
         for schedule in _PIPELINES
         for devices, shared in ((_DEVICES, ""), (_DEVICES, _SHARED), (_CLUSTERS, _SHARED))
         for rules in ("    contiguous\n", "")
-    ] + [(_LINKED, "minimize time_per_sample", ""), (_ALIKE, _PLANS, "    contiguous\n")],
+    ] + [(_LINKED, "minimize time_per_sample", ""), (_ALIKE, _PLANS, "    contiguous\n"),
+         (_ALIKE, _CHUNKS, "    contiguous\n")],
     "one sample": [
         (_DEVICES, "schedule calls { pieces = 2 }\nminimize latency", ""),
         *((_DEVICES, "schedule dataflow\nminimize latency", rules)

@@ -6,9 +6,7 @@ of each chunk at once depends on S and on its place, so that S and the number of
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,12 +15,19 @@ from placedsl.algorithms.ideals.enumeration import ideals
 from placedsl.algorithms.pipelines.parallel_plans.in_turn_kernel import (
     edges_of,
     fits,
-    least_rest,
     reach_in_turn,
+)
+from placedsl.algorithms.pipelines.parallel_plans.in_turn_terms import (
+    InTurnQuestion,
+    InTurnScratch,
+    InTurnStates,
+    InTurnTerms,
+    StageWork,
+    price,
 )
 from placedsl.algorithms.pipelines.parallel_plans.instance import Plan, PlanInstance, PlannedStage
 from placedsl.algorithms.pipelines.parallel_plans.load_thresholds import PlanResult, least_load
-from placedsl.algorithms.pipelines.parallel_plans.options import YES, OptionTable
+from placedsl.algorithms.pipelines.parallel_plans.options import YES
 from placedsl.algorithms.pipelines.parallel_plans.question_kernel import times_sent
 from placedsl.algorithms.pipelines.parallel_plans.search import PlanTable
 from placedsl.algorithms.pipelines.state_dp import SearchLimits
@@ -34,93 +39,10 @@ from placedsl.arrays import Booleans, Floats, Integers, Integers32
 MOST_IDEALS = 600
 #: States of one number of stages, and answers about stages that are kept.
 _STATES, _ANSWERS = 1 << 15, 1 << 20
+#: Where chunks may begin: so many ways at most.
+_ENDS = 1_000_000
 #: Samples of each chunk that a copy holds at once, by copies, stages and place: one tuple a moment.
 Held = Callable[[int, int, int], tuple[tuple[int, ...], ...]]
-
-
-class InTurnTerms(NamedTuple):
-    """K ideals, c kinds, g degrees, L tensors that two ideals or more divide.
-
-    ``inside``  K x K whether an ideal lies in another;  ``edges``  K x K x g seconds of a stage's transfers
-    ``time``    g x K seconds of the quickest options;  ``unsupported``  g x K units without one
-    ``weight``  K least seconds of devices;  ``size``  K units;  ``sharded``  g x K bytes
-    ``table``, ``of_kind``, ``degree``, ``capacity``   options, K x c units by kind, g, bytes of a device
-    ``made``    K x L whether the tensor's maker is in the ideal;  ``read``  K x L how many of its ``readers``
-    ``input``, ``output``   g x L seconds
-    ``of_kinds``, ``fewest``, ``most``, ``in_flight``   limits of the spec by kind
-    """
-
-    inside: Booleans
-    edges: Floats
-    time: Floats
-    unsupported: Integers
-    weight: Floats
-    size: Integers
-    sharded: Floats
-    table: OptionTable
-    of_kind: Integers32
-    degree: Integers
-    capacity: float
-    made: Booleans
-    read: Integers32
-    readers: Integers
-    input: Floats
-    output: Floats
-    of_kinds: bool
-    fewest: Integers
-    most: Integers
-    in_flight: Integers
-
-
-class InTurnQuestion(NamedTuple):
-    """Whether plans stay within a load.  S stages, m moments.
-
-    ``often``  how often all copies of a stage together send their weights per sample
-    ``held``   S x m x chunks samples that a copy holds, the last chunk first;  ``moments``  S: how many there are
-    ``rest``   (S + 1) x K x K the least seconds of devices of so many blocks between two ideals, with their transfers
-    ``saved``  the most of these that chunks of one stage save together
-    """
-
-    load: float
-    copies: int
-    stages: int
-    devices: int
-    often: float
-    held: Integers
-    moments: Integers
-    rest: Floats
-    saved: float
-
-
-class InTurnStates(NamedTuple):
-    """States by number of stages: ``at``  ideals of the chunks, ``used``  devices of a copy of each stage together,
-    ``before``, ``degree``   the state before the last stage, and the position of the stage's degree."""
-
-    number: Integers
-    at: Integers32
-    used: Integers32
-    before: Integers32
-    degree: Integers32
-
-
-class InTurnScratch(NamedTuple):
-    """Room for questions.  ``by_time``  rows of the options, of each kind and degree by time."""
-
-    table: Integers32
-    high: Integers32
-    taken: Floats
-    needed: Floats
-    radix: int
-    keys: Integers
-    answers: Integers
-    by_time: Integers
-    chunk: Integers
-    kind: Integers
-    row: Integers
-    rest_time: Floats
-    spent_time: Floats
-    rest_bytes: Floats
-    spent_bytes: Floats
 
 
 def best_plan(
@@ -140,7 +62,10 @@ def best_plan(
     if not walked.complete:
         return PlanResult(None, 0.0, False, walked.too_many)
     table = _InTurnTable(PlanTable(instance, costs, cover, walked.positions, "time_per_sample"), chunks, held, limits)
-    return least_load(table.ask, limits, table.lowest, table.plain.ceiling(), within)
+    first = table.ask(min(within, table.plain.ceiling()))
+    if first is None or first[0] is None:
+        return PlanResult(None, within if first == (None, True) else table.lowest, first == (None, True))
+    return least_load(table.ask, limits, table.lowest, table.plain.ceiling(), within, first[0])
 
 
 class _InTurnTable:
@@ -156,37 +81,37 @@ class _InTurnTable:
         size = ideal_sums(table.cover, table.positions, units)
         # A tensor that one ideal divides lies in two chunks only where these follow one another.
         cut = np.bincount(pairs.cuts.edge, minlength=len(instance.producer)) > 1
-        long = self.long = np.flatnonzero(cut)
-        self._known: dict[tuple[int, int], tuple[Floats, float]] = {}
+        long = np.flatnonzero(cut)
         made, read = self._ends_of(long)
         tensor = instance.reads[0]
         self.terms = InTurnTerms(
             inside, edges, np.ascontiguousarray(pairs.unit_sum[0, :degrees]), pairs.unsupported[:degrees], flat.weight,
-            size, flat.sharded, flat.table, flat.of_kind, flat.degree, instance.capacity, made, read,
+            size, flat.sharded, flat.table, flat.of_kind, flat.degree, instance.capacity,
+            instance.producer[long], made, read,
             np.bincount(tensor, minlength=len(instance.producer))[long].astype(np.int64),
             np.ascontiguousarray(instance.input_cost[:, long]), np.ascontiguousarray(instance.output_cost[:, long]),
             flat.bounds.of_kinds, flat.bounds.fewest, flat.bounds.most, flat.bounds.in_flight,
         )  # fmt: skip
-        self.pairs = [*self._pairs()]
-        deepest = max((stages for _, stages in self.pairs), default=1)
+        self.layouts = [_Layout(self, *pair) for pair in self._pairs()]
+        # Stages of one device each are the quickest to look through, and often the best.
+        self.layouts.sort(key=lambda layout: -layout.copies * layout.stages)
+        deepest = max((layout.stages for layout in self.layouts), default=1)
         shape = (deepest + 1, _STATES)
         self.states = InTurnStates(
             np.zeros(deepest + 1, dtype=np.int64), np.zeros((*shape, chunks), dtype=np.int32),
             *(np.zeros(shape, dtype=np.int32) for _ in range(3)),
         )  # fmt: skip
-        nodes, moments = (
-            len(instance.kind) + 1,
-            max(self._moments(*pair)[0].shape[1] for pair in self.pairs or [(1, 1)]),
-        )
-        key, time_ = table._key, flat.table.time
+        nodes, moments = len(instance.kind) + 1, max((own.held.shape[1] for own in self.layouts), default=1)
         exact = deepest * degrees * count ** (2 * chunks) < 2**62
+        answers = _ANSWERS if exact else 1
         self.scratch = InTurnScratch(
             np.zeros(4 * _STATES, dtype=np.int32), np.zeros(chunks, dtype=np.int32), np.zeros(chunks),
-            np.zeros(chunks), count * exact,
-            np.zeros(_ANSWERS if exact else 1, dtype=np.int64), np.zeros(_ANSWERS if exact else 1, dtype=np.int64),
-            np.lexsort((time_, key)), np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64),
-            np.zeros(nodes, dtype=np.int64), np.zeros(nodes), np.zeros(nodes), np.zeros((nodes, moments)),
-            np.zeros((nodes, moments)),
+            np.zeros((2, chunks)), np.zeros((2, chunks)), count * exact, np.zeros(answers, dtype=np.int64),
+            np.zeros(answers, dtype=np.int64), np.lexsort((flat.table.time, table.keys)),
+            np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64),
+            np.zeros(nodes), np.zeros(nodes),
+            np.zeros((nodes, moments)), np.zeros((nodes, moments)), np.zeros((nodes, moments)),
+            np.zeros(1, dtype=np.int64),
         )  # fmt: skip
 
     def _ends_of(self, tensors: Integers) -> tuple[Booleans, Integers32]:
@@ -215,90 +140,30 @@ class _InTurnTable:
                 if not (rounds or wrong or stages < fewest or (largest is not None and stages > largest)):
                     yield copies, stages
 
-    def _moments(self, copies: int, stages: int) -> tuple[Integers, Integers]:
-        """S x m x chunks samples held at once, and S: how many moments there are."""
-        known = [self.held(copies, stages, place) for place in range(stages)]
-        out = np.zeros((stages, max(map(len, known)), self.chunks), dtype=np.int64)
-        for place, moments in enumerate(known):
-            out[place, : len(moments)] = np.array(moments)[:, ::-1]
-        return out, np.array([len(moments) for moments in known], dtype=np.int64)
-
-    def _rest(self, copies: int, stages: int) -> tuple[Floats, float]:
-        """``rest`` and ``saved`` of a question."""
-        widest = self.plain.instance.devices // copies - (stages - 1) * self.plain.instance.degrees[0]
-        key = copies, stages
-        if key not in self._known:
-            terms, count = self.terms, len(self.terms.weight)
-            degrees = [g for g, t in enumerate(terms.degree.tolist()) if t <= widest]
-            often = float(times_sent(self.plain.terms.exchange, copies))
-            weights = self.plain.terms.weights
-            block = np.full((count, count), np.inf)
-            for g in degrees:
-                own = terms.time[g] + often * weights[g]
-                able = (terms.unsupported[g][None] == terms.unsupported[g][:, None]) & terms.inside
-                alone = terms.edges[:, :, g] if stages > 1 else 0.0
-                busy = float(terms.degree[g]) * (own[None] - own[:, None] + alone) * (1.0 - 1e-9)
-                block = np.where(able, np.minimum(block, busy), block)
-            np.fill_diagonal(block, np.inf)
-            rest = np.zeros((stages + 1, count, count))
-            least_rest(block, rest)
-            self._known[key] = rest, self._saved(degrees) if stages > 1 else 0.0
-        return self._known[key]
-
-    def _saved(self, degrees: list[int]) -> float:
-        """Seconds of devices that chunks of one stage save together at most, over all stages.
-
-        A tensor with one reader saves what both of its ends cost, where these are in two chunks of the stage that has
-        its maker: of those that one unit makes, no more than one block of each other chunk can read.
-        """
-        terms, plain = self.terms, self.plain
-        each = (terms.degree[degrees, None] * (terms.input[degrees] + terms.output[degrees])).max(axis=0)
-        several = terms.readers > 1
-        out = float((each * terms.readers)[several].sum())
-        maker = plain.instance.producer[self.long]
-        for unit in np.unique(maker[~several]).tolist():
-            own = np.flatnonzero(~several & (maker == unit))
-            read = terms.read[:, own] * each[own]
-            # The largest block reads all; blocks are no heavier than what a device can do, which questions limit.
-            out += (self.chunks - 1) * float((read[-1]).sum())
-        return out
-
     @property
     def lowest(self) -> float:
         """A load that every plan has."""
-        return float(self.terms.weight[-1]) / self.plain.instance.devices * (1.0 - 1e-12)
+        return min((layout.lowest for layout in self.layouts), default=0.0) * (1.0 - 1e-9)
 
     def ask(self, load: float) -> tuple[Plan | None, bool] | None:
         """A plan within a load, or none and whether that is sure; None where a limit was reached before."""
-        sure, load = True, max(load, 1e-300)
-        for copies, stages in sorted(self.pairs, key=lambda pair: -pair[0] * pair[1]):
-            devices = self.plain.instance.devices // copies
-            if self.terms.weight[-1] > load * copies * devices * (1.0 + 1e-9):
+        every, load = True, max(load, 1e-300)
+        for layout in self.layouts:
+            if load < max(layout.lowest * (1.0 - 1e-9), layout.refuted):
                 continue
-            held, moments = self._moments(copies, stages)
-            often = float(times_sent(self.plain.terms.exchange, copies))
-            rest, saved = self._rest(copies, stages)
-            question = InTurnQuestion(load, copies, stages, devices, often, held, moments, rest, saved)
+            question, sure = layout.question(load), layout.all_ends
             self.scratch.keys[:] = -1
-            for ends in self._ends(stages):
+            for ends in layout.able(question):
                 found, certain = reach_in_turn(self.terms, question, ends, self.states, self.scratch)
                 if self.limits.passed:
                     return None
                 if found:
                     return self._traced(question), True
                 sure &= certain
-        return None, sure
-
-    def _ends(self, stages: int) -> Iterator[Integers]:
-        """Where chunks may begin, the last chunk first; even ones first."""
-        terms, last = self.terms, len(self.terms.weight) - 1
-        able = [k for k in range(1, last) if stages <= terms.size[k] <= terms.size[-1] - stages]
-        own = np.abs(terms.weight[able] / max(float(terms.weight[-1]), 1e-300) * self.chunks % 1.0 - 0.5)
-        able = [able[k] for k in np.argsort(-own, kind="stable").tolist()]
-        for chosen in itertools.permutations(able, self.chunks - 1):
-            ends = (0, *chosen, last)
-            if all(terms.inside[a, b] and terms.size[b] - terms.size[a] >= stages for a, b in itertools.pairwise(ends)):
-                yield np.array(ends, dtype=np.int64)
+            if sure:
+                layout.refuted = load
+            every &= sure
+        return None, every
 
     def _traced(self, question: InTurnQuestion) -> Plan:
         states, slot, out = self.states, 0, []
@@ -334,3 +199,76 @@ class _InTurnTable:
             np.concatenate(parts), copies, instance.degrees[g], max(in_flight), load, memory, option,
             chunks=tuple(parts[::-1]), chunk_in_flight=in_flight,
         )  # fmt: skip
+
+
+class _Layout:
+    """So many stages of so many copies: what they hold, what they take at least, and where chunks may begin."""
+
+    def __init__(self, table: _InTurnTable, copies: int, stages: int) -> None:
+        plain, terms, chunks = table.plain, table.terms, table.chunks
+        self.terms, self.copies, self.stages = terms, copies, stages
+        self.devices = plain.instance.devices // copies
+        self.often = float(times_sent(plain.terms.exchange, copies))
+        known = [table.held(copies, stages, place) for place in range(stages)]
+        self.held = np.zeros((stages, max(map(len, known)), chunks), dtype=np.int64)
+        for place, own in enumerate(known):
+            self.held[place, : len(own)] = np.array(own)[:, ::-1]
+        self.moments = np.array([len(own) for own in known], dtype=np.int64)
+        most = np.array([held[held.sum(axis=1).argmax()] for held in self.held], dtype=float)
+        widest = self.devices - (stages - 1) * plain.instance.degrees[0]
+        able = [t for t in terms.degree.tolist() if t <= widest]
+        degrees = terms.degree.tolist()
+        self.price = np.array([[price(terms, g, 1, self.often, mean) for g in range(len(degrees))]
+                               for mean in most.mean(axis=1).tolist()])  # fmt: skip
+        self.work = StageWork(terms, copies, self.often, able, most, alone=stages == 1)
+        self.ends, self.all_ends = _chunk_ends(terms, chunks, stages)
+        each = [self.work.rest[:, c, stages, self.ends[:, c], self.ends[:, c + 1]] for c in range(chunks)]
+        self.sums: Floats = np.sum(each, axis=0)  # prices x ends
+        self.refuted = 0.0
+        self.lowest = self._lowest(plain.ceiling())
+
+    def _lowest(self, ceiling: float) -> float:
+        """A load that no plan of the layout is below."""
+        low, high = 0.0, ceiling
+        if not self._passes(self._capacities(high)[1]).any():
+            return np.inf
+        for _ in range(50):
+            middle = (low + high) / 2.0
+            low, high = (low, middle) if self._passes(self._capacities(middle)[1]).any() else (middle, high)
+        return low
+
+    def _capacities(self, load: float) -> tuple[Floats, Floats]:
+        return self.work.capacities(load * self.copies, self.terms.capacity, self.devices)
+
+    def _passes(self, capacity: Floats) -> Booleans:
+        """Per ends: whether all chunks together are within what the stages can do."""
+        return np.asarray((self.sums <= capacity[:, self.stages, self.devices, None]).all(axis=0), dtype=np.bool_)
+
+    def question(self, load: float) -> InTurnQuestion:
+        """Whether there is a plan within a load."""
+        own, capacity = self._capacities(load)
+        return InTurnQuestion(
+            load, self.copies, self.stages, self.devices, self.often, self.held, self.moments, self.work.block,
+            self.work.rest, own, capacity, self.price,
+        )  # fmt: skip
+
+    def able(self, question: InTurnQuestion) -> Integers:
+        """The ends with which there may be a plan, even ones first."""
+        return self.ends[self._passes(question.capacity)]
+
+
+def _chunk_ends(terms: InTurnTerms, chunks: int, stages: int) -> tuple[Integers, bool]:
+    """Where chunks may begin, a row each, the last chunk first and the whole graph last; whether those are all."""
+    last = len(terms.weight) - 1
+    apart = terms.inside & (terms.size[None] - terms.size[:, None] >= stages)
+    rows = np.zeros((1, 1), dtype=np.int64)
+    for more in range(chunks - 1):
+        left = np.flatnonzero(terms.size[last] - terms.size >= stages * (chunks - 1 - more))
+        row, goal = np.nonzero(apart[rows[:, -1]][:, left])
+        if len(row) > _ENDS:
+            return np.zeros((0, chunks + 1), dtype=np.int64), False
+        rows = np.concatenate((rows[row], left[goal][:, None]), axis=1)
+    rows = rows[apart[rows[:, -1], last]]
+    rows = np.concatenate((rows, np.full((len(rows), 1), last)), axis=1)
+    even = np.arange(chunks + 1) / chunks * terms.weight[last]
+    return rows[np.argsort(np.abs(terms.weight[rows] - even).sum(axis=1), kind="stable")], True

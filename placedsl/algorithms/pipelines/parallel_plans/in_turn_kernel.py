@@ -11,8 +11,8 @@ import numpy as np
 from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.pipelines.parallel_plans.options import GIVEN_UP, NO, YES
 
-#: Options that are tried for one stage.
-_TRIES = 100_000
+#: Options that are tried for one stage, and for all that are looked at with the same ends of chunks.
+_TRIES, _ALL_TRIES = 3_000_000, 30_000_000
 
 
 @kernel(nogil=True)
@@ -26,6 +26,7 @@ def reach_in_turn(terms, question, ends, states, scratch):  # type: ignore[no-un
     states.number[0] = 1
     states.used[0, 0] = 0
     sure = True
+    scratch.tries[0] = 0
     for c in range(chunks):
         states.at[0, 0, c] = ends[c]
     for depth in range(stages):
@@ -39,19 +40,22 @@ def reach_in_turn(terms, question, ends, states, scratch):  # type: ignore[no-un
 
 @kernel(nogil=True)
 def least_rest(block, rest):  # type: ignore[no-untyped-def]
-    """Fill in the least sum of r blocks between two ideals, for r up to the length of ``rest`` less one."""
-    count = len(block)
+    """Fill in the least sums of the blocks of the first r stages between two ideals.
+
+    ``block``: chunks x stages x K x K;  ``rest``: chunks x (stages + 1) x K x K
+    """
+    count = block.shape[2]
     rest[:] = np.inf
-    for i in range(count):
-        rest[0, i, i] = 0.0
-    rest[1] = block
-    for r in range(2, len(rest)):
+    for c in range(len(block)):
         for i in range(count):
-            for k in range(i, count):
-                known = rest[r - 1, i, k]
-                if known < np.inf:
-                    for j in range(k + 1, count):
-                        rest[r, i, j] = min(rest[r, i, j], known + block[k, j])
+            rest[c, 0, i, i] = 0.0
+        for r in range(1, rest.shape[1]):
+            for i in range(count):
+                for k in range(i + 1, count):
+                    first = block[c, r - 1, i, k]
+                    if first < np.inf:
+                        for j in range(k, count):
+                            rest[c, r, i, j] = min(rest[c, r, i, j], first + rest[c, r - 1, k, j])
 
 
 @kernel(nogil=True)
@@ -64,14 +68,18 @@ def _extend(terms, question, ends, states, scratch, depth, i):  # type: ignore[n
     if widest < least:
         return True
     most = question.load * question.copies * widest * (1.0 + 1e-9)
+    prices, needed, blocks = len(question.rest), scratch.needed, scratch.blocks
     # What all that is left takes at least, block by block, against what the devices that are left can do.
-    reserve, rest = question.load * question.copies * left * (1.0 + 1e-9) + question.saved, 0.0
-    for c in range(chunks):
-        rest += question.rest[after + 1, low[c], ends[c + 1]]
-    if rest > reserve:
-        return True
-    sure, c, taken, needed = True, 0, scratch.taken, scratch.needed
-    high[0], taken[0], needed[0] = low[0], 0.0, rest
+    rounding = 0.0
+    for z in range(prices):
+        needed[z, 0] = 0.0
+        for c in range(chunks):
+            needed[z, 0] += question.rest[z, c, after + 1, low[c], ends[c + 1]]
+        if needed[z, 0] > question.capacity[z, after + 1, left]:
+            return True
+        rounding = max(rounding, 1e-9 * needed[z, 0])  # of sums that others are taken from
+    sure, c, taken = True, 0, scratch.taken
+    high[0], taken[0] = low[0], 0.0
     while c >= 0:
         high[c] += 1
         goal = ends[c + 1]
@@ -83,13 +91,26 @@ def _extend(terms, question, ends, states, scratch, depth, i):  # type: ignore[n
             continue
         if not (terms.inside[low[c], high[c]] and terms.inside[high[c], goal]):
             continue
-        rest = needed[c] - question.rest[after + 1, low[c], goal]
-        rest += question.rest[1, low[c], high[c]] + question.rest[after, high[c], goal]
-        if rest > reserve:
+        if terms.size[goal] - terms.size[high[c]] < after:
+            continue
+        passed = True
+        for z in range(prices):
+            block = question.block[z, c, after, low[c], high[c]]
+            mine = block + (blocks[z, c - 1] if c else 0.0)
+            rest = needed[z, c] - question.rest[z, c, after + 1, low[c], goal]
+            rest += block + question.rest[z, c, after, high[c], goal]
+            blocks[z, c] = mine
+            if c + 1 < chunks:
+                needed[z, c + 1] = rest
+            elif rest - mine > question.capacity[z, after, left - least] + rounding:
+                passed = False
+            if rest > question.capacity[z, after + 1, left] + rounding or mine > question.own[z, after, widest]:
+                passed = False
+        if not passed:
             continue
         if c + 1 < chunks:
             c += 1
-            high[c], taken[c], needed[c] = low[c], own, rest
+            high[c], taken[c] = low[c], own
             continue
         answer, g = _stage(terms, question, low, high, scratch, question.stages - 1 - depth, widest)
         if answer == YES:
@@ -228,8 +249,13 @@ def _allowed(terms, question, low, high, place):  # type: ignore[no-untyped-def]
 # Longer than 80 lines: a search over arrays without recursion.
 @kernel(nogil=True)
 def _choose(terms, question, low, high, scratch, place, g, room, capacity):  # type: ignore[no-untyped-def]
-    """Depth first over the nodes of a stage; of like nodes of a chunk the later one takes no earlier option."""
-    table, moments = terms.table, question.moments[place]
+    """Depth first over the nodes of a stage; of like nodes of a chunk the later one takes no earlier option.
+
+    What is left of time and of bytes bounds it, and both together, with a price for bytes.
+    """
+    table, moments, price = terms.table, question.moments[place], question.price[place, g]
+    room, capacity = room * (1.0 + 1e-13), capacity * (1.0 + 1e-15)
+    together = (room + price * capacity) * (1.0 + 1e-12) if price > 0.0 else np.inf
     nodes = 0
     for c in range(len(low)):
         for k in range(table.kinds):
@@ -239,7 +265,7 @@ def _choose(terms, question, low, high, scratch, place, g, room, capacity):  # t
     # What the nodes from one on take at least.
     scratch.rest_time[nodes] = 0.0
     for m in range(moments):
-        scratch.rest_bytes[nodes, m] = 0.0
+        scratch.rest_bytes[nodes, m] = scratch.rest_both[nodes, m] = 0.0
     for n in range(nodes - 1, -1, -1):
         key, c = g * table.kinds + scratch.kind[n], scratch.chunk[n]
         time = np.inf
@@ -247,10 +273,13 @@ def _choose(terms, question, low, high, scratch, place, g, room, capacity):  # t
             time = min(time, table.time[o] + question.often * table.weights[o])
         scratch.rest_time[n] = scratch.rest_time[n + 1] + time
         for m in range(moments):
-            least = np.inf
+            least, both = np.inf, np.inf
             for o in range(table.start[key], table.start[key + 1]):
-                least = min(least, table.stash[o] * question.held[place, m, c] + table.memory[o])
+                held = table.stash[o] * question.held[place, m, c] + table.memory[o]
+                least = min(least, held)
+                both = min(both, table.time[o] + question.often * table.weights[o] + price * held)
             scratch.rest_bytes[n, m] = scratch.rest_bytes[n + 1, m] + least
+            scratch.rest_both[n, m] = scratch.rest_both[n + 1, m] + both
     scratch.spent_time[0] = 0.0
     for m in range(moments):
         scratch.spent_bytes[0, m] = 0.0
@@ -258,6 +287,7 @@ def _choose(terms, question, low, high, scratch, place, g, room, capacity):  # t
     scratch.row[0] = -1
     while True:
         if n == nodes:
+            scratch.tries[0] += tries
             return YES
         key, c = g * table.kinds + scratch.kind[n], scratch.chunk[n]
         first = table.start[key]
@@ -267,7 +297,8 @@ def _choose(terms, question, low, high, scratch, place, g, room, capacity):  # t
         found = False
         while step < table.start[key + 1]:
             tries += 1
-            if tries > _TRIES:
+            if tries > _TRIES or scratch.tries[0] + tries > _ALL_TRIES:
+                scratch.tries[0] += tries
                 return GIVEN_UP
             o = scratch.by_time[step]
             spent = scratch.spent_time[n] + table.time[o] + question.often * table.weights[o]
@@ -275,7 +306,8 @@ def _choose(terms, question, low, high, scratch, place, g, room, capacity):  # t
             for m in range(moments):
                 held = scratch.spent_bytes[n, m] + table.stash[o] * question.held[place, m, c] + table.memory[o]
                 scratch.spent_bytes[n + 1, m] = held
-                found &= held + scratch.rest_bytes[n + 1, m] <= capacity * (1.0 + 1e-15)
+                found &= held + scratch.rest_bytes[n + 1, m] <= capacity
+                found &= spent + price * held + scratch.rest_both[n + 1, m] <= together
             if found:
                 scratch.row[n], scratch.spent_time[n + 1] = step, spent
                 break
@@ -287,4 +319,5 @@ def _choose(terms, question, low, high, scratch, place, g, room, capacity):  # t
             scratch.row[n] = -1
             n -= 1
             if n < 0:
+                scratch.tries[0] += tries
                 return NO

@@ -41,7 +41,9 @@ SUPPORTS = Supports(
 
 
 #: The same with several chunks a stage.
-IN_TURN = replace(SUPPORTS, objectives=("time_per_sample",), constraints=PLACING | {"contiguous"}, further=())
+IN_TURN = replace(
+    SUPPORTS, objectives=("time_per_sample",), constraints=PLACING | {"contiguous"}, chunks=True, further=(),
+)  # fmt: skip
 
 #: The same over clusters whose copies share samples.
 ACROSS = replace(SUPPORTS, objectives=("time_per_sample",), clusters=True, further=())

@@ -105,9 +105,9 @@ class PlanTable:
         #: The option (a position in the instance's options) of each row of the table.
         self.row = _sorted(instance)
         #: Its degree and kind as one number.
-        self._key = np.searchsorted(instance.degrees, instance.options.degree[self.row]) * instance.kinds
-        self._key += instance.options.kind[self.row]
-        self.table = _option_table(instance, self.row, self._key)
+        self.keys = np.searchsorted(instance.degrees, instance.options.degree[self.row]) * instance.kinds
+        self.keys += instance.options.kind[self.row]
+        self.table = _option_table(instance, self.row, self.keys)
         busy = (costs.work[: len(instance.degrees)] * np.array(instance.degrees)[:, None]).min(axis=0)
         whole = float(busy.sum())
         parts = np.rint(busy / whole * _PARTS).astype(np.int64) if whole > 0.0 else np.zeros(costs.units, np.int64)
@@ -158,7 +158,7 @@ class PlanTable:
     def _quickest_rows(self) -> Integers:
         """g x c: the row of the quickest option of each kind, of equally quick ones the smallest; -1 for none."""
         instance, table = self.instance, self.table
-        key = self._key
+        key = self.keys
         order = np.lexsort((table.stash + table.memory, table.time, key))
         out = np.full(len(instance.degrees) * instance.kinds, -1, dtype=np.int64)
         out[key[order][::-1]] = order[::-1]  # of several the first one of the order is written last
@@ -166,9 +166,9 @@ class PlanTable:
 
     def _alike(self) -> bool:
         """Whether options of a kind that have one degree have the same weights."""
-        low, high = np.full(int(self._key.max(initial=0)) + 1, np.inf), np.zeros(int(self._key.max(initial=0)) + 1)
-        np.minimum.at(low, self._key, self.table.weights)
-        np.maximum.at(high, self._key, self.table.weights)
+        low, high = np.full(int(self.keys.max(initial=0)) + 1, np.inf), np.zeros(int(self.keys.max(initial=0)) + 1)
+        np.minimum.at(low, self.keys, self.table.weights)
+        np.maximum.at(high, self.keys, self.table.weights)
         return bool((low >= high)[np.isfinite(low)].all())
 
     def _smallest(self, most: int, sums: Callable[[Floats], Floats]) -> Floats:
@@ -179,7 +179,7 @@ class PlanTable:
             return np.zeros((0, 0, 0))
         out = np.full((degrees * instance.kinds, most), np.inf)
         in_flight = np.arange(1, most + 1)
-        np.minimum.at(out, self._key, table.stash[:, None] * in_flight + table.memory[:, None])
+        np.minimum.at(out, self.keys, table.stash[:, None] * in_flight + table.memory[:, None])
         of_nodes = out.reshape(degrees, instance.kinds, most)[:, instance.kind]
         return sums(instance.of_units(of_nodes.transpose(0, 2, 1)))
 
