@@ -26,13 +26,16 @@ import re
 import resource
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import placedsl
+from placedsl.algorithms.pipelines.parallel_plans import plans_of_problems
 from placedsl.diagnostics import Source
 from placedsl.evaluation.evaluate import evaluate
 from placedsl.problem.placement_files import read, read_values
@@ -255,28 +258,62 @@ def numbers(text: str) -> list[int]:
 
 
 def speed(_: argparse.Namespace) -> int:
-    """Seconds of the quickest of three solves (kernels loaded), and how they compare; each row in its own process."""
+    """Seconds of the quickest of five solves (kernels loaded), each row in its own process.
+
+    Those of the search are from arrays to a plan in arrays, as the trial's; a solve also looks at the constraints, and
+    evaluates the plan.
+    """
     folder = Path(tempfile.mkdtemp())
-    print("| workload | devices | operators | time per sample (ms) | proven | s | trial (s) | ratio | peak (MB) |")
-    print("| --- | ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: |")
+    print(
+        "| workload | devices | operators | time per sample (ms) | proven | search (s) | solve (s) | trial (s) "
+        "| search / trial | peak (MB) |"
+    )
+    print("| --- | ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |")
     alone = multiprocessing.get_context("spawn")
     for name, devices, gib, batch, trial in SPEED:
         with alone.Pool(1) as pool:
-            nodes, found, proven, took, peak = pool.apply(solved_alone, (name, folder, devices, gib, batch))
+            found = pool.apply(solved_alone, (name, folder, devices, gib, batch))
+        ratio = f"{found.search / trial:.1f}" if trial > 0.0 else "-"
         print(
-            f"| {name} | {devices} | {nodes} | {1000 * found:.6g} | {'yes' if proven else 'no'} | {took:.3f} "
-            f"| {trial:g} | {took / trial:.1f} | {peak:.0f} |",
+            f"| {name} | {devices} | {found.operators} | {1000 * found.value:.6g} | {'yes' if found.proven else 'no'} "
+            f"| {found.search:.4f} | {found.solve:.4f} | {trial:g} | {ratio} | {found.peak:.0f} |",
             flush=True,
         )
     return 0
 
 
-def solved_alone(name: str, folder: Path, devices: int, gib: int, batch: int) -> tuple[int, float, bool, float, float]:
-    """Operators, the value, whether it is proven, seconds, and the most memory of the process (MB)."""
-    asked = (path(name, folder), devices, gib * GIB, batch, "batch", DIVISORS)
-    found = min((answer(*asked) for _ in range(3)), key=lambda one: one.seconds["solve"])
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return found.problem.graph.nodes, found.value, found.proven(), found.seconds["solve"], peak
+class Timed(NamedTuple):
+    """The value of a plan, the seconds that it took, and the most memory of the process (MB)."""
+
+    operators: int
+    value: float
+    proven: bool
+    search: float
+    solve: float
+    peak: float
+
+
+def solved_alone(name: str, folder: Path, devices: int, gib: int, batch: int) -> Timed:
+    """The quickest of five solves, of two where one takes seconds."""
+    search = plans_of_problems.best_plan
+    spent: list[float] = []
+
+    def timed(*asked: Any, **further: Any) -> Any:
+        began = time.perf_counter()
+        found = search(*asked, **further)
+        spent.append(time.perf_counter() - began)
+        return found
+
+    plans_of_problems.best_plan = timed
+    asked = spec(path(name, folder), devices, gib * GIB, batch, "batch", DIVISORS)
+    out: list[Timed] = []
+    while len(out) < 5 and not (len(out) > 1 and out[-1].solve > 2.0):
+        spent.clear()
+        found = asked.solve(workers=1)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        nodes = found.problem.graph.nodes
+        out.append(Timed(nodes, found.value, found.proven(), sum(spent), found.seconds["solve"], peak))
+    return min(out, key=lambda one: one.search)._replace(peak=out[-1].peak)
 
 
 #: Devices of a server, servers of a rack or of the machine, racks; and GiB per second within and around each.

@@ -83,14 +83,14 @@ class _InTurnTable:
         cut = np.bincount(pairs.cuts.edge, minlength=len(instance.producer)) > 1
         long = np.flatnonzero(cut)
         made, read = self._ends_of(long)
-        tensor = instance.reads[0]
+        readers = np.bincount(instance.reads[0], minlength=len(instance.producer))[long].astype(np.int64)
+        costs = np.ascontiguousarray(instance.input_cost[:, long]), np.ascontiguousarray(instance.output_cost[:, long])
+        short = _without(edges, made, read, readers, *costs)
         self.terms = InTurnTerms(
-            inside, edges, np.ascontiguousarray(pairs.unit_sum[0, :degrees]), pairs.unsupported[:degrees], flat.weight,
-            size, flat.sharded, flat.table, flat.of_kind, flat.degree, instance.capacity,
+            inside, edges, short, np.ascontiguousarray(pairs.unit_sum[0, :degrees]), pairs.unsupported[:degrees],
+            flat.weight, size, flat.sharded, flat.table, flat.of_kind, flat.degree, instance.capacity,
             instance.producer[long], made, read,
-            np.bincount(tensor, minlength=len(instance.producer))[long].astype(np.int64),
-            np.ascontiguousarray(instance.input_cost[:, long]), np.ascontiguousarray(instance.output_cost[:, long]),
-            flat.bounds.of_kinds, flat.bounds.fewest, flat.bounds.most, flat.bounds.in_flight,
+            readers, *costs, flat.bounds.of_kinds, flat.bounds.fewest, flat.bounds.most, flat.bounds.in_flight,
         )  # fmt: skip
         self.layouts = [_Layout(self, *pair) for pair in self._pairs()]
         # Stages of one device each are the quickest to look through, and often the best.
@@ -220,33 +220,37 @@ class _Layout:
         degrees = terms.degree.tolist()
         self.price = np.array([[price(terms, g, 1, self.often, mean) for g in range(len(degrees))]
                                for mean in most.mean(axis=1).tolist()])  # fmt: skip
-        self.work = StageWork(terms, copies, self.often, able, most, alone=stages == 1)
         self.ends, self.all_ends = _chunk_ends(terms, chunks, stages)
-        each = [self.work.rest[:, c, stages, self.ends[:, c], self.ends[:, c + 1]] for c in range(chunks)]
-        self.sums: Floats = np.sum(each, axis=0)  # prices x ends
-        self.refuted = 0.0
-        self.lowest = self._lowest(plain.ceiling())
+        self.refuted, self.lowest = 0.0, -1.0
+        for long in (True, False) if len(terms.readers) and stages > 1 else (True,):
+            work = StageWork(terms, copies, self.often, able, most, alone=stages == 1, long=long)
+            each = [work.rest[:, c, stages, self.ends[:, c], self.ends[:, c + 1]] for c in range(chunks)]
+            sums: Floats = np.sum(each, axis=0)  # prices x ends
+            lowest = self._lowest(work, sums, plain.ceiling())
+            if lowest > self.lowest:
+                self.work, self.sums, self.lowest = work, sums, lowest
 
-    def _lowest(self, ceiling: float) -> float:
+    def _lowest(self, work: StageWork, sums: Floats, ceiling: float) -> float:
         """A load that no plan of the layout is below."""
         low, high = 0.0, ceiling
-        if not self._passes(self._capacities(high)[1]).any():
+        if not self._passes(sums, self._capacities(work, high)[1]).any():
             return np.inf
         for _ in range(50):
             middle = (low + high) / 2.0
-            low, high = (low, middle) if self._passes(self._capacities(middle)[1]).any() else (middle, high)
+            passes = self._passes(sums, self._capacities(work, middle)[1]).any()
+            low, high = (low, middle) if passes else (middle, high)
         return low
 
-    def _capacities(self, load: float) -> tuple[Floats, Floats]:
-        return self.work.capacities(load * self.copies, self.terms.capacity, self.devices)
+    def _capacities(self, work: StageWork, load: float) -> tuple[Floats, Floats]:
+        return work.capacities(load * self.copies, self.terms.capacity, self.devices)
 
-    def _passes(self, capacity: Floats) -> Booleans:
+    def _passes(self, sums: Floats, capacity: Floats) -> Booleans:
         """Per ends: whether all chunks together are within what the stages can do."""
-        return np.asarray((self.sums <= capacity[:, self.stages, self.devices, None]).all(axis=0), dtype=np.bool_)
+        return np.asarray((sums <= capacity[:, self.stages, self.devices, None]).all(axis=0), dtype=np.bool_)
 
     def question(self, load: float) -> InTurnQuestion:
         """Whether there is a plan within a load."""
-        own, capacity = self._capacities(load)
+        own, capacity = self._capacities(self.work, load)
         return InTurnQuestion(
             load, self.copies, self.stages, self.devices, self.often, self.held, self.moments, self.work.block,
             self.work.rest, own, capacity, self.price,
@@ -254,7 +258,20 @@ class _Layout:
 
     def able(self, question: InTurnQuestion) -> Integers:
         """The ends with which there may be a plan, even ones first."""
-        return self.ends[self._passes(question.capacity)]
+        return self.ends[self._passes(self.sums, question.capacity)]
+
+
+def _without(
+    edges: Floats, made: Booleans, read: Integers32, readers: Integers, input_cost: Floats, output_cost: Floats
+) -> Floats:
+    """The transfers of stages without those of some tensors."""
+    out = edges.copy()
+    for e in range(len(readers)):
+        here = made[None, :, e] & ~made[:, None, e]
+        reads = read[None, :, e] - read[:, None, e]
+        sends, brings = here & (reads < readers[e]), ~here & (reads > 0)
+        out -= sends[:, :, None] * output_cost[:, e] + brings[:, :, None] * input_cost[:, e]
+    return np.maximum(out, 0.0)
 
 
 def _chunk_ends(terms: InTurnTerms, chunks: int, stages: int) -> tuple[Integers, bool]:

@@ -19,7 +19,8 @@ _MANY = 150
 class InTurnTerms(NamedTuple):
     """K ideals, c kinds, g degrees, L tensors that two ideals or more divide.
 
-    ``inside``  K x K whether an ideal lies in another;  ``edges``  K x K x g seconds of a stage's transfers
+    ``inside``  K x K whether an ideal lies in another;  ``edges``  K x K x g seconds of a stage's transfers, and
+    ``short``   those of tensors that no two ideals divide
     ``time``    g x K seconds of the quickest options;  ``unsupported``  g x K units without one
     ``weight``  K least seconds of devices;  ``size``  K units;  ``sharded``  g x K bytes
     ``table``, ``of_kind``, ``degree``, ``capacity``   options, K x c units by kind, g, bytes of a device
@@ -31,6 +32,7 @@ class InTurnTerms(NamedTuple):
 
     inside: Booleans
     edges: Floats
+    short: Floats
     time: Floats
     unsupported: Integers
     weight: Floats
@@ -120,15 +122,26 @@ class StageWork:
     counts the time that memory costs.  A stage with t devices a copy has t times the load to spend, and the price of
     its memory; all of it is divided by how much longer the whole graph takes with t devices.  Whatever prices and
     divisors are, no stage does more than that.
+
+    Chunks of a stage may save transfers of tensors that two ideals or more divide.  Either these count, and what one
+    stage saves at most is added to what it does (``long``); or they do not.
     """
 
     def __init__(
-        self, terms: InTurnTerms, copies: int, often: float, degrees: Sequence[int], held: Floats, *, alone: bool
+        self,
+        terms: InTurnTerms,
+        copies: int,
+        often: float,
+        degrees: Sequence[int],
+        held: Floats,
+        *,
+        alone: bool,
+        long: bool = True,
     ) -> None:
         """``held``: S x chunks samples, the last chunk first;  ``alone``: there is one stage."""
         stages, chunks = held.shape
         count = len(terms.weight)
-        self.terms, self.degrees, self.alone = terms, degrees, alone
+        self.terms, self.degrees, self.alone, self.long = terms, degrees, alone, long
         self.prices = np.zeros((1, stages, len(degrees)))
         if np.isfinite(terms.capacity) and count <= _MANY:
             means = held.mean(axis=1).tolist()
@@ -152,7 +165,7 @@ class StageWork:
             first = first or whole
             longer = self.longer[z, place, g] = max(1.0, whole / first) if first > 0.0 else 1.0
             able = (terms.unsupported[g][None] == terms.unsupported[g][:, None]) & terms.inside
-            edges = 0.0 if self.alone else t * terms.edges[:, :, g]
+            edges = 0.0 if self.alone else t * (terms.edges if self.long else terms.short)[:, :, g]
             for c, own in enumerate(sums):
                 whole_work = own + price * terms.sharded[g] / copies
                 busy = (whole_work[None] - whole_work[:, None] + edges) / longer
@@ -186,7 +199,7 @@ class StageWork:
         """
         terms = self.terms
         out = np.zeros(len(self.degrees))
-        if self.alone or not len(terms.readers):
+        if self.alone or not self.long or not len(terms.readers):
             return out
         several, chunks = terms.readers > 1, self.block.shape[1]
         for g, t in enumerate(self.degrees):

@@ -12,8 +12,12 @@ from placedsl.algorithms.pipelines.state_dp import SearchLimits
 
 #: The best plan is proven when everything below it by this share is refuted.
 STRICTLY = 1e-11
-#: From this distance between bound and value on, the question is whether there is anything better at all.
+#: How near to its bound a plan of groups of units is made.
 CLOSE = 1e-3
+#: From this distance between bound and value on, every other question is whether there is anything better at all.
+_NEARLY = 0.006
+#: The first questions without a plan are for loads that grow by more and more, and from such a share on more slowly.
+_UP, _MUCH = 0.02, 0.3
 #: The first question after a plan that is known is for a load that is less by this share.
 _DOWN = 0.004
 
@@ -49,17 +53,17 @@ def least_load(
     """  # fmt: skip
     bound, ceiling = lowest, min(ceiling, within)
     plan, value = known, np.inf if known is None else known.value
-    step, questions, last = 0.02 if within == np.inf else np.inf, 0, False
+    step, questions, last = _UP if within == np.inf else np.inf, 0, False
     down = 1.0 if known is None else _DOWN
     while not limits.passed:
         if value * (1.0 - STRICTLY) <= bound:
             return PlanResult(plan, value, True, questions=questions)
         if value * (1.0 - near) <= bound:
             return PlanResult(plan, bound, True, questions=questions)
-        last = plan is not None and (value - bound <= CLOSE * value or bound <= 0.0) and not last
+        last = plan is not None and (value - bound <= _NEARLY * value or bound <= 0.0) and not last
         if plan is None:
             load = min(bound * (1.0 + step), ceiling) if bound > 0.0 else ceiling
-            step *= 4.0
+            step *= 4.0 if step < _MUCH else 1.5
         else:
             load = value * (1.0 - STRICTLY) if last else max((bound + value) / 2.0, value * (1.0 - down))
             down *= 2.0

@@ -285,13 +285,14 @@ class PlanTable:
         question = (terms.table, demand, self.knapsacks.space)
         assert time_within(*question)[0] == YES, "the sums of a stage and its options disagree"
         taken = options_within(*question)
-        chosen: dict[int, int] = {}
-        nodes = np.flatnonzero(np.isin(self.instance.unit, units))
-        waiting = {k: nodes[self.instance.kind[nodes] == k].tolist() for k in set(self.instance.kind[nodes].tolist())}
-        for k in np.flatnonzero(taken).tolist():
-            for _ in range(int(taken[k])):
-                chosen[waiting[int(options.kind[self.row[k]])].pop()] = int(self.row[k])
-        rows = list(chosen.values())
+        inside = np.zeros(self.instance.units, dtype=np.bool_)
+        inside[units] = True
+        nodes = np.flatnonzero(inside[self.instance.unit])
+        # Options come by kind, as these nodes do.
+        by_kind = nodes[np.argsort(self.instance.kind[nodes], kind="stable")]
+        taken_rows = np.flatnonzero(taken)
+        rows = self.row[np.repeat(taken_rows, taken[taken_rows])]
+        chosen = dict(zip(by_kind.tolist(), rows.tolist(), strict=True))
         time = float(options.time[rows].sum()) + edges
         sync = exchange * float(options.weights[rows].sum())
         memory = float(
