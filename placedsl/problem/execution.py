@@ -129,10 +129,10 @@ class DataParallelism:
     def held_at_once(self, copies: int, stages: int, place: int) -> tuple[tuple[int, ...], ...]:
         """Samples of each chunk that a copy of a stage may hold at once, where stages hold several chunks.
 
-        ``place``: of the stage among so many, from 0.  Of the moments in a batch those where no other one has as many
-        of every chunk.  Interleaved 1F1B (Narayanan et al. 2021): a copy runs as many samples as there are stages
-        through its first chunk, as many through its second, and so on; before its first backward pass it does
-        2(S - place - 1) + (chunks - 1)S + 1 forward ones, then a backward and a forward one in turn.
+        ``place``: of the stage among so many, from 0.  Of the moments in a batch those that can be the largest,
+        whatever a sample takes in each chunk.  Interleaved 1F1B (Narayanan et al. 2021): a copy runs as many samples as
+        there are stages through its first chunk, as many through its second, and so on; before its first backward pass
+        it does 2(S - place - 1) + (chunks - 1)S + 1 forward ones, then a backward and a forward one in turn.
         """
         own = -(-(self.microbatches or 1) // copies)
         if self.held == "batch":
@@ -146,14 +146,13 @@ class DataParallelism:
             whole, rest = divmod(passes, round_)
             return whole * stages + min(max(rest - chunk * stages, 0), stages)
 
-        moments = {
+        # All of them have as many samples in all, so that none covers another one; of two chunks, what they hold
+        # together is most where one of them has most, whatever a sample of either takes.
+        moments = sorted({
             tuple(done(k, c) - done(k - ahead - 1, self.chunks - 1 - c) for c in range(self.chunks))
             for k in range(ahead + 1, min(every, ahead + round_) + 1)
-        }
-        return tuple(sorted(
-            own for own in moments
-            if not any(other != own and all(a <= b for a, b in zip(own, other, strict=True)) for other in moments)
-        ))  # fmt: skip
+        })  # fmt: skip
+        return (moments[0], moments[-1])[: len(moments)] if self.chunks == 2 else tuple(moments)
 
     def in_flight(self, copies: int, behind: int) -> int:
         """Samples that each copy of a stage holds at once; ``behind``: the copies of this stage and all later ones."""

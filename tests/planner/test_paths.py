@@ -153,6 +153,15 @@ def test_optimal_without_proof_is_an_error(monkeypatch: pytest.MonkeyPatch) -> N
     assert "the verified value is" in answer.message
 
 
+def test_a_grid_that_is_too_coarse_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What CP-SAT proves on its grid of integers is no proof of the value."""
+    lying(monkeypatch, lambda n, f: outcome(f, "optimal", f.incumbent, 0.5 * f.bound) if n == "cp-sat" else f)
+    named = answer_of(FREE, solver="cp-sat")
+    assert named.termination == "error"
+    assert named.bound < named.value
+    assert named.message.endswith("too many powers of ten apart for a grid of integers; try --solver highs")
+
+
 def test_another_solver_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     lying(monkeypatch, lambda n, f: outcome(f, "error", None, -np.inf) if n == "highs" else f)
     answer = answer_of(FREE)

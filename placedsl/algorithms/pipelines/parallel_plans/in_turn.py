@@ -35,14 +35,19 @@ from placedsl.algorithms.stages.cut_edges_kernel import all_stages
 from placedsl.algorithms.stages.stage_pairs import between, ideal_sums
 from placedsl.arrays import Booleans, Floats, Integers, Integers32
 
-#: More ideals than this are not planned over: all pairs of them are kept.
-MOST_IDEALS = 600
+#: More ideals than this are not planned over, by the number of chunks: states are tuples of them.
+_MOST_IDEALS, _FEWEST = {2: 130, 3: 80}, 60
 #: States of one number of stages, and answers about stages that are kept.
 _STATES, _ANSWERS = 1 << 15, 1 << 20
-#: Where chunks may begin: so many ways at most.
-_ENDS = 1_000_000
+#: Where chunks may begin: so many ways at most; and numbers that say what chunks of some stages take at least.
+_ENDS, _NUMBERS = 1_000_000, 30_000_000
 #: Samples of each chunk that a copy holds at once, by copies, stages and place: one tuple a moment.
 Held = Callable[[int, int, int], tuple[tuple[int, ...], ...]]
+
+
+def most_ideals(chunks: int) -> int:
+    """More ideals than this are not planned over."""
+    return _MOST_IDEALS.get(chunks, _FEWEST)
 
 
 def best_plan(
@@ -58,7 +63,7 @@ def best_plan(
     cover = chain_cover(costs.units, costs.before, costs.after)
     if cover is None:
         return PlanResult(None, 0.0, False, True)
-    walked = ideals(cover, np.ones(costs.units, dtype=np.int64), most=MOST_IDEALS, deadline=limits.deadline)
+    walked = ideals(cover, np.ones(costs.units, dtype=np.int64), most=most_ideals(chunks), deadline=limits.deadline)
     if not walked.complete:
         return PlanResult(None, 0.0, False, walked.too_many)
     table = _InTurnTable(PlanTable(instance, costs, cover, walked.positions, "time_per_sample"), chunks, held, limits)
@@ -92,6 +97,7 @@ class _InTurnTable:
             instance.producer[long], made, read,
             readers, *costs, flat.bounds.of_kinds, flat.bounds.fewest, flat.bounds.most, flat.bounds.in_flight,
         )  # fmt: skip
+        self.room = 2 * _NUMBERS
         self.layouts = [_Layout(self, *pair) for pair in self._pairs()]
         # Stages of one device each are the quickest to look through, and often the best.
         self.layouts.sort(key=lambda layout: -layout.copies * layout.stages)
@@ -101,7 +107,7 @@ class _InTurnTable:
             np.zeros(deepest + 1, dtype=np.int64), np.zeros((*shape, chunks), dtype=np.int32),
             *(np.zeros(shape, dtype=np.int32) for _ in range(3)),
         )  # fmt: skip
-        nodes, moments = len(instance.kind) + 1, max((own.held.shape[1] for own in self.layouts), default=1)
+        nodes, moments = len(instance.kind) + 1, max(2, deepest * chunks)
         exact = deepest * degrees * count ** (2 * chunks) < 2**62
         answers = _ANSWERS if exact else 1
         self.scratch = InTurnScratch(
@@ -111,7 +117,7 @@ class _InTurnTable:
             np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64),
             np.zeros(nodes), np.zeros(nodes),
             np.zeros((nodes, moments)), np.zeros((nodes, moments)), np.zeros((nodes, moments)),
-            np.zeros(1, dtype=np.int64),
+            np.zeros(2, dtype=np.int64),
         )  # fmt: skip
 
     def _ends_of(self, tensors: Integers) -> tuple[Booleans, Integers32]:
@@ -149,9 +155,17 @@ class _InTurnTable:
         """A plan within a load, or none and whether that is sure; None where a limit was reached before."""
         every, load = True, max(load, 1e-300)
         for layout in self.layouts:
+            if load >= layout.lowest * (1.0 - 1e-9) and not layout.ready:
+                self._prepare(layout)
+            if self.limits.passed:
+                return None
             if load < max(layout.lowest * (1.0 - 1e-9), layout.refuted):
                 continue
-            question, sure = layout.question(load), layout.all_ends
+            sure = layout.all_ends
+            if not len(layout.ends):
+                every &= sure
+                continue
+            question = layout.question(load)
             self.scratch.keys[:] = -1
             for ends in layout.able(question):
                 found, certain = reach_in_turn(self.terms, question, ends, self.states, self.scratch)
@@ -164,6 +178,13 @@ class _InTurnTable:
                 layout.refuted = load
             every &= sure
         return None, every
+
+    def _prepare(self, layout: _Layout) -> None:
+        """What chunks take at least is kept while there is room for it."""
+        layout.prepare()
+        self.room -= layout.size
+        if self.room < 0:
+            layout.kept = None
 
     def _traced(self, question: InTurnQuestion) -> Plan:
         states, slot, out = self.states, 0, []
@@ -209,26 +230,50 @@ class _Layout:
         self.terms, self.copies, self.stages = terms, copies, stages
         self.devices = plain.instance.devices // copies
         self.often = float(times_sent(plain.terms.exchange, copies))
-        known = [table.held(copies, stages, place) for place in range(stages)]
-        self.held = np.zeros((stages, max(map(len, known)), chunks), dtype=np.int64)
+        widest = self.devices - (stages - 1) * plain.instance.degrees[0]
+        self.able_degrees = [t for t in terms.degree.tolist() if t <= widest]
+        self.alone, self.chunks, self.ceiling, self.of = stages == 1, chunks, plain.ceiling(), table.held
+        self.refuted, self.all_ends, self.ready = 0.0, True, False
+        #: A load that no plan of the layout is below.
+        self.lowest = float(terms.weight[-1]) / (copies * self.devices)
+        self.kept: StageWork | None = None
+
+    @property
+    def size(self) -> int:
+        """How many numbers say what chunks take at least."""
+        return 4 * self.chunks * (self.stages + 1) * len(self.terms.weight) ** 2
+
+    def prepare(self) -> None:
+        """What is held, where chunks may begin, and a better bound."""
+        self.ready = True
+        known = [self.of(self.copies, self.stages, place) for place in range(self.stages)]
+        self.held = np.zeros((self.stages, max(map(len, known)), self.chunks), dtype=np.int64)
         for place, own in enumerate(known):
             self.held[place, : len(own)] = np.array(own)[:, ::-1]
         self.moments = np.array([len(own) for own in known], dtype=np.int64)
-        most = np.array([held[held.sum(axis=1).argmax()] for held in self.held], dtype=float)
-        widest = self.devices - (stages - 1) * plain.instance.degrees[0]
-        able = [t for t in terms.degree.tolist() if t <= widest]
-        degrees = terms.degree.tolist()
-        self.price = np.array([[price(terms, g, 1, self.often, mean) for g in range(len(degrees))]
-                               for mean in most.mean(axis=1).tolist()])  # fmt: skip
-        self.ends, self.all_ends = _chunk_ends(terms, chunks, stages)
-        self.refuted, self.lowest = 0.0, -1.0
-        for long in (True, False) if len(terms.readers) and stages > 1 else (True,):
-            work = StageWork(terms, copies, self.often, able, most, alone=stages == 1, long=long)
-            each = [work.rest[:, c, stages, self.ends[:, c], self.ends[:, c + 1]] for c in range(chunks)]
+        self.most = np.array([held[held.sum(axis=1).argmax()] for held in self.held], dtype=float)
+        degrees = len(self.terms.degree)
+        self.price = np.array([[price(self.terms, g, 1, self.often, mean) for g in range(degrees)]
+                               for mean in self.most.mean(axis=1).tolist()])  # fmt: skip
+        self.ends, self.all_ends = _chunk_ends(self.terms, self.chunks, self.stages)
+        if self.size > _NUMBERS:
+            self.ends, self.all_ends = self.ends[:0], False
+        if not len(self.ends):
+            return
+        best = -1.0
+        for long in (True, False) if len(self.terms.readers) and not self.alone else (True,):
+            work = self._worked(long)
+            each = [work.rest[:, c, self.stages, self.ends[:, c], self.ends[:, c + 1]] for c in range(self.chunks)]
             sums: Floats = np.sum(each, axis=0)  # prices x ends
-            lowest = self._lowest(work, sums, plain.ceiling())
-            if lowest > self.lowest:
-                self.work, self.sums, self.lowest = work, sums, lowest
+            lowest = self._lowest(work, sums, self.ceiling)
+            if lowest > best:
+                self.kept, self.long, self.sums, best = work, long, sums, lowest
+        self.lowest = max(self.lowest, best)
+
+    def _worked(self, long: bool) -> StageWork:
+        return StageWork(
+            self.terms, self.copies, self.often, self.able_degrees, self.most, alone=self.alone, long=long
+        )  # fmt: skip
 
     def _lowest(self, work: StageWork, sums: Floats, ceiling: float) -> float:
         """A load that no plan of the layout is below."""
@@ -250,10 +295,11 @@ class _Layout:
 
     def question(self, load: float) -> InTurnQuestion:
         """Whether there is a plan within a load."""
-        own, capacity = self._capacities(self.work, load)
+        work = self._worked(self.long) if self.kept is None else self.kept
+        own, capacity = self._capacities(work, load)
         return InTurnQuestion(
-            load, self.copies, self.stages, self.devices, self.often, self.held, self.moments, self.work.block,
-            self.work.rest, own, capacity, self.price,
+            load, self.copies, self.stages, self.devices, self.often, self.held, self.moments, work.block, work.rest,
+            own, capacity, self.price,
         )  # fmt: skip
 
     def able(self, question: InTurnQuestion) -> Integers:

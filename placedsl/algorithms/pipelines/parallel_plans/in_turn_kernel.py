@@ -11,8 +11,8 @@ import numpy as np
 from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.pipelines.parallel_plans.options import GIVEN_UP, NO, YES
 
-#: Options that are tried for one stage, and for all that are looked at with the same ends of chunks.
-_TRIES, _ALL_TRIES = 3_000_000, 30_000_000
+#: Options that are tried for one stage; and options, and chunks of stages, for all with the same ends of chunks.
+_TRIES, _ALL_TRIES, _STEPS = 3_000_000, 30_000_000, 30_000_000
 
 
 @kernel(nogil=True)
@@ -26,7 +26,7 @@ def reach_in_turn(terms, question, ends, states, scratch):  # type: ignore[no-un
     states.number[0] = 1
     states.used[0, 0] = 0
     sure = True
-    scratch.tries[0] = 0
+    scratch.tries[:] = 0
     for c in range(chunks):
         states.at[0, 0, c] = ends[c]
     for depth in range(stages):
@@ -81,6 +81,9 @@ def _extend(terms, question, ends, states, scratch, depth, i):  # type: ignore[n
     sure, c, taken = True, 0, scratch.taken
     high[0], taken[0] = low[0], 0.0
     while c >= 0:
+        scratch.tries[1] += 1
+        if scratch.tries[1] > _STEPS:
+            return False
         high[c] += 1
         goal = ends[c + 1]
         if after == 0 and high[c] < goal:

@@ -92,8 +92,8 @@ class InTurnStates(NamedTuple):
 
 
 class InTurnScratch(NamedTuple):
-    """Room for questions.  ``by_time``  rows of the options, of each kind and degree by time;  ``tries``  options that
-    were tried."""
+    """Room for questions.  ``by_time``  rows of the options, of each kind and degree by time;  ``tries``  options, and
+    chunks of stages, that were tried."""
 
     table: Integers32
     high: Integers32

@@ -178,7 +178,7 @@ def solve(problem: Problem, *, deadline: float | None = None, stop: Callable[[],
     if levels is not None:
         goals, holds, most = goals[:1], HOLDS_ACROSS, plans_across.MOST_IDEALS
     elif sharing.chunks > 1:
-        goals, holds, most = goals[:1], HOLDS_IN_TURN, in_turn.MOST_IDEALS
+        goals, holds, most = goals[:1], HOLDS_IN_TURN, in_turn.most_ideals(sharing.chunks)
     settled = settle(rules, propagation, start, goals, planned.point, asked, holds, lambda: limits.passed)
     message = ""
     if settled.too_many:
