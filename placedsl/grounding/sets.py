@@ -12,13 +12,13 @@ from placedsl import limits
 from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.diagnostics import Diagnostic, InputError
 from placedsl.grounding.frames import ROOT, Frame
-from placedsl.grounding.instance_limits import refuse_many, too_many
 from placedsl.grounding.joins import codes_of, conjuncts, join_keys, within
 from placedsl.grounding.plan_universe import ELEMENTS
 from placedsl.grounding.universe import Universe
 from placedsl.ir.affine import Affine, spread
 from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
+from placedsl.problem.instance_limits import refuse_many, too_many
 from placedsl.problem.problem import Table
 
 #: Whole numbers from here on, either side of 0, are no positions: 64 bits do not hold them.

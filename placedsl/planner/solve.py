@@ -15,13 +15,13 @@ import numpy as np
 from placedsl.algorithms.colocation import with_implied_colocation
 from placedsl.algorithms.simple_bounds import path_bound, simple_bound
 from placedsl.diagnostics import PlacedslError, UsageError
-from placedsl.grounding.instance_limits import refuse_many_instances
 from placedsl.planner.answer import Answer
 from placedsl.planner.incumbent import Progress
 from placedsl.planner.request import METHODS, Request, resolve
 from placedsl.planner.run import Run, is_quantity
 from placedsl.planner.strategies.registry import decision
 from placedsl.problem.formulation import Formulation
+from placedsl.problem.instance_limits import refuse_many_instances
 from placedsl.problem.problem import Problem
 from placedsl.system import interruption
 
