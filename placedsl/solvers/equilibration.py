@@ -7,6 +7,8 @@ the scaled program has the same points and the same proofs.  Integer columns kee
 Coefficients settle the unit of a continuous column against those of integer columns.  Where no row ties it to any, all
 its rows and columns may be multiplied by one number, and what settles that is the size of their bounds.  Columns that
 are fixed count for nothing: the time on a device that nothing can be on is no measure of the others.
+
+Bounds of continuous columns give way by their rounding, so that such a program is a relaxation by no more than that.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import numpy as np
 from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.ir.program import LinearProgram
 from placedsl.solvers.outcome import row_of_entry
+from placedsl.tolerances import BOUND_ROUNDING
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,18 +85,25 @@ def conditioned(program: LinearProgram, objective: float = 1.0) -> Conditioned:
     least = factor * float(np.abs(cost[counts]).min(initial=np.inf))
     if least < _SMALL_COST * objective:
         factor *= min(float(np.exp2(np.ceil(np.log2(_SMALL_COST * objective / least)))), _MOST_ENLARGED)
+    # A solver divides what bounds leave of a row by small coefficients: what is rounded off them must not cut anything.
+    wide = np.where(moving & ~program.integer, BOUND_ROUNDING, 0.0)
     scaled = replace(
         program,
         cost=cost * factor,
         offset=program.offset * factor,
-        lower=program.lower / unit,
-        upper=program.upper / unit,
+        lower=(program.lower - wide * _finite(program.lower)) / unit,
+        upper=(program.upper + wide * _finite(program.upper)) / unit,
         coefficient=program.coefficient * unit[column] * row_factor[row],
         row_lower=program.row_lower * row_factor,
         row_upper=program.row_upper * row_factor,
         hint=None if program.hint is None else program.hint / unit,
     )
     return Conditioned(scaled, unit, factor)
+
+
+def _finite(bounds: Floats) -> Floats:
+    """How large bounds are; those that are infinite stay as they are."""
+    return np.where(np.isfinite(bounds), np.abs(bounds), 0.0)
 
 
 def _sizes(

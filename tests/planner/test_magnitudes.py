@@ -256,3 +256,24 @@ minimize (max(y * 2 ms, memory(gpu[1]) / (1 MiB) * 1 ms)) - y * 1 ms
     assert answer.evaluation.objectives == (0.0,)
     assert answer.bound <= 0.0
     assert answer.proven()
+
+
+#: Whatever needs no accelerator takes ten million seconds and 20 ms: a bound of the largest load that is just that.
+ONE_WAY = """
+graph {
+    node n0 { time = {accelerator: 5000000000 ms, host: 10000000000 ms}, memory = 1 MiB, output = 1 MiB }
+    node n1 { time = {host: 20 ms}, output = 1 MiB }
+}
+device gpu: accelerator
+device cpu: host
+interconnect { bandwidth = 2000 MiB/s }
+minimize peak_memory then time_per_sample
+"""
+
+
+@pytest.mark.parametrize("solver", ["highs", "cp-sat", "pyomo", "mip", "cvxpy"])
+def test_bounds_that_only_rounding_contradicts(solver: str) -> None:
+    answer = by_program(ONE_WAY, solver)
+    assert answer.termination == "optimal", answer.message
+    assert answer.evaluation is not None
+    assert answer.evaluation.objectives == pytest.approx((0.0, 1e7 + 0.02), rel=1e-6)
