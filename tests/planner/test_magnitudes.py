@@ -277,3 +277,31 @@ def test_bounds_that_only_rounding_contradicts(solver: str) -> None:
     assert answer.termination == "optimal", answer.message
     assert answer.evaluation is not None
     assert answer.evaluation.objectives == pytest.approx((0.0, 1e7 + 0.02), rel=1e-6)
+
+
+#: A node of a billionth of the accelerator's time there is three times as long as all else.
+HIDDEN_TIME = """
+graph {
+    node n0 { time = {accelerator: 1 ms, host: 10000000000 ms}, memory = 1073741825 B, parameters = 8 MiB }
+    node n1 { time = {accelerator: 0.75 ms, host: 2 ms}, output = 9 MiB }
+    node n2 { time = {accelerator: 1 ms, host: 10000000000 ms}, output = 1 MiB, parameters = 8 MiB }
+    node n3 { time = {accelerator: 2500000000 ms, host: 20 ms}, memory = 1048576 B, output = 9 MiB }
+    n0 -> n1
+    n0 -> n2
+    n1 -> n2
+}
+device gpu[3]: accelerator
+interconnect { bandwidth = 2000 MiB/s }
+device cpu: host
+schedule calls
+minimize latency
+subject to
+    memory
+"""
+
+
+@pytest.mark.parametrize("solver", ["highs", "mip", "pyomo", "cvxpy", "cp-sat"])
+def test_what_a_share_of_an_integer_hides(solver: str) -> None:
+    answer = by_program(HIDDEN_TIME, solver)
+    assert answer.termination == "optimal", answer.message
+    assert answer.value == pytest.approx(0.02, rel=1e-6)
