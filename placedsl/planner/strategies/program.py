@@ -205,8 +205,8 @@ def _coarse(run: Run, position: int, most: float) -> bool:
 
 
 def _claimed(run: Run, position: int, most: float) -> float:
-    """A little more than what a solver claims, where its point is worth far more: an integer that is off by as little as
-    solvers allow hides a time that is long enough.  Placements with such times leave the program."""
+    """A little more than what a solver claims, where its point is worth far more: an integer that is off by as little
+    as solvers allow hides a time that is long enough.  Placements with such times leave the program."""
     claim = run.best.bounds[position]
     return claim * (1.0 + SAME_VALUE) if 0.0 < claim < 0.5 * min(most, _known(run, position)) else np.inf
 
