@@ -14,12 +14,14 @@ from placedsl.algorithms.pipelines.state_dp import SearchLimits
 STRICTLY = 1e-11
 #: How near to its bound a plan of groups of units is made.
 CLOSE = 1e-3
-#: From this distance between bound and value on, every other question is whether there is anything better at all.
-_NEARLY = 0.006
+#: From this distance between bound and value on, so many questions in a row are whether there is anything better.
+_NEARLY, _STRICTLY_IN_A_ROW = 0.006, 3
 #: The first questions without a plan are for loads that grow by more and more, and from such a share on more slowly.
 _UP, _MUCH = 0.02, 0.3
 #: The first question after a plan that is known is for a load that is less by this share.
 _DOWN = 0.004
+#: What is expected of all devices is asked for with so much more, where that is less than what is known by as much.
+_MORE = 5e-4
 
 #: A plan within a load, or none and whether that is sure; None where a limit was reached before.
 Question = Callable[[float], tuple[Plan | None, bool] | None]
@@ -44,28 +46,39 @@ def least_load(
     within: float = np.inf,
     known: Plan | None = None,
     near: float = 0.0,
+    devices: int = 0,
 ) -> PlanResult:
     """Ask for one load after another: upwards to a first plan, by halves, and at last for anything better.
 
     ``lowest``, ``ceiling``: no plan has less, and every plan has as much at most.  Where plans have to be ``within`` a
     load, that is asked first; where one is ``known``, for a load somewhat less.  ``near``: how near to its bound the
-    load has to be, relatively.
+    load has to be, relatively.  ``devices``: how many there are, if plans have the fewest for their load: that such a
+    plan has less work to do by as much as it has fewer devices tells where the best is about.
     """  # fmt: skip
     bound, ceiling = lowest, min(ceiling, within)
     plan, value = known, np.inf if known is None else known.value
-    step, questions, last = _UP if within == np.inf else np.inf, 0, False
+    step, questions = _UP if within == np.inf else np.inf, 0
     down = 1.0 if known is None else _DOWN
+    many = devices * _NEARLY >= 1.0  # one more or less makes little difference
+    most_strictly = _STRICTLY_IN_A_ROW if many else 1
+    strictly = 0 if known is None else most_strictly  # so many questions in a row were for anything better
     while not limits.passed:
         if value * (1.0 - STRICTLY) <= bound:
             return PlanResult(plan, value, True, questions=questions)
         if value * (1.0 - near) <= bound:
             return PlanResult(plan, bound, True, questions=questions)
-        last = plan is not None and (value - bound <= _NEARLY * value or bound <= 0.0) and not last
+        expected = np.inf if plan is None or not many else value * (plan.devices / devices) * (1.0 + _MORE)
+        nearly = value - bound <= _NEARLY * value or bound <= 0.0 or value * (1.0 - _MORE) <= expected < np.inf
+        strictly += 1
         if plan is None:
             load = min(bound * (1.0 + step), ceiling) if bound > 0.0 else ceiling
             step *= 4.0 if step < _MUCH else 1.5
+        elif bound < expected < value * (1.0 - _MORE):
+            load, strictly = expected, 0
+        elif nearly and strictly <= most_strictly:
+            load = value * (1.0 - STRICTLY)
         else:
-            load = value * (1.0 - STRICTLY) if last else max((bound + value) / 2.0, value * (1.0 - down))
+            load, strictly = max((bound + value) / 2.0, value * (1.0 - down)), 0
             down *= 2.0
         answer = ask(load)
         if answer is None:

@@ -19,6 +19,8 @@ from placedsl.algorithms.stages.cut_edges_kernel import contained, edge_costs, m
 
 #: What the rounding of sums over ideals may make of a comparison; closer ones are decided by the options themselves.
 _ROUNDING = 1e-12
+#: So many states are looked at together.
+_TOGETHER = 16
 
 
 @kernel(nogil=True)
@@ -87,45 +89,33 @@ def within(pairs, terms, bound, reached, knapsacks, begin, end):  # type: ignore
                             break
                         target = layer
                     source, target = base * bounds.layers + layer, goal * bounds.layers + target
-                    # States come by copies; those that lead to nothing new, or to too many devices, are most of them.
-                    i, last = scratch.begins[layer], scratch.begins[layer + 1]
-                    if i == last or first * degree > devices:
+                    last = scratch.begins[layer + 1]
+                    if first * degree > devices:
                         continue
-                    if not bounds.every:
-                        low_s, high_s = scratch.copies[i], min(scratch.copies[last - 1], terms.most_copies - first)
-                        if not _some_new(
-                            reached.devices[source, low_s : high_s + 1],
-                            reached.devices[target, low_s + first : high_s + first + 1],
-                            np.int32(first * degree), np.int32(devices),
-                        ):  # fmt: skip
-                            continue
-                    while i < last and fits and scratch.copies[i] + first <= terms.most_copies:
-                        k = scratch.devices[i] + first * degree
-                        if k <= devices and (bounds.every or reached.devices[target, scratch.copies[i] + first] > k):
+                    i = _next_new(scratch, scratch.begins[layer], last, reached, target, first, degree, devices, terms)
+                    while i < last and fits:
+                        if fits < 0:
+                            fits = stages.together[base, goal, g] if kept else -1
                             if fits < 0:
-                                fits = stages.together[base, goal, g] if kept else -1
+                                place = place_of(knapsacks.like, terms.of_kind, base, goal, g, 0, 0)
+                                fits = remembered(knapsacks.like, place)
                                 if fits < 0:
-                                    place = place_of(knapsacks.like, terms.of_kind, base, goal, g, 0, 0)
-                                    fits = remembered(knapsacks.like, place)
-                                    if fits < 0:
-                                        fits = min(_together(terms, base, goal, g, scratch), together)
-                                        remember(knapsacks.like, place, fits)
-                                    if kept:
-                                        stages.together[base, goal, g] = fits
-                            # With as many copies as there are devices for, fewest samples are in flight.
-                            room = devices - scratch.devices[i]
-                            if bounds.held:
-                                held, samples = bounds.held, fits
-                            else:
-                                held, samples = scratch.copies[i], fits - 1
-                            if held * degree <= samples * room and held <= samples * (room // degree):
-                                stage = Stage(
-                                    base, goal, g, time, edges, sent, first, high, fits, source, target
-                                )  # fmt: skip
-                                scratch.seen[0] += 1
-                                _extend(terms, stage, i, last, devices, bound, reached, scratch, knapsacks)
-                                break
-                        i += 1
+                                    fits = min(_together(terms, base, goal, g, scratch), together)
+                                    remember(knapsacks.like, place, fits)
+                                if kept:
+                                    stages.together[base, goal, g] = fits
+                        # With as many copies as there are devices for, fewest samples are in flight.
+                        room = devices - scratch.devices[i]
+                        if bounds.held:
+                            held, samples = bounds.held, fits
+                        else:
+                            held, samples = scratch.copies[i], fits - 1
+                        if held * degree <= samples * room and held <= samples * (room // degree):
+                            stage = Stage(base, goal, g, time, edges, sent, first, high, fits, source, target)
+                            scratch.seen[0] += 1
+                            _extend(terms, stage, i, last, devices, bound, reached, scratch, knapsacks)
+                            break
+                        i = _next_new(scratch, i + 1, last, reached, target, first, degree, devices, terms)
         if not kept:
             mark_cuts(pairs, base, mark, False)
     return scratch.seen
@@ -178,13 +168,25 @@ def _states(reached, base, scratch, bounds):  # type: ignore[no-untyped-def]
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
-def _some_new(before, after, own, devices):  # type: ignore[no-untyped-def]
-    """Whether some state becomes better than what is known by as many copies more, with ``own`` devices more."""
-    found = np.int32(0)
-    for s in range(len(before)):
-        k = np.int32(before[s] + own)
-        found |= np.int32(k <= devices) & np.int32(after[s] > k)
-    return found != 0
+def _next_new(scratch, i, last, reached, target, first, degree, devices, terms):  # type: ignore[no-untyped-def]
+    """The next state from ``i`` on that becomes better than what is known by ``first`` copies more, within so many
+    devices; ``last`` if there is none.
+
+    States come by copies, with ever fewer devices: of some in a row, the last has the fewest, and the first is compared
+    with the most that are known.
+    """
+    own, row = first * degree, reached.devices[target]
+    every, room = terms.bounds.every, terms.most_copies - first
+    while i < last and scratch.copies[i] <= room:
+        end = min(i + _TOGETHER, last)
+        k = scratch.devices[end - 1] + own
+        if every or (k <= devices and row[scratch.copies[i] + first] > k):
+            for j in range(i, end):
+                k = scratch.devices[j] + own
+                if scratch.copies[j] <= room and k <= devices and (every or row[scratch.copies[j] + first] > k):
+                    return j
+        i = end
+    return last
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
@@ -210,13 +212,11 @@ def _extend(terms, stage, state, states, devices, bound, reached, scratch, knaps
     degree, like = terms.degree[g], knapsacks.like
     every, held = terms.bounds.every, terms.bounds.held
     start = stage.first  # with fewer copies there are too many samples in flight, for the states to come as well
-    for i in range(state, states):
+    i = state
+    while start and i < states:
         behind, used = scratch.copies[i], scratch.devices[i]
-        if start == 0 or behind + start > terms.most_copies or (together == 1 and behind > 0 and not held):
+        if together == 1 and behind > 0 and not held:
             return  # states come by copies
-        k = used + start * degree
-        if k > devices or (reached.devices[target, behind + start] <= k and not every):
-            continue
         if held:
             if start * together < held:
                 start = terms.next_copies[min(-(-held // together), terms.most_copies + 1)]
@@ -265,6 +265,7 @@ def _extend(terms, stage, state, states, devices, bound, reached, scratch, knaps
             elif refused:
                 start = terms.next_copies[copies + 1]
             copies = terms.next_copies[copies + 1]
+        i = _next_new(scratch, i + 1, states, reached, target, start, degree, devices, terms)
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
@@ -356,8 +357,15 @@ def _reach(reached, stage, s, k, copies, alone):  # type: ignore[no-untyped-def]
     """Note a state, and that what is reached with so many copies is reached with more (not if it stands ``alone``)."""
     goal = stage.target
     reached.base[goal, s], reached.degree[goal, s], reached.copies[goal, s] = stage.source, stage.g, copies
-    reached.devices[goal, s] = k
-    at = s + 1
-    while not alone and at < reached.devices.shape[1] and reached.devices[goal, at] > k:
-        reached.devices[goal, at] = k
-        at += 1
+    row, last = reached.devices[goal], s
+    if not alone:
+        # More copies never take more devices: the last state that takes more than k is looked for in steps that double.
+        step = 1
+        while last + step < len(row) and row[last + step] > k:
+            last += step
+            step *= 2
+        while step:
+            if last + step < len(row) and row[last + step] > k:
+                last += step
+            step //= 2
+    row[s : last + 1] = k

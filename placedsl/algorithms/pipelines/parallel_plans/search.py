@@ -84,12 +84,13 @@ def best_plan(
     walked = ideals(cover, np.ones(costs.units, dtype=np.int64), most=MOST_IDEALS, deadline=limits.deadline)
     if not walked.complete:
         return PlanResult(None, 0.0, False, walked.too_many)
+    known: Plan | None = None
+    first = goal == "time_per_sample" and within == np.inf and costs.units >= _COARSER * _GROUPS
+    if first and len(walked.positions) > _MANY_IDEALS:
+        known = best_plan(coarse(instance, costs.units // _COARSER), limits, near=CLOSE).plan
     table = PlanTable(instance, costs, cover, walked.positions, goal)
     if goal != "time_per_sample":
         return table.fewest(limits, within)
-    known: Plan | None = None
-    if within == np.inf and len(walked.positions) > _MANY_IDEALS and costs.units >= _COARSER * _GROUPS:
-        known = best_plan(coarse(instance, costs.units // _COARSER), limits, near=CLOSE).plan
     return table.best(limits, within, known, near)
 
 
@@ -208,7 +209,7 @@ class PlanTable:
         def ask(load: float) -> tuple[Plan | None, bool] | None:
             return self._plan_within(load, limits)
 
-        return least_load(ask, limits, lowest, self.ceiling(), within, known, near)
+        return least_load(ask, limits, lowest, self.ceiling(), within, known, near, self.instance.devices)
 
     def ceiling(self) -> float:
         """A load that no stage exceeds."""
