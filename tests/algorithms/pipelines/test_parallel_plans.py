@@ -247,6 +247,29 @@ def test_plans_are_optimal(seed: int) -> None:
     settled(drawn(seed))
 
 
+def drawn_for_many_devices(seed: int) -> Data:
+    """The same on a machine so large that states come in ranges, and that the work of a plan tells the best load."""
+    rng = random.Random(f"many devices {seed}")
+    data = drawn(seed)
+    microbatches = rng.choice((60, 96, 120, 210, 240))
+    able = [r for r in range(1, 200) if data.exchange != "batch" or microbatches % r == 0]
+    copies = tuple(sorted({1, *rng.sample(able, min(len(able), rng.randint(4, 14)))}))
+    options = [
+        [replace(option, time=100 * option.time + rng.randint(0, 99), sharded=10 * option.sharded) for option in own]
+        for own in data.options
+    ]
+    limit = rng.randint(5, 300)
+    return replace(
+        data, options=options, copies=copies, microbatches=microbatches, devices=rng.randint(20, 400), capacity=limit
+    )  # fmt: skip
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("seed", range(60_000, 60_400))
+def test_plans_for_many_devices_are_optimal(seed: int) -> None:
+    settled(drawn_for_many_devices(seed))
+
+
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", range(30_000, 30_400))
 def test_plans_that_start_from_groups_of_units_are_optimal(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
