@@ -306,7 +306,8 @@ def compare(seed: int, families: Sequence[str], solver: str | None, isolated: bo
         # On a machine with much else to do, the limit may come before there is a placement.
         possible = answer.placement is None or answer.value >= exact[0] - near
         within = answer.termination == "gap_reached" and answer.value <= exact[0] + near
-        # CP-SAT, where it was asked for, says of data that its integers cannot tell apart that it is not for them.
+        # A solver that was asked for says of data that its integers, or its tolerances, cannot tell apart that it is
+        # not for them.
         coarse = answer.termination == "error" and "too many powers of ten apart" in answer.message and bool(solver)
         ended = within or coarse or answer.termination == "time_limit"
         right = ended and possible and answer.bound <= exact[0] + near

@@ -91,6 +91,10 @@ class Highs:
         if status in (codes.kUnboundedOrInfeasible, codes.kUnbounded):
             return infeasible_or_unbounded(self.run, program, budget, clock, version)
         reason, message = ended.get(status, "error"), ""
+        if start is not None and reason == "optimal" and info.simplex_iteration_count <= 0:
+            # 1.15.1 takes a start for the optimum where its reductions, which the start does not survive, leave only
+            # points that are better.  It has looked at nothing then, and has as little to do again.
+            return self.run(replace(program, hint=None), replace(budget, time_limit=clock.left), progress)
         if reason == "error":
             message = f"HiGHS ended with status '{model.modelStatusToString(status)}'"
         point, bound = heard.point, heard.bound

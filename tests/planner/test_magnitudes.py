@@ -305,3 +305,84 @@ def test_what_a_share_of_an_integer_hides(solver: str) -> None:
     answer = by_program(HIDDEN_TIME, solver)
     assert answer.termination == "optimal", answer.message
     assert answer.value == pytest.approx(0.02, rel=1e-6)
+
+
+#: Less than a millionth of the best time is what one device less would take longer.
+A_MILLIONTH = """
+graph {
+    node n0 { time = {accelerator: 1000000 ms}, memory = 0 B, output = 4 MiB, parameters = 8 MiB }
+    node n1 { time = {accelerator: 0.75 ms}, memory = 1073741825 B, output = 0 MiB, parameters = 8 MiB }
+}
+cluster server[2] {
+    device gpu[1]: accelerator { memory = 1073741825 B }
+    interconnect { bandwidth = 8000 MiB/s }
+}
+interconnect { bandwidth = 4000 MiB/s }
+minimize time_per_sample then devices_used
+subject to
+    contiguous
+    memory
+    rule: (n0 on server[1].gpu[1]) or (n1 on server[1].gpu[1])
+"""
+
+
+@pytest.mark.parametrize("solver", ["highs", "mip", "pyomo", "cvxpy", "cp-sat"])
+def test_a_millionth_is_worth_a_device(solver: str) -> None:
+    answer = by_program(A_MILLIONTH, solver)
+    if solver == "mip":  # CBC keeps rows to a millionth of their terms
+        assert answer.termination == "error"
+        assert "too many powers of ten apart for mip; try --solver cp-sat" in answer.message
+        return
+    assert answer.termination == "optimal", answer.message
+    assert answer.evaluation is not None
+    assert answer.evaluation.objectives == pytest.approx((1000.0, 2.0), rel=1e-9)
+
+
+def test_a_device_less_beside_hidden_times() -> None:
+    """Whether a device less does as well is asked of sums that a prohibitive time must not hide."""
+    answer = loads(
+        """
+graph {
+    node n0 { time = {host: 20 us, tpu: 1 us}, output = 9 MiB }
+    node n1 { time = {accelerator: 1000000 us, host: 9 us}, output = 0 MiB }
+    node n2 { time = {accelerator: 1.5 us, host: 1000000 us, tpu: 4 us}, output = 1 MiB }
+    node n3 { time = {host: 1 us}, output = 9 MiB }
+    n0 -> n1
+    n0 -> n2
+    n0 -> n3
+}
+device gpu[2]: accelerator
+device tpu[1]: accelerator
+interconnect { bandwidth = 8000000 MiB/s }
+device cpu: host
+minimize time_per_sample then devices_used
+subject to
+    contiguous
+"""
+    ).solve(method="dp")
+    assert answer.evaluation is not None
+    assert answer.evaluation.objectives == pytest.approx((10e-6, 2.0), rel=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["highs", "mip", "pyomo", "cvxpy", "cp-sat"])
+def test_a_start_that_reductions_do_not_keep(solver: str) -> None:
+    """HiGHS takes the start for the optimum where all that its reductions leave is better."""
+    text = """
+graph {
+    node n0 { time = {accelerator: 7 ns, host: 1 ns}, memory = 1073741825 B, output = 0 MiB, parameters = 1 MiB }
+    node n1 { time = {accelerator: 0 ns, host: 9 ns}, memory = 1 B, output = 0 MiB, parameters = 8 MiB }
+    node n2 { time = {accelerator: 0.75 ns}, memory = 1073741825 B, output = 1 MiB }
+    n1 -> n2
+}
+device gpu[2]: accelerator { memory = 1073741825 B }
+interconnect { bandwidth = 100000000000 MiB/s }
+device cpu: host
+schedule dataflow
+minimize latency
+subject to
+    sequential
+"""
+    spec = loads(text)
+    answer = solve(spec.problem, spec.elaborated.checked_formulations, Request(solver=solver))
+    assert answer.termination == "optimal", answer.message
+    assert answer.value == pytest.approx(1e-9, rel=1e-6)

@@ -93,8 +93,9 @@ class FeasibilityTable(Protocol):
         """A pipeline over these ideals within the load; where ``fewest``, one with the fewest devices."""
 
 
-#: Makes a table of ideals, given as positions on chains in the order of a walk; None where that is too large.
-TableOf = Callable[[ChainCover, np.ndarray], FeasibilityTable | None]
+#: Makes a table of ideals, given as positions on chains in the order of a walk, for loads up to some (inf: any); None
+#: where that is too large.
+TableOf = Callable[[ChainCover, np.ndarray, float], FeasibilityTable | None]
 
 
 class FeasibilityOracle:
@@ -118,7 +119,7 @@ class FeasibilityOracle:
             met, stored = walked.met, len(walked.positions)
             if not walked.complete:
                 return FeasibilityResult(None, False, walked.too_many, met, stored)
-            table = self.table_of(self.cover, walked.positions)
+            table = self.table_of(self.cover, walked.positions, load)
             if table is None:
                 return FeasibilityResult(None, False, True, met, stored)
             self.known = load, table, met, stored
@@ -187,8 +188,8 @@ def slices(
     ``low``: a load that none is below;  ``best``: what is known already.
     """
     for order in orders(costs):
-        line = ChainCover.of_order(order)
-        table = None if limits.passed else table_of(line, line.prefixes(order))
+        line, most = ChainCover.of_order(order), np.inf if best is None else best.value
+        table = None if limits.passed else table_of(line, line.prefixes(order), most)
         if table is None:
             return best
         best = improved(table, limits, low, best)

@@ -85,8 +85,8 @@ def best_hierarchical(
     if flat.complete and flat.device is None:
         return flat
 
-    def table_of(cover: ChainCover, positions: np.ndarray) -> _ClusterTable | None:
-        return _ClusterTable(machine, cover, positions) if positions.size else None
+    def table_of(cover: ChainCover, positions: np.ndarray, load: float) -> _ClusterTable | None:
+        return _ClusterTable(machine, cover, positions, load) if positions.size else None
 
     cover = None if limits.passed else chain_cover(costs.units, costs.before, costs.after)
     start = None if cover is None else _dealt(flat, table_of, cover, limits)
@@ -103,7 +103,7 @@ def best_hierarchical(
 
 def _dealt(
     flat: BottleneckResult,
-    table_of: Callable[[ChainCover, np.ndarray], _ClusterTable | None],
+    table_of: Callable[[ChainCover, np.ndarray, float], _ClusterTable | None],
     cover: ChainCover,
     limits: SearchLimits,
 ) -> GroupedPipeline | None:
@@ -113,17 +113,20 @@ def _dealt(
     rows = [np.zeros(cover.count, dtype=np.int64)]
     for leader in flat.groups:
         rows.append(rows[-1] + np.bincount(cover.chain[flat.device == leader], minlength=cover.count))
-    table = table_of(cover, np.array(rows).astype(cover.dtype))
+    table = table_of(cover, np.array(rows).astype(cover.dtype), np.inf)
     return None if table is None else improved(table, limits, flat.bound, None)
 
 
 class _ClusterTable:
     """Ideals with their costs, and the search over them within a load."""
 
-    def __init__(self, machine: ClusteredMachine, cover: ChainCover, positions: np.ndarray) -> None:
+    def __init__(self, machine: ClusteredMachine, cover: ChainCover, positions: np.ndarray, load: float) -> None:
         self.machine, self.costs, self.cover = machine, machine.costs, cover
         self.pairs, self.positions = all_stage_pairs(
-            self.costs, cover, positions, LoadPruning(self.costs, np.inf).weight
+            self.costs.within(load * self.costs.classes.total),
+            cover,
+            positions,
+            LoadPruning(self.costs, np.inf).weight,
         )
         self.sync = ideal_sums(cover, self.positions, machine.replication.sync)
         self.far = self._cluster_edges()

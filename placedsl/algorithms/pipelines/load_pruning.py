@@ -69,7 +69,7 @@ class LoadPruning:
         return other
 
     def _within(self, bound: float, boundaries: Floats | None) -> None:
-        self.time = bound + self.costs.beyond
+        self.bound, self.time = bound, bound + self.costs.beyond
         self.paying = int(self.payers[0]) if len(self.payers) == 1 and np.isfinite(self.time) else None
         self.boundaries = np.zeros(self._payers + 1) if boundaries is None else boundaries
         for name in ("inner", "shares"):

@@ -20,6 +20,7 @@ from placedsl.algorithms.pipelines.bottleneck_search import (
     FeasibilityOracle,
     FeasibilityResult,
     GroupedPipeline,
+    TableOf,
     minimise_bottleneck,
     slices,
 )
@@ -110,18 +111,20 @@ def sliced_replicated(
     return slices(costs, _table_of(costs, replication), limits or SearchLimits(), costs.share)
 
 
-def _table_of(costs: StageCostModel, replication: Replication) -> Callable[[ChainCover, np.ndarray], _ReplicatedTable]:
-    return lambda cover, positions: _ReplicatedTable(costs, replication, cover, positions)
+def _table_of(costs: StageCostModel, replication: Replication) -> TableOf:
+    return lambda cover, positions, load: _ReplicatedTable(costs, replication, cover, positions, load)
 
 
 class _ReplicatedTable:
     """Ideals with their costs, and the search over them within a load."""
 
     def __init__(
-        self, costs: StageCostModel, replication: Replication, cover: ChainCover, positions: np.ndarray
+        self, costs: StageCostModel, replication: Replication, cover: ChainCover, positions: np.ndarray, load: float
     ) -> None:
         self.costs, self.replication, self.cover = costs, replication, cover
-        self.pairs, self.positions = all_stage_pairs(costs, cover, positions, LoadPruning(costs, np.inf).weight)
+        self.pairs, self.positions = all_stage_pairs(
+            costs.within(load * costs.classes.total), cover, positions, LoadPruning(costs, np.inf).weight
+        )
         self.sync = ideal_sums(cover, self.positions, replication.sync)
 
     def within(self, load: float, limits: SearchLimits, *, fewest: bool) -> FeasibilityResult:

@@ -40,6 +40,8 @@ _APPROACH_GAP = 2e-3
 _PATIENCE = 10_000_000
 #: With more ideals than this, a lower load is tried first.
 _MANY = 50_000
+#: A load that is so much less than the one that a table was made for has one of its own.
+_MUCH_BETTER = 1e-2
 #: So many walks may be given up before the search is.
 _TRIES = 1
 
@@ -171,8 +173,8 @@ class _PipelineSearch:
         before = self.value
         if table is None or not self.tried(table, before * (1.0 - EQUAL_COSTS), exact=False):
             return
-        if before == np.inf and self.device is not None:
-            table = self.table(self.value)  # now there is a bound to prune with
+        if self.value < _MUCH_BETTER * before:
+            table = self.table(self.value)  # now there is a bound to prune with, and that is no longer hidden in sums
             if table is None:
                 return
         if self.value < before and not self.tried(table, self.value * (1.0 - EQUAL_COSTS), exact=True):
@@ -274,6 +276,7 @@ class _StateTable:
         self, costs: StageCostModel, cover: ChainCover, positions: np.ndarray, pruning: LoadPruning, *, wide: bool
     ) -> None:
         self.costs, self.cover = costs, cover
+        costs = costs.within(pruning.bound)
         cuts = cuts_of(costs, cover, positions)
         weight = ideal_sums(cover, positions, pruning.weight)
         fits = pruning.prune(cover, weight, cuts, transfers=wide)

@@ -109,6 +109,19 @@ class StageCostModel:
         out: Floats = self.work.min(axis=0)
         return out
 
+    def within(self, load: float) -> StageCostModel:
+        """The same for stages whose loads are no larger: what alone costs twice as much costs just that.
+
+        Such costs hide the others in sums over ideals, of which stages are differences.
+        """
+        if not np.isfinite(load):
+            return self
+        most = np.where(np.arange(len(self.limit)) < self.loads, 2.0 * load, np.inf)[:, None, None]
+        return replace(
+            self, unit_cost=np.minimum(self.unit_cost, most), input_cost=np.minimum(self.input_cost, most),
+            output_cost=np.minimum(self.output_cost, most),
+        )  # fmt: skip
+
     def load(self, own: Integers, kind: int) -> float:
         """The largest load of a stage, from its units alone."""
         return float(self.components(own, kind)[: self.loads].max())

@@ -40,6 +40,8 @@ _MAX_RESOLVES = 4
 #: Of the largest value that the columns let an objective have: half of what counts as the same is less than a
 #: feasibility of 1e-12 there, which no solver keeps.
 _OVERLOOKED = 1e-6
+#: Coefficients of a row whose ratio is larger than this come near the feasibility that solvers keep.
+_FAR_APART = 1e5
 #: Earlier objectives that are no whole numbers may be this much worse, relatively, while later ones are minimised;
 #: these may gain as much by it.
 _LEXICOGRAPHIC_SLACK = 1e-7
@@ -307,8 +309,10 @@ def _judged(
         return reason
     if settled:
         why = ": the formulation counts less than the evaluator does" if run.problem.has_user_formulations else ""
-        if get(run.solver).features.integers_only and not why:
+        if not why and get(run.solver).features.integers_only:
             why = ": its numbers lie too many powers of ten apart for a grid of integers; try --solver highs"
+        elif not why and _spread(solved) > _FAR_APART:
+            why = f": its numbers lie too many powers of ten apart for {run.solver}; try --solver cp-sat"
         far = f"the verified value is {100 * distance:.2g}% above the bound{why}"
         return "error", f"{run.solver} reports {outcome.termination}, but {far}"
     return outcome.termination, outcome.message
@@ -332,6 +336,15 @@ def _left(run: Run, position: int) -> float:
 def _reached(run: Run, position: int) -> bool:
     """Whether the best placement is as good as its bound says that it can be."""
     return run.best.gap(position) <= SAME_VALUE
+
+
+def _spread(program: LinearProgram) -> float:
+    """The largest ratio of two coefficients of a row."""
+    size = np.where(program.coefficient == 0.0, np.nan, np.abs(program.coefficient))
+    begins = program.start[:-1][np.diff(program.start) > 0]
+    if not len(begins):
+        return 1.0
+    return float(np.nanmax(np.fmax.reduceat(size, begins) / np.fmin.reduceat(size, begins)))
 
 
 def _largest(program: LinearProgram) -> float:
