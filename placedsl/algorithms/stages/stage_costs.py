@@ -114,7 +114,7 @@ class StageCostModel:
 
         Such costs hide the others in sums over ideals, of which stages are differences.
         """
-        if not np.isfinite(load):
+        if not 0.0 < load < np.inf:
             return self
         most = np.where(np.arange(len(self.limit)) < self.loads, 2.0 * load, np.inf)[:, None, None]
         return replace(
