@@ -117,7 +117,7 @@ class EvenPlans:
         self.problem, self.sharing, self.costs = problem, sharing, sharing.options
         self.devices = len(problem.machine.devices)
         self.capacity = float(problem.memory_limits[0])
-        moved = plans.moved_by_degree(problem, self.costs)
+        moved = plans.moved_by_degree(problem, self.costs, 0)
         assert moved is not None
         self.into, self.out_of = (problem.transfer[:, 0] + side for side in moved)
         self.batch = sharing.microbatches or self.devices

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placedsl.algorithms.pipelines.parallel_plans import in_turn
+from placedsl.algorithms.pipelines.parallel_plans import in_turn, unlike_devices
 from placedsl.algorithms.pipelines.parallel_plans import levels as plans_across
 from placedsl.algorithms.pipelines.parallel_plans.branching import GOALS, Holds, measured, settle
 from placedsl.algorithms.pipelines.parallel_plans.domains import Domain, Propagation
@@ -48,6 +48,9 @@ IN_TURN = replace(
 #: The same over clusters whose copies share samples.
 ACROSS = replace(SUPPORTS, objectives=("time_per_sample",), clusters=True, further=())
 
+#: The same over devices of several classes.
+UNLIKE = replace(SUPPORTS, objectives=("time_per_sample",), further=())
+
 #: Which ends of a quantity the searches keep to ("": what stands for whether rows hold).
 HOLDS_ACROSS: Holds = {
     "": (True, True), "tensor": (True, True), "takes": (True, True), "data": (True, True), "in_flight": (False, True),
@@ -75,26 +78,36 @@ class PlanFound:
 
 def against(problem: Problem) -> list[str]:
     """Why the search does not apply, a clause each."""
-    return conditions(problem) or reasons_against(problem, _supported(problem))
+    supported = _supported(problem)
+    return conditions(problem, supported in (IN_TURN, ACROSS)) or reasons_against(problem, supported)
 
 
 def _supported(problem: Problem) -> Supports:
     if problem.execution.chunks > 1:
         return IN_TURN
-    return SUPPORTS if problem.execution.cluster_levels is None else ACROSS
+    if problem.execution.cluster_levels is not None:
+        return ACROSS
+    return SUPPORTS if len(_classes(problem)) == 1 else UNLIKE
 
 
-def conditions(problem: Problem) -> list[str]:
-    """What is not so of the problem that every search for plans takes for granted, a clause each."""
+def _classes(problem: Problem) -> list[Integers]:
+    """The devices of each class of like ones."""
+    number = problem.interchangeable(clustered=False)
+    return [np.flatnonzero(number == k) for k in range(int(number.max(initial=-1)) + 1)]
+
+
+def conditions(problem: Problem, alike: bool = True) -> list[str]:
+    """What is not so of the problem that every search for plans takes for granted, a clause each; ``alike``: whether
+    that is also that its devices are."""
     costs = problem.execution.options
     if costs is None:
         return ["it makes plans, with options or copies of several devices, and the spec asks for none"]
     out = []
-    if len(set(problem.interchangeable(clustered=False).tolist())) > 1:
+    if alike and len(_classes(problem)) > 1:
         out.append("it requires devices that are all alike, in time, memory and links")
     elif not problem.accelerators.all():
         out.append("it requires devices that are accelerators")
-    if moved_by_degree(problem, costs) is None:
+    if moved_by_degree(problem, costs, 0) is None:
         out.append("it requires that options of one node and degree gather and scatter the same")
     known: dict[tuple[int, int], float] = {}
     if any(
@@ -120,7 +133,7 @@ def beyond(problem: Problem) -> list[str]:
     left = set(rules_of(problem, costs, _own(problem)).beyond)
     known = {rule.name for rule in _own(problem)} - left
     out = [name for name in ignored(problem, _supported(problem)) if name not in known]
-    if problem.execution.cluster_levels is not None or problem.execution.chunks > 1:
+    if _supported(problem) is not SUPPORTS:
         return out
     return out + [f"then {goal.name}" for goal in problem.objectives[len(_goals(problem)) :]]
 
@@ -162,7 +175,15 @@ def solve(problem: Problem, *, deadline: float | None = None, stop: Callable[[],
             domain = domain.at_most(rules.columns.start[goal], within)
         if any(domain.high[rules.columns.start[name]] < 1.0 for name in GOALS[1:]):
             return PlanResult(None, np.inf, True)
-        instance, row = planned.instance(domain)
+        if len(classes) > 1:
+            made, rows = zip(*(planned.instance(domain, int(own[0])) for own in classes), strict=True)
+            found = unlike_devices.best_plan(made, classes, limits, load)
+            options_of = {int(d): row for own, row in zip(classes, rows, strict=True) for d in own}
+            if found.plan is None:
+                return found
+            stages = (_with_options_of(Plan((stage,)), options_of[stage.first]).stages for stage in found.plan.stages)
+            return replace(found, plan=Plan(tuple(stage for own in stages for stage in own)))
+        instance, row = planned.instance(domain, 0)
         if sharing.chunks > 1:
             found = in_turn.best_plan(instance, sharing.chunks, sharing.held_at_once, limits, load)
         elif levels is None:
@@ -171,7 +192,8 @@ def solve(problem: Problem, *, deadline: float | None = None, stop: Callable[[],
             found = plans_across.best_plan(instance, levels, limits, load)
         return found if found.plan is None else replace(found, plan=_with_options_of(found.plan, row))
 
-    able = np.isin(costs.degree, sharing.tensor) & np.isfinite(costs.time[:, 0])
+    classes = _classes(problem)
+    able = np.isin(costs.degree, sharing.tensor) & np.isfinite(costs.time).any(axis=1)
     start = Domain(rules.low, rules.high, able)
     levels = None if sharing.across is None else _levels(sharing.across, float(costs.per_byte[0]))
     goals, holds, most = _goals(problem), HOLDS, MOST_IDEALS
@@ -179,6 +201,8 @@ def solve(problem: Problem, *, deadline: float | None = None, stop: Callable[[],
         goals, holds, most = goals[:1], HOLDS_ACROSS, plans_across.MOST_IDEALS
     elif sharing.chunks > 1:
         goals, holds, most = goals[:1], HOLDS_IN_TURN, in_turn.most_ideals(sharing.chunks)
+    elif len(classes) > 1:
+        goals, holds, most = goals[:1], HOLDS_ACROSS, unlike_devices.MOST_IDEALS
     settled = settle(rules, propagation, start, goals, planned.point, asked, holds, lambda: limits.passed)
     message = ""
     if settled.too_many:
@@ -206,29 +230,26 @@ class _PlannedProblem:
         self.largest = largest(problem)
         graph = problem.graph
         self.unit = placement_units(problem, contiguous=True, devices=(0,)).unit_of_node
-        moved = moved_by_degree(problem, costs)
-        assert moved is not None
-        self.costs_of_edges = problem.transfer[:, 0] + moved[0], problem.transfer[:, 0] + moved[1]
         self.reads = _reads(graph.edge_tensor, self.unit[graph.edge_target])
         self.between = _between(self.unit[problem.precedence_source], self.unit[problem.precedence_target])
 
-    def instance(self, domain: Domain) -> tuple[PlanInstance, Integers]:
-        """What is searched within a domain, and the option (a position among all) of each node and row of the
-        instance's options: n x o."""
+    def instance(self, domain: Domain, device: int) -> tuple[PlanInstance, Integers]:
+        """What is searched within a domain, with devices like one, and the option (a position among all) of each node
+        and row of the instance's options: n x o."""
         graph, costs, columns = self.problem.graph, self.costs, self.rules.columns
         data, together = columns.of("data"), columns.of("in_flight")
         limits = np.stack((domain.low[data], domain.high[data], domain.high[together]), axis=1)
         loose = limits >= np.array([np.inf, self.largest["data"], self.largest["in_flight"]])
         limits = np.where(loose, ANY_NUMBER, limits)
         by_node: list[list[int]] = [[] for _ in range(graph.nodes)]
-        for option in np.flatnonzero(domain.options).tolist():
+        for option in np.flatnonzero(domain.options & np.isfinite(costs.time[:, device])).tolist():
             by_node[costs.node[option]].append(option)
         kinds: dict[tuple[tuple[float, ...], ...], int] = {}
         kind, rows, first = np.zeros(graph.nodes, dtype=np.int64), list[tuple[int, int]](), list[int]()
         for v, own in enumerate(by_node):
             key = (tuple(limits[v].tolist()), *(
-                (float(costs.degree[o]), float(costs.time[o, 0]), float(costs.weights[o, 0]), float(costs.stash[o]),
-                 float(costs.memory[o]), float(costs.sharded[o])) for o in own))  # fmt: skip
+                (float(costs.degree[o]), float(costs.time[o, device]), float(costs.weights[o, device]),
+                 float(costs.stash[o]), float(costs.memory[o]), float(costs.sharded[o])) for o in own))  # fmt: skip
             if key not in kinds:
                 kinds[key] = len(kinds)
                 first.append(len(rows))
@@ -236,8 +257,8 @@ class _PlannedProblem:
             kind[v] = kinds[key]
         chosen = np.array([o for o, _ in rows], dtype=np.int64)
         options = Options(
-            costs.degree[chosen], np.array([k for _, k in rows], dtype=np.int64), costs.time[chosen, 0],
-            costs.weights[chosen, 0], costs.stash[chosen], costs.memory[chosen], costs.sharded[chosen],
+            costs.degree[chosen], np.array([k for _, k in rows], dtype=np.int64), costs.time[chosen, device],
+            costs.weights[chosen, device], costs.stash[chosen], costs.memory[chosen], costs.sharded[chosen],
         )  # fmt: skip
         row = np.full((graph.nodes, len(rows)), -1, dtype=np.int64)
         for v, own in enumerate(by_node):
@@ -252,11 +273,15 @@ class _PlannedProblem:
             for name in ("stages_used", "copies_used")
         )
         fewest, most, in_flight = of_kind.T.copy()
+        moved = moved_by_degree(self.problem, costs, device)
+        assert moved is not None
+        tensors = self.problem.transfer[:, device]
+        capacity = min(self.rules.capacity, float(self.problem.memory_limits[device]))
         further = PlanLimits(fewest, most, in_flight, stages, copies)
         instance = PlanInstance(
-            kind, self.unit, options, self.unit[graph.tensor_producer], self.reads, *self.costs_of_edges, *self.between,
-            sharing.tensor, sharing.degrees, devices, self.rules.capacity, devices if batch is None else batch,
-            sharing.exchange, sharing.traffic, further,
+            kind, self.unit, options, self.unit[graph.tensor_producer], self.reads, tensors + moved[0],
+            tensors + moved[1], *self.between, sharing.tensor, sharing.degrees, devices, capacity,
+            devices if batch is None else batch, sharing.exchange, sharing.traffic, further,
             {"pipeline": 0, "batch": batch or devices, "sample": 1}[sharing.held],
         )  # fmt: skip
         return instance, row
@@ -295,6 +320,8 @@ class _PlannedProblem:
                 device = levels.devices[stage.first]
                 around = zip(levels.around[device], stage.across, strict=True)
                 clusters |= {(cluster,): float(runs) for cluster, runs in around}
+            elif stage.first >= 0:
+                device = stage.first
             placement[stage.nodes] = device
             copies[device,], tensor[device,], number[device,] = float(stage.copies), float(stage.degree), float(place)
             for v, taken in stage.option.items():
@@ -325,9 +352,9 @@ def _between(before: Integers, after: Integers) -> tuple[Integers, Integers]:
     return pairs[:, 0], pairs[:, 1]
 
 
-def moved_by_degree(problem: Problem, costs: OptionCosts) -> tuple[Floats, Floats] | None:
-    """g x t seconds that reading, or sending, a tensor takes beside the tensor itself; None where that depends on more
-    than the degree."""
+def moved_by_degree(problem: Problem, costs: OptionCosts, device: int) -> tuple[Floats, Floats] | None:
+    """g x t seconds that reading, or sending, a tensor takes on a device beside the tensor itself; None where that
+    depends on more than the degree."""
     graph, sharing = problem.graph, problem.execution.data_parallelism
     assert sharing is not None
     allowed = np.flatnonzero(np.isin(costs.degree, sharing.tensor))
@@ -352,5 +379,5 @@ def moved_by_degree(problem: Problem, costs: OptionCosts) -> tuple[Floats, Float
         np.maximum.at(most, (degree[at], tensor), amount)
         if (least < most).any():
             return None
-        found.append(np.where(np.isfinite(least), least, 0.0) * costs.per_byte[0])
+        found.append(np.where(np.isfinite(least), least, 0.0) * costs.per_byte[device])
     return found[0], found[1]

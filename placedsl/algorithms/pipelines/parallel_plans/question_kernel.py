@@ -43,7 +43,7 @@ def within(pairs, terms, bound, reached, knapsacks, begin, end):  # type: ignore
     classes, bounds = len(terms.degree), terms.bounds
     paid = np.zeros((pairs.limit.shape[0], classes))
     mark = np.zeros(pairs.input_cost.shape[2], dtype=np.int32)
-    scratch = _scratch(terms)
+    scratch = scratch_for(terms)
     if begin == 0:
         _begin(reached, bounds)
     for base in range(begin, min(end, everything)):
@@ -53,8 +53,8 @@ def within(pairs, terms, bound, reached, knapsacks, begin, end):  # type: ignore
         if not kept:
             mark_cuts(pairs, base, mark, True)
         for goal in range(base + 1, everything + 1):
-            rest = _devices_for(terms.weight[everything] - terms.weight[goal], bound)
-            own = max(1, _devices_for(terms.weight[goal] - terms.weight[base], bound))
+            rest = devices_for(terms.weight[everything] - terms.weight[goal], bound)
+            own = max(1, devices_for(terms.weight[goal] - terms.weight[base], bound))
             if fewest + own + rest > terms.devices:
                 continue
             if kept:
@@ -67,14 +67,14 @@ def within(pairs, terms, bound, reached, knapsacks, begin, end):  # type: ignore
             scratch.units[0] = -1  # not counted yet
             low, high, together = 1, terms.most_copies, bounds.most_held
             if bounds.of_kinds:
-                low, high, together = _bounded(terms, base, goal, scratch)
+                low, high, together = bounded(terms, base, goal, scratch)
             for g in range(classes):
                 if pairs.unsupported[g, goal] != pairs.unsupported[g, base]:
                     continue
                 time = pairs.unit_sum[0, g, goal] - pairs.unit_sum[0, g, base]
                 edges = stages.edges[base, goal, g] if kept else max(paid[0, g], 0.0)
                 sent = terms.weights[g, goal] - terms.weights[g, base]
-                first = _least_copies(
+                first = least_copies(
                     terms.exchange, terms.next_copies, terms.most_copies, time + edges, sent, bound
                 )  # fmt: skip
                 if first < low:
@@ -100,7 +100,7 @@ def within(pairs, terms, bound, reached, knapsacks, begin, end):  # type: ignore
                                 place = place_of(knapsacks.like, terms.of_kind, base, goal, g, 0, 0)
                                 fits = remembered(knapsacks.like, place)
                                 if fits < 0:
-                                    fits = min(_together(terms, base, goal, g, scratch), together)
+                                    fits = min(most_together(terms, base, goal, g, scratch), together)
                                     remember(knapsacks.like, place, fits)
                                 if kept:
                                     stages.together[base, goal, g] = fits
@@ -122,7 +122,7 @@ def within(pairs, terms, bound, reached, knapsacks, begin, end):  # type: ignore
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
-def _scratch(terms):  # type: ignore[no-untyped-def]
+def scratch_for(terms):  # type: ignore[no-untyped-def]
     """Room for one call."""
     kinds, bounds, room = terms.of_kind.shape[1], terms.bounds, terms.most_copies + 2
     return Scratch(
@@ -144,7 +144,7 @@ def _begin(reached, bounds):  # type: ignore[no-untyped-def]
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
-def _devices_for(weight, bound):  # type: ignore[no-untyped-def]
+def devices_for(weight, bound):  # type: ignore[no-untyped-def]
     """How many devices some time of devices needs at least, within a load."""
     return np.int64(np.ceil(weight / bound * (1.0 - 1e-9)))
 
@@ -190,7 +190,7 @@ def _next_new(scratch, i, last, reached, target, first, degree, devices, terms):
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
-def _bounded(terms, base, goal, scratch):  # type: ignore[no-untyped-def]
+def bounded(terms, base, goal, scratch):  # type: ignore[no-untyped-def]
     """The fewest and the most copies of a stage, and the most samples in flight, by the nodes that it has."""
     _count(terms, base, goal, scratch)
     bounds, low, high, together = terms.bounds, 1, terms.most_copies, terms.bounds.most_held
@@ -251,7 +251,7 @@ def _extend(terms, stage, state, states, devices, bound, reached, scratch, knaps
                     answer = known(like, place, room)
                     if answer == UNKNOWN:
                         asked = Asked(in_flight, exchange, room, capacity, time, need)
-                        answer = _answered(terms, stage, asked, scratch, knapsacks)
+                        answer = answered(terms, stage, asked, scratch, knapsacks)
                         learn(like, place, room, answer)
                 if answer == YES:
                     scratch.fits[copies] = in_flight
@@ -269,7 +269,7 @@ def _extend(terms, stage, state, states, devices, bound, reached, scratch, knaps
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
-def _answered(terms, stage, asked, scratch, knapsacks):  # type: ignore[no-untyped-def]
+def answered(terms, stage, asked, scratch, knapsacks):  # type: ignore[no-untyped-def]
     """Whether options of a stage fit, by the relaxation, or by the knapsack itself."""
     _count(terms, stage.base, stage.goal, scratch)
     if asked.need > terms.capacity * _ROUNDING and len(knapsacks.kept.swaps):
@@ -295,7 +295,7 @@ def _count(terms, base, goal, scratch):  # type: ignore[no-untyped-def]
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
-def _together(terms, base, goal, g, scratch):  # type: ignore[no-untyped-def]
+def most_together(terms, base, goal, g, scratch):  # type: ignore[no-untyped-def]
     """How many samples may be in flight at most for the smallest options of a stage to fit; 0: none."""
     if len(terms.smallest) == 0:
         _count(terms, base, goal, scratch)
@@ -335,7 +335,7 @@ def _present(count, kinds):  # type: ignore[no-untyped-def]
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
-def _least_copies(exchange, next_copies, most, alone, sent, bound):  # type: ignore[no-untyped-def]
+def least_copies(exchange, next_copies, most, alone, sent, bound):  # type: ignore[no-untyped-def]
     """The fewest copies that stay within a load under the quickest options (0: none): what copies send only grows with
     their number, so that each bound on it gives the next one.
 

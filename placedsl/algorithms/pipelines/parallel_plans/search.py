@@ -98,8 +98,10 @@ class PlanTable:
     """The ideals of an instance with their sums, and the questions that are asked of them."""
 
     def __init__(
-        self, instance: PlanInstance, costs: StageCostModel, cover: ChainCover, positions: np.ndarray, goal: Goal
-    ) -> None:
+        self, instance: PlanInstance, costs: StageCostModel, cover: ChainCover, positions: np.ndarray, goal: Goal,
+        busy: Floats | None = None,
+    ) -> None:  # fmt: skip
+        """``busy``: u seconds that units keep devices busy at least, by which ideals are ordered; default: on these."""
         self.instance, self.cover, self.goal = instance, cover, goal
         self.unsure = False  # of the last question: whether a knapsack was given up on
         self.limits = instance.limits or PlanLimits.none(instance.kinds)
@@ -109,7 +111,7 @@ class PlanTable:
         self.keys = np.searchsorted(instance.degrees, instance.options.degree[self.row]) * instance.kinds
         self.keys += instance.options.kind[self.row]
         self.table = _option_table(instance, self.row, self.keys)
-        busy = (costs.work[: len(instance.degrees)] * np.array(instance.degrees)[:, None]).min(axis=0)
+        busy = least_busy(instance, costs) if busy is None else busy
         whole = float(busy.sum())
         parts = np.rint(busy / whole * _PARTS).astype(np.int64) if whole > 0.0 else np.zeros(costs.units, np.int64)
         self.pairs, self.positions = all_stage_pairs(costs, cover, positions, parts)
@@ -145,10 +147,13 @@ class PlanTable:
             sums(instance.least(instance.options.weights)), sums(sharded), sums(stash), sums(memory), self._alike(),
             self._smallest(most_held + 1, sums), _bounds(self.limits, costs.units, goal, instance.held, most_held),
         )  # fmt: skip
-        rows = (len(self.positions) * self.terms.bounds.layers, most + 1)
-        kinds = (np.int32, np.int32, np.int16, np.int32)
-        self.reached = Reached(*(np.empty(rows, dtype=kind) for kind in kinds))
         self._kept = kept_swaps(self.table, by_kind, most_held + 1)
+
+    @cached_property
+    def reached(self) -> Reached:
+        """Room for the states of a question."""
+        rows = (len(self.positions) * self.terms.bounds.layers, self.terms.most_copies + 1)
+        return Reached(*(np.empty(rows, dtype=kind) for kind in (np.int32, np.int32, np.int16, np.int32)))
 
     @cached_property
     def knapsacks(self) -> Knapsacks:
@@ -276,6 +281,14 @@ class PlanTable:
         self, base: int, goal: int, g: int, copies: int, in_flight: int, exchange: float, load: float
     ) -> PlannedStage:
         """The stage between two ideals that sends its weights so often, with options that stay within the load."""
+        stage = self.stage_within(base, goal, g, copies, in_flight, exchange, load)
+        assert stage is not None, "the sums of a stage and its options disagree"
+        return stage
+
+    def stage_within(
+        self, base: int, goal: int, g: int, copies: int, in_flight: int, exchange: float, load: float
+    ) -> PlannedStage | None:
+        """The same; None where no options do."""
         terms, options = self.terms, self.instance.options
         units = between(self.cover, self.positions, base, goal)
         count = (terms.of_kind[goal] - terms.of_kind[base]).astype(np.int64)
@@ -284,7 +297,8 @@ class PlanTable:
         share = float(terms.sharded[g, goal] - terms.sharded[g, base]) / copies
         demand = Demand(np.flatnonzero(count), count, g, in_flight, exchange, room, terms.capacity - share)
         question = (terms.table, demand, self.knapsacks.space)
-        assert time_within(*question)[0] == YES, "the sums of a stage and its options disagree"
+        if time_within(*question)[0] != YES:
+            return None
         taken = options_within(*question)
         inside = np.zeros(self.instance.units, dtype=np.bool_)
         inside[units] = True
@@ -311,6 +325,12 @@ class PlanTable:
         edge_costs(self.pairs, base, goal, mark, False, paid)
         by_degree: Floats = np.maximum(paid[0], 0.0)
         return by_degree
+
+
+def least_busy(instance: PlanInstance, costs: StageCostModel) -> Floats:
+    """u: the seconds that a unit keeps devices busy at least, all devices of a copy together."""
+    out: Floats = (costs.work[: len(instance.degrees)] * np.array(instance.degrees)[:, None]).min(axis=0)
+    return out
 
 
 def _bounds(limits: PlanLimits, units: int, goal: Goal, held: int, most_held: int) -> Bounds:

@@ -73,7 +73,7 @@ class SpecRules:
     ``low``, ``high``, ``integer``   C
     ``name``         per row: the constraint that it belongs to
     ``beyond``       names of constraints that are about something else
-    ``capacity``     bytes of a device, ``time``  seconds per sample: limits that hold for every device alike
+    ``capacity``     bytes of a device, beside its memory, ``time``  seconds per sample: limits that every device has
     """
 
     columns: PlanColumns
@@ -211,7 +211,7 @@ class _Limits:
     def __init__(self, problem: Problem, layout: PlanColumns) -> None:
         self.devices = len(problem.machine.devices)
         self.layout = layout
-        self.capacity = float(problem.memory_limits[0])
+        self.capacity = np.inf
         self.time = np.inf
         self.copies = np.inf
 
