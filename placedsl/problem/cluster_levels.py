@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -61,10 +61,16 @@ class ClusterLevels:
         return out
 
     def on(self, machine: Machine) -> ClusterLevels:
-        """The same clusters, with the devices that they have on another machine; costs left out."""
-        own = [machine.clusters[cluster].devices for cluster in self.clusters[0]]
-        size, devices = (len(own[0]), *self.size[1:]), tuple(d for each in own for d in each)
-        return ClusterLevels(size, self.families, self.clusters, devices)
+        """The clusters of these families on another machine, with the devices that they have there; costs left out."""
+        levels = list[tuple[int, ...]]()
+        for family in reversed(self.families):
+            known, around = machine.clusters, levels[0] if levels else (-1,)
+            of_family = [i for i, cluster in enumerate(known) if cluster.family == family]
+            levels.insert(0, tuple(i for home in around for i in of_family if known[i].parent == home))
+        own = [machine.clusters[cluster].devices for cluster in levels[0]]
+        numbers = [*map(len, levels), 1]
+        size = (len(own[0]), *(inner // outer for inner, outer in pairwise(numbers)))
+        return ClusterLevels(size, self.families, tuple(levels), tuple(d for each in own for d in each))
 
     def members(self, cluster: int) -> tuple[int, ...]:
         """The devices of a cluster."""

@@ -99,6 +99,7 @@ class DataParallelism:
     ``across``           clusters whose copies share samples as well (None: none does)
     ``chunks``           parts of the model that each stage holds, in turn: with S stages, part k is in stage k mod S;
                          all stages then have as many copies
+    ``on_any``           ``degrees`` and ``tensor`` as the spec allows them on however many devices
     """
 
     degrees: tuple[int, ...]
@@ -115,6 +116,13 @@ class DataParallelism:
     held: Held = "pipeline"
     across: ClusterLevels | None = None
     chunks: int = 1
+    on_any: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+
+    def on(self, devices: int) -> DataParallelism:
+        """The same on another number of devices: with the numbers that the spec allows there."""
+        degrees, tensor = (tuple(number for number in numbers if number <= devices) for numbers in self.on_any)
+        most = devices if self.across is None else self.across.size[0]
+        return replace(self, degrees=degrees, tensor=tuple(t for t in tensor if t <= most) or (1,))
 
     @property
     def most_in_pipeline(self) -> int | None:

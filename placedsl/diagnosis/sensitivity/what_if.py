@@ -32,12 +32,16 @@ class Change:
 
 
 def changes(problem: Problem) -> Iterator[Change]:
-    """One more device of each family, more memory for each family that has a limit, and each rule left out."""
+    """One more device, or cluster, of each family, more memory for each family that has a limit, and each rule left
+    out."""
     families = dict.fromkeys(d.family for d in problem.machine.devices)
     named = _named_families(problem)
     for family in families:
         if family not in named and (larger := with_device(problem, family)) is not None:
             yield Change(f"one more {family}{in_each(problem.machine, family)}", larger)
+    for family in _cluster_families(problem.machine):
+        if not named & _within(problem.machine, family) and (larger := with_cluster(problem, family)) is not None:
+            yield Change(f"one more {family}{_in_each_of(problem.machine, family)}", larger)
     if any(asks_for_memory(rule.body) for rule in problem.constraints):
         for family in families:
             least = min(d.memory for d in problem.machine.devices if d.family == family)
@@ -59,8 +63,15 @@ def _named_families(problem: Problem) -> set[str]:
     bodies += [*(r.body for r in problem.constraints), *problem.sets.values()]
     devices = problem.machine.devices
     parts = (part for body in bodies for part in walks.every(body))
-    named = {devices[p.position].family for p in parts if isinstance(p, core.Element) and p.sort == "device"}
-    by_device = any("device" in table.sorts and () not in table.values for table in problem.tables.values())
+    named = set[str]()
+    for part in parts:
+        if isinstance(part, core.Element) and part.sort == "device":
+            named.add(devices[part.position].family)
+        if isinstance(part, core.Element) and part.sort == "cluster":
+            named |= {devices[d].family for d in problem.machine.clusters[part.position].devices}
+    by_device = any(
+        {"device", "cluster"} & {*table.sorts} and () not in table.values for table in problem.tables.values()
+    )
     return {d.family for d in devices} if by_device else named
 
 
@@ -71,13 +82,43 @@ def in_each(machine: Machine, family: str) -> str:
     return "".join(f" in each {name}" for name in names)
 
 
+def _cluster_families(machine: Machine) -> list[str]:
+    """The families of clusters, outer ones first."""
+    return list(dict.fromkeys(cluster.family for cluster in machine.clusters if not cluster.alone))
+
+
+def _within(machine: Machine, family: str) -> set[str]:
+    """The families of the devices in the clusters of a family."""
+    return {machine.devices[d].family for c in machine.clusters if c.family == family for d in c.devices}
+
+
+def _in_each_of(machine: Machine, family: str) -> str:
+    """The cluster family that each gets one more cluster; empty for outermost ones."""
+    homes = {cluster.parent for cluster in machine.clusters if cluster.family == family}
+    names = sorted({machine.clusters[home].family for home in homes if home >= 0})
+    return "".join(f" in each {name}" for name in names)
+
+
+def with_cluster(problem: Problem, family: str) -> Problem | None:
+    """One more cluster of a family, as if the spec had declared that many: in each cluster around some, like the last
+    there with all that is in it.
+
+    None where nothing says how tensors would reach it from every other device (schedule ``dataflow``).
+    """
+    return _with(problem, *_machine_with_cluster(problem.machine, family))
+
+
 def with_device(problem: Problem, family: str) -> Problem | None:
     """One more device of a family, as if the spec had declared that many: in each of its clusters, like the last there.
 
     None where nothing says how tensors would reach it from every other device (schedule ``dataflow``).
     """
-    machine, fellows = _larger_machine(problem.machine, family)
-    execution, sharing = problem.execution, problem.execution.data_parallelism
+    return _with(problem, *_machine_with_device(problem.machine, family))
+
+
+def _with(problem: Problem, machine: Machine, fellows: list[int]) -> Problem | None:
+    """The problem on a machine with further devices at the end, and the device that each of these is like."""
+    execution, sharing, variables = problem.execution, problem.execution.data_parallelism, problem.variables
     directly, weights = problem.device_to_device is not None, None if sharing is None else sharing.weights
     planned = sharing is not None and sharing.planned
     names = None if sharing is None else sharing.names
@@ -91,16 +132,59 @@ def with_device(problem: Problem, family: str) -> Problem | None:
     if sharing is not None:
         synchronisation = _like_fellows(costs.weight_exchange, fellows)
         options_of_all = None if costs.options is None else _options_like_fellows(costs.options, fellows)
+        sharing = replace(sharing, across=levels).on(len(machine.devices))
         priced = replace(sharing, synchronisation=synchronisation, options=options_of_all, across=costs.cluster_levels)
         execution = replace(execution, data_parallelism=priced)
+        most = float(priced.degrees[-1])
+        variables = {**variables, "copies": replace(variables["copies"], high=most)}
     return replace(
-        problem, machine=machine, time=costs.time, measured=costs.measured, cluster_surcharge=costs.cluster_surcharge,
-        transfer=_like_fellows(costs.transfer, fellows), device_to_device=costs.device_to_device, execution=execution,
-        own_shares_exact=costs.own_shares_exact,
+        problem, machine=machine, variables=variables, time=costs.time, measured=costs.measured,
+        cluster_surcharge=costs.cluster_surcharge, transfer=_like_fellows(costs.transfer, fellows),
+        device_to_device=costs.device_to_device, execution=execution, own_shares_exact=costs.own_shares_exact,
     )  # fmt: skip
 
 
-def _larger_machine(machine: Machine, family: str) -> tuple[Machine, list[int]]:
+def _machine_with_cluster(machine: Machine, family: str) -> tuple[Machine, list[int]]:
+    """The machine with one more cluster of the family wherever there are some, and what each new device is like."""
+    last: dict[int, list[int]] = {}
+    for i, cluster in enumerate(machine.clusters):
+        if cluster.family == family:
+            last.setdefault(cluster.parent, []).append(i)
+    devices, clusters, fellows = list(machine.devices), list(machine.clusters), list[int]()
+    for parent, alike in last.items():
+        copied = machine.clusters[alike[-1]]
+        prefix = "" if parent < 0 else f"{machine.clusters[parent].name}."
+        name = f"{prefix}{family}[{len(alike) + 1}]"
+        place = {d: len(devices) + k for k, d in enumerate(copied.devices)}
+        fellows += copied.devices
+        devices += [
+            replace(machine.devices[d], name=name + machine.devices[d].name.removeprefix(copied.name))
+            for d in copied.devices
+        ]
+        number: dict[int, int] = {}
+        for i, cluster in enumerate(machine.clusters):
+            if (
+                cluster is not copied
+                and cluster.parent not in number
+                and not (cluster.alone and cluster.devices[0] in place)
+            ):
+                continue
+            number[i] = len(clusters)
+            clusters.append(
+                replace(
+                    cluster, name=name + cluster.name.removeprefix(copied.name),
+                    parent=parent if cluster is copied else number.get(cluster.parent, -1),
+                    devices=tuple(place[d] for d in cluster.devices),
+                )
+            )  # fmt: skip
+        around = parent
+        while around >= 0:
+            clusters[around] = replace(clusters[around], devices=(*clusters[around].devices, *place.values()))
+            around = clusters[around].parent
+    return replace(machine, devices=tuple(devices), clusters=tuple(clusters)), fellows
+
+
+def _machine_with_device(machine: Machine, family: str) -> tuple[Machine, list[int]]:
     """The machine with one more device of the family per cluster that has some, and the fellow that each is like."""
     at_home: dict[int, list[int]] = {}
     for i, device in enumerate(machine.devices):

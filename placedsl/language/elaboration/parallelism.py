@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import isqrt
 
 import numpy as np
 
@@ -72,7 +73,7 @@ def data_parallelism(
     microbatches = _microbatches(checker, entries.get("microbatches"))
     copies: tuple[int, ...] | None = ()
     if "data" in entries:
-        copies = _degrees(checker, entries["data"], count, microbatches)
+        copies = _degrees(checker, entries["data"], microbatches)
         if copies is not None and 1 not in copies:
             message = "1 must be among the numbers of devices"
             checker.error(entries["data"].value, message, "as in data = 1..4, or data = {1, 2, 4}")
@@ -80,7 +81,10 @@ def data_parallelism(
         checker.error(word, "'parallelism' does not say how many devices may share samples", "as in { data = 1..4 }")
     weights = _weights(checker, graph, entries.get("weights"))
     planned = graph.options is not None or any(name not in _SHARING for name in entries)
-    degrees = _tensor_degrees(checker, entries.get("tensor"), graph, count) if planned else (1,)
+    numbers = copies or (1,)
+    copies = None if copies is None else tuple(number for number in copies if number <= max(1, count))
+    tensor = _tensor_degrees(checker, entries.get("tensor"), graph, count) if planned else (1,)
+    degrees = tuple(t for t in tensor if t <= max(1, count)) or (1,)
     names = _option_names(checker, entries.get("options"), graph)
     exchange = _exchange(checker, entries, copies or (1,), microbatches)
     held = _held(checker, entries.get("in_flight"), microbatches)
@@ -108,6 +112,7 @@ def data_parallelism(
         held,
         across,
         chunks,
+        (numbers, tensor),
     )
 
 
@@ -148,10 +153,8 @@ def _microbatches(checker: Checker, entry: syntax.Entry | None) -> int | None:
     return None if entry is None else checker.limited(entry.value, 1, "copies", "microbatches")
 
 
-def _degrees(
-    checker: Checker, entry: syntax.Entry, devices: int, microbatches: int | None = None
-) -> tuple[int, ...] | None:
-    """``1..4``, ``{1, 2, 4}`` or ``divisors(microbatches)``: ascending, and no more than there are devices."""
+def _degrees(checker: Checker, entry: syntax.Entry, microbatches: int | None = None) -> tuple[int, ...] | None:
+    """``1..4``, ``{1, 2, 4}`` or ``divisors(microbatches)``: ascending."""
     what = "the number of devices"
     match entry.value:
         case syntax.Range(low=low, high=high):
@@ -172,25 +175,26 @@ def _degrees(
                 checker.error(of, "'parallelism' does not say how many microbatches there are", "microbatches = 512")
             if number is None:
                 return None
-            numbers = [n for n in range(1, min(number, max(1, devices)) + 1) if number % n == 0]
+            low_ones = [n for n in range(1, isqrt(number) + 1) if number % n == 0]
+            numbers = sorted({*low_ones, *(number // n for n in low_ones)})
         case _:
             only = checker.limited(entry.value, 1, "copies", what)
             if only is None:
                 return None
             numbers = [only]
-    return tuple(number for number in numbers if number <= max(1, devices))
+    return tuple(numbers)
 
 
 def _tensor_degrees(checker: Checker, entry: syntax.Entry | None, graph: Graph, devices: int) -> tuple[int, ...]:
     """The degrees of tensor parallelism: those that are named, else all that there are options for."""
     known = (1,) if graph.options is None else graph.options.degrees
     if entry is None:
-        return tuple(t for t in known if t <= devices) or (1,)
-    degrees = _degrees(checker, entry, devices)
+        return known
+    degrees = _degrees(checker, entry)
     if degrees is None:
         return (1,)
     options = graph.options
-    for t in degrees:
+    for t in (t for t in degrees if t <= devices):
         able = {*range(graph.nodes)} if t == 1 and options is None else set[int]()
         if options is not None:
             able = set(options.node[options.degree == t].tolist())
@@ -198,7 +202,7 @@ def _tensor_degrees(checker: Checker, entry: syntax.Entry | None, graph: Graph, 
         if len(lacking) == graph.nodes:
             hint = "there are options for " + ", ".join(map(str, known))
             checker.error(entry.value, f"no node has an option for {t} devices", hint)
-    if not degrees:
+    if not any(t <= devices for t in degrees):
         checker.error(entry.value, "there are fewer devices than any of these numbers")
     return degrees or (1,)
 

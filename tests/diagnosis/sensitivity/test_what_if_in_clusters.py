@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 import placedsl
-from placedsl.diagnosis.sensitivity.what_if import changes, with_device
+from placedsl.diagnosis.sensitivity.what_if import changes, with_cluster, with_device
 from placedsl.evaluation.evaluate import evaluate
+from placedsl.problem.problem import Problem
 
 GRAPH = """graph {
     node a { time = {accelerator: 4 ms, host: 30 ms}, memory = 2 GiB, output = 8 MiB }
@@ -61,9 +63,79 @@ def test_the_changed_machine_is_that_of_the_changed_text(machine: str, family: s
     if more == text:  # declared without a count; alone it is called as it was
         more = text.replace(f"device {family}:", f"device {family}[2]:")
     written = placedsl.loads(more).problem
-    ours = [d.name for d in larger.machine.devices]
     unnumbered = f"device {family}:" in text
-    theirs = [d.name.replace(f"{family}[1]", family) if unnumbered else d.name for d in written.machine.devices]
+    confirm_same(larger, written, lambda name: name.replace(f"{family}[1]", family) if unnumbered else name)
+
+
+CLUSTERS = [
+    (machine, family, extra)
+    for machine, families in (("one level", ("pod",)), ("two levels", ("rack", "server")))
+    for family in families
+    for extra in ("", "schedule overlapped\n", SHARED)
+]
+
+
+@pytest.mark.parametrize(("machine", "family", "extra"), CLUSTERS)
+def test_a_further_cluster_is_that_of_the_changed_text(machine: str, family: str, extra: str) -> None:
+    text = GRAPH + MACHINES[machine] + extra + GOAL
+    larger = with_cluster(placedsl.loads(text).problem, family)
+    assert larger is not None
+    written = placedsl.loads(text.replace(f"cluster {family}[2]", f"cluster {family}[3]")).problem
+    confirm_same(larger, written, lambda name: name)
+    ours, theirs = (
+        sorted((c.name, c.level, len(c.devices), "" if c.parent < 0 else one.machine.clusters[c.parent].name)
+               for c in one.machine.clusters)
+        for one in (larger, written)
+    )  # fmt: skip
+    assert ours == theirs
+
+
+def test_a_further_server_that_shares_samples() -> None:
+    text = """graph {
+    node a { time = 4 ms, output = 8 MiB, stash = 1 MiB }
+    node b { time = 6 ms, output = 8 MiB, stash = 1 MiB }
+    a -> b
+}
+cluster server[SERVERS] {
+    device gpu[2]: accelerator { memory = 6 GiB }
+    interconnect { bandwidth = 100 GiB/s }
+}
+interconnect { bandwidth = 16 GiB/s }
+parallelism { microbatches = 12, data = divisors(microbatches), exchange = batch, across = server }
+minimize time_per_sample
+subject to
+    memory
+    contiguous
+"""
+    spec = placedsl.loads(text.replace("SERVERS", "2"))
+    effects = {effect.change: effect for effect in spec.why(spec.solve()).effects}
+    written = placedsl.loads(text.replace("SERVERS", "3")).solve()
+    assert written.termination == "optimal"
+    assert effects["one more server"].value == pytest.approx(written.value, rel=1e-9)
+    assert effects["one more server"].proven
+
+
+def test_a_further_device_allows_further_numbers_of_copies() -> None:
+    """Numbers of copies that the spec allows, and only the machine did not have devices for."""
+    text = """graph { node a { time = 4 ms, stash = 1 MiB } }
+device gpu[COUNT]: accelerator
+interconnect { bandwidth = 16 GiB/s }
+parallelism { microbatches = 12, data = divisors(microbatches), exchange = batch }
+minimize time_per_sample
+subject to
+    contiguous
+"""
+    spec = placedsl.loads(text.replace("COUNT", "2"))
+    effects = {effect.change: effect for effect in spec.why(spec.solve()).effects}
+    written = placedsl.loads(text.replace("COUNT", "3")).solve()
+    assert written.value == pytest.approx(4e-3 / 3, rel=1e-9)
+    assert effects["one more gpu"].value == pytest.approx(written.value, rel=1e-9)
+
+
+def confirm_same(larger: Problem, written: Problem, called: Callable[[str], str]) -> None:
+    """Two problems whose devices come in another order; ``called``: what one's names are in the other."""
+    ours = [d.name for d in larger.machine.devices]
+    theirs = [called(d.name) for d in written.machine.devices]
     assert sorted(ours) == sorted(theirs)
     rng = np.random.default_rng(0)
     position = [theirs.index(name) for name in ours]
@@ -83,6 +155,7 @@ def test_every_family_in_a_cluster_has_its_row() -> None:
     problem = placedsl.loads(GRAPH + TWO_LEVELS + GOAL).problem
     told = [change.text for change in changes(problem)]
     assert told[:3] == ["one more gpu in each server", "one more tpu in each rack", "one more cpu"]
+    assert told[3:5] == ["one more rack", "one more server in each rack"]
 
 
 def test_the_effect_is_the_optimum_of_the_changed_text() -> None:
