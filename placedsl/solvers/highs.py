@@ -15,7 +15,7 @@ from placedsl.ir.linear_rows import LinearRows
 from placedsl.ir.program import LinearProgram
 from placedsl.solvers.equilibration import Conditioned, conditioned
 from placedsl.solvers.highs_iis import refutation
-from placedsl.solvers.highs_options import mip_options
+from placedsl.solvers.highs_options import mip_options, otherwise
 from placedsl.solvers.interface import Features, Outcome, Progress, Termination
 from placedsl.solvers.outcome import (
     Clock,
@@ -79,8 +79,13 @@ class Highs:
         if clock.left is not None:
             model.setOptionValue("time_limit", clock.left)
         model.run()
+        codes = highspy.HighsModelStatus
+        failed = model.getModelStatus() == codes.kSolveError
+        if failed:
+            _set_options(model, budget, otherwise(mip_options(scaled.program)), highspy)
+            model.run()
         heard.check()
-        status, info, codes = model.getModelStatus(), model.getInfo(), highspy.HighsModelStatus
+        status, info = model.getModelStatus(), model.getInfo()
         ended: dict[Any, Termination] = {
             codes.kOptimal: "optimal",
             codes.kModelEmpty: "optimal",
@@ -95,6 +100,10 @@ class Highs:
             # 1.15.1 takes a start for the optimum where its reductions, which the start does not survive, leave only
             # points that are better.  It has looked at nothing then, and has as little to do again.
             return self.run(replace(program, hint=None), replace(budget, time_limit=clock.left), progress)
+        if (
+            reason == "infeasible" and failed
+        ):  # without reductions there was a reason: only a point is believed with them
+            reason = "error"
         if reason == "error":
             message = f"HiGHS ended with status '{model.modelStatusToString(status)}'"
         point, bound = heard.point, heard.bound

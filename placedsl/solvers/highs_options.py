@@ -31,3 +31,8 @@ def mip_options(program: LinearProgram) -> Mapping[str, float | str]:
     mixed[row[~program.integer[program.column]]] = True
     hidden = mixed[row] & (size > 0.0) & (size < MIP_FEASIBILITY)
     return {**common, "presolve": "off"} if hidden.any() else common
+
+
+def otherwise(options: Mapping[str, float | str]) -> Mapping[str, float | str]:
+    """The same with reductions where there are none, and without where there are: for a run that ends with an error."""
+    return {**options, "presolve": "on" if options.get("presolve") == "off" else "off"}

@@ -14,7 +14,7 @@ from placedsl.budget import Budget
 from placedsl.diagnostics import UsageError, nearest
 from placedsl.ir.program import LinearProgram
 from placedsl.solvers.equilibration import FINE_OBJECTIVE, conditioned
-from placedsl.solvers.highs_options import mip_options
+from placedsl.solvers.highs_options import mip_options, otherwise
 from placedsl.solvers.interface import Features, Outcome, Progress, Termination
 from placedsl.solvers.outcome import (
     Clock,
@@ -72,7 +72,12 @@ class Pyomo:
 
         try:
             if self.backend == "highs":
-                ended, values, bound, message = _with_highs(model, unknowns, mip_options(scaled.program), budget, clock)
+                options = mip_options(scaled.program)
+                ended, values, bound, message = _with_highs(model, unknowns, options, budget, clock)
+                if ended == "error":
+                    again = _with_highs(model, unknowns, otherwise(options), budget, clock)
+                    # Without reductions there was a reason: only a point is believed with them.
+                    ended, values, bound, message = again if again[1] is not None else (ended, values, bound, message)
             else:
                 ended, values, bound, message = self._with_program(model, unknowns, scaled.program.hint, budget, clock)
         except (ApplicationError, PyomoException, RuntimeError, ValueError, OSError) as problem:

@@ -386,3 +386,37 @@ subject to
     answer = solve(spec.problem, spec.elaborated.checked_formulations, Request(solver=solver))
     assert answer.termination == "optimal", answer.message
     assert answer.value == pytest.approx(1e-9, rel=1e-6)
+
+
+#: Without reductions, as such numbers are solved, HiGHS ends with an error under the units that Pyomo is given.
+NO_REDUCTIONS = """
+graph {
+    node n0 { time = {accelerator: 5000000000 ms, host: 9 ms}, memory = 3 B, parameters = 1 MiB }
+    node n1 { time = {accelerator: 0 ms, host: 9 ms}, memory = 3 B, output = 9 MiB, parameters = 1 MiB }
+    node n2 { time = {accelerator: 3.5 ms}, memory = 1 B, output = 0 MiB }
+    node n3 { time = {accelerator: 10000000000 ms, host: 10000000000 ms}, memory = 0 B, output = 9 MiB }
+    node n4 { time = {accelerator: 2500000000 ms}, memory = 2 B, output = 4 MiB }
+    node n5 { time = {accelerator: 3 ms, host: 2 ms}, memory = 3 B, output = 4 MiB, parameters = 1 MiB }
+    n0 -> n1
+    n0 -> n3
+    n0 -> n4
+    n2 -> n3
+    n3 -> n4
+    n4 -> n5
+}
+device gpu[1]: accelerator
+interconnect { bandwidth = 8000 MiB/s }
+device cpu: host
+schedule calls
+minimize latency
+subject to
+    memory
+"""
+
+
+@pytest.mark.parametrize("solver", ["highs", "pyomo", "cvxpy", "cp-sat"])
+def test_an_error_without_reductions(solver: str) -> None:
+    spec = loads(NO_REDUCTIONS)
+    answer = solve(spec.problem, spec.elaborated.checked_formulations, Request(solver=solver))
+    assert answer.termination == "optimal", answer.message
+    assert answer.value == pytest.approx(12500000.0, rel=1e-6)
