@@ -157,6 +157,8 @@ def _one_objective(
         refuse_times_without_end(run.problem, grounded.program, solver.features)
     outcome = _solved(run, name, grounded, lowered.program, budget, position)
     run.crashed = outcome.termination == "error" and not outcome.message.startswith(UNPROVEN)
+    if run.crashed and not solver.features.integers_only and (why := _too_far_apart(run, lowered.program)):
+        outcome = replace(outcome, message=outcome.message.rstrip(".") + why)
     if asked and outcome.termination == "infeasible":
         return "error", f"{name} claims a value that no placement has; try another solver"
     return _judged(run, outcome, grounded, fixed, position, lowered.program)
@@ -309,10 +311,7 @@ def _judged(
         return reason
     if settled:
         why = ": the formulation counts less than the evaluator does" if run.problem.has_user_formulations else ""
-        if not why and get(run.solver).features.integers_only:
-            why = ": its numbers lie too many powers of ten apart for a grid of integers; try --solver highs"
-        elif not why and _spread(solved) > _FAR_APART:
-            why = f": its numbers lie too many powers of ten apart for {run.solver}; try --solver cp-sat"
+        why = why or _too_far_apart(run, solved)
         far = f"the verified value is {100 * distance:.2g}% above the bound{why}"
         return "error", f"{run.solver} reports {outcome.termination}, but {far}"
     return outcome.termination, outcome.message
@@ -338,13 +337,15 @@ def _reached(run: Run, position: int) -> bool:
     return run.best.gap(position) <= SAME_VALUE
 
 
-def _spread(program: LinearProgram) -> float:
-    """The largest ratio of two coefficients of a row."""
+def _too_far_apart(run: Run, program: LinearProgram) -> str:
+    """A clause about numbers that a solver cannot tell apart, if there are any."""
+    if get(run.solver).features.integers_only:
+        return ": its numbers lie too many powers of ten apart for a grid of integers; try --solver highs"
     size = np.where(program.coefficient == 0.0, np.nan, np.abs(program.coefficient))
     begins = program.start[:-1][np.diff(program.start) > 0]
-    if not len(begins):
-        return 1.0
-    return float(np.nanmax(np.fmax.reduceat(size, begins) / np.fmin.reduceat(size, begins)))
+    if not len(begins) or np.nanmax(np.fmax.reduceat(size, begins) / np.fmin.reduceat(size, begins)) <= _FAR_APART:
+        return ""
+    return f": its numbers lie too many powers of ten apart for {run.solver}; try --solver cp-sat"
 
 
 def _largest(program: LinearProgram) -> float:
