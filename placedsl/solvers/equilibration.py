@@ -66,15 +66,20 @@ def conditioned(program: LinearProgram, objective: float = 1.0) -> Conditioned:
     row_unit = np.where(settled, -largest, 0.0)
     unit = np.zeros(program.columns)
     free = ~program.integer[column] & moving[column]
-    in_row = np.maximum(np.bincount(row[free], minlength=program.rows), 1)
-    in_column = np.maximum(np.bincount(column[free], minlength=program.columns), 1)
-    for _ in range(_PASSES if free.any() else 0):
-        mean = np.bincount(row[free], entry[free] + unit[column[free]], program.rows) / in_row
+    # A row over one column that is not fixed says nothing of its unit: any row factor makes its coefficient one.
+    alone = ~settled & (np.bincount(row[moving[column]], minlength=program.rows) == 1)
+    tells = free & ~alone[row]
+    in_row = np.maximum(np.bincount(row[tells], minlength=program.rows), 1)
+    in_column = np.maximum(np.bincount(column[tells], minlength=program.columns), 1)
+    for _ in range(_PASSES if tells.any() else 0):
+        mean = np.bincount(row[tells], entry[tells] + unit[column[tells]], program.rows) / in_row
         row_unit = np.where(settled, row_unit, -mean)
-        unit = -np.bincount(column[free], entry[free] + row_unit[row[free]], program.columns) / in_column
+        unit = -np.bincount(column[tells], entry[tells] + row_unit[row[tells]], program.columns) / in_column
     size, known = _sizes(program, free, settled, unit, row_unit)
     row_unit[~settled] -= _of_rows(size, row[free], column[free], program.rows)[~settled]
     unit += size
+    by_itself = free & alone[row]
+    row_unit[row[by_itself]] = -(entry + unit[column])[by_itself]
     unit = np.exp2(np.clip(np.round(unit), -60, 60))
     row_factor = np.exp2(np.clip(np.round(row_unit), -60, 60))
     cost = program.cost * unit
