@@ -160,7 +160,8 @@ def _one_objective(
     if run.crashed and not solver.features.integers_only and (why := _too_far_apart(run, lowered.program)):
         outcome = replace(outcome, message=outcome.message.rstrip(".") + why)
     if asked and outcome.termination == "infeasible":
-        return "error", f"{name} claims a value that no placement has; try another solver"
+        why = _too_far_apart(run, lowered.program) or "; try another solver"
+        return "error", f"{name} claims a value that no placement has{why}"
     return _judged(run, outcome, grounded, fixed, position, lowered.program)
 
 
