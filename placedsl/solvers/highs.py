@@ -100,10 +100,8 @@ class Highs:
             # 1.15.1 takes a start for the optimum where its reductions, which the start does not survive, leave only
             # points that are better.  It has looked at nothing then, and has as little to do again.
             return self.run(replace(program, hint=None), replace(budget, time_limit=clock.left), progress)
-        if (
-            reason == "infeasible" and failed
-        ):  # without reductions there was a reason: only a point is believed with them
-            reason = "error"
+        if reason == "infeasible" and failed:
+            reason = "error"  # without reductions there was a reason: with them only points are believed
         if reason == "error":
             message = f"HiGHS ended with status '{model.modelStatusToString(status)}'"
         point, bound = heard.point, heard.bound

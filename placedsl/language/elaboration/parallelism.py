@@ -93,6 +93,9 @@ def data_parallelism(
     if across is not None:
         degrees = within_clusters(checker, entries.get("tensor"), degrees, across)
     chunks = _chunks(checker, entries, copies or (1,), microbatches, held)
+    if microbatches is not None and (exchange == "batch" or (chunks > 1 and held == "pipeline")):
+        # What a larger machine had devices for, and samples cannot be shared evenly by, is refused there.
+        numbers = tuple(number for number in numbers if microbatches % number == 0)
     if planned and len(checker.found) == before:
         _refuse_unknown(checker, word, execution, graph)
     if copies is None or weights is None or len(checker.found) > before:

@@ -132,6 +132,22 @@ subject to
     assert effects["one more gpu"].value == pytest.approx(written.value, rel=1e-9)
 
 
+def test_a_further_device_for_no_further_number_of_copies() -> None:
+    """Three copies cannot share four microbatches evenly: the third device is of no use."""
+    text = """graph { node a { time = 4 ms, stash = 1 MiB } }
+device gpu[2]: accelerator
+interconnect { bandwidth = 16 GiB/s }
+parallelism { microbatches = 4, data = 1..4, exchange = batch }
+minimize time_per_sample
+subject to
+    contiguous
+"""
+    spec = placedsl.loads(text)
+    effects = {effect.change: effect for effect in spec.why(spec.solve()).effects}
+    assert effects["one more gpu"].value == pytest.approx(2e-3, rel=1e-9)
+    assert not effects["one more gpu"].helps
+
+
 def confirm_same(larger: Problem, written: Problem, called: Callable[[str], str]) -> None:
     """Two problems whose devices come in another order; ``called``: what one's names are in the other."""
     ours = [d.name for d in larger.machine.devices]
