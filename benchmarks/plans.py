@@ -9,6 +9,7 @@
                                                  programs write them, read and evaluated
     python benchmarks/plans.py levels            BERT-32 over servers, and racks of servers, that share samples
     python benchmarks/plans.py turns             BERT-32 with stages that hold chunks of the model in turn
+    python benchmarks/plans.py devices           many numbers of devices as one search, and each by itself
     python benchmarks/plans.py speed             seconds beside those of a trial, and sizes beyond the published ones
 
 Inputs are in $PLACEDSL_WORKLOADS/piper, published values in the folder ``published`` beside it.  Every value is that of
@@ -21,6 +22,7 @@ import argparse
 import csv
 import itertools
 import json
+import math
 import multiprocessing
 import re
 import resource
@@ -36,6 +38,7 @@ import numpy as np
 
 import placedsl
 from placedsl.algorithms.pipelines.parallel_plans import plans_of_problems
+from placedsl.algorithms.pipelines.parallel_plans.kept_searches import searches_kept
 from placedsl.diagnostics import Source
 from placedsl.evaluation.evaluate import evaluate
 from placedsl.problem.placement_files import read, read_values
@@ -360,6 +363,41 @@ def turns(_: argparse.Namespace) -> int:
     return 0
 
 
+#: Workload, numbers of devices, GiB, samples of a batch.
+DEVICES = (
+    ("bert32a100", [2**k for k in range(11, 2, -1)], 8, 1920), ("bert32a100", list(range(128, 0, -1)), 8, 1920),
+    ("resnet", [128, 64, 32, 16, 8], 4, 7680), ("bert256", [512, 448, 384, 320, 256, 192, 128, 64], 80, 7680),
+    ("bert512", [512, 256, 128], 80, 7680),
+)  # fmt: skip
+
+
+def devices(_: argparse.Namespace) -> int:
+    """Seconds of all solves together, with searches kept from one to the next and without; the values are the same."""
+    folder, failed = Path(tempfile.mkdtemp()), 0
+    print("| workload | numbers of devices | one search (s) | each by itself (s) | ratio | the same values |")
+    print("| --- | --- | ---: | ---: | ---: | --- |")
+    for name, sizes, gib, batch in DEVICES:
+        file = path(name, folder)
+        specs = [spec(file, size, gib * GIB, batch, "batch", DIVISORS) for size in sizes]
+        specs[0].solve(workers=1)  # kernels are loaded
+        with searches_kept():
+            together = [asked.solve(workers=1) for asked in specs]
+        alone = [asked.solve(workers=1) for asked in specs]
+        spent = [sum(found.seconds["solve"] for found in of) for of in (together, alone)]
+        same = all(
+            one.termination == other.termination and (one.placement is None or math.isclose(one.value, other.value))
+            for one, other in zip(together, alone, strict=True)
+        )
+        failed += not same
+        numbers = ", ".join(map(str, sizes)) if len(sizes) < 12 else f"{sizes[0]} … {sizes[-1]}"
+        print(
+            f"| {name} | {numbers} | {spent[0]:.2f} | {spent[1]:.2f} | {spent[1] / spent[0]:.1f} "
+            f"| {'yes' if same else 'no'} |",
+            flush=True,
+        )
+    return int(failed > 0)
+
+
 def main(arguments: Sequence[str]) -> int:
     """One of the tables."""
     parser = argparse.ArgumentParser(description="Published plans of Piper.")
@@ -372,6 +410,7 @@ def main(arguments: Sequence[str]) -> int:
         ("authors", authors),
         ("levels", levels),
         ("turns", turns),
+        ("devices", devices),
         ("speed", speed),
     ):
         one = tables.add_parser(name)

@@ -17,6 +17,7 @@ from placedsl.sweeps.processes import Processes, processors
 from placedsl.sweeps.runs import MOST, PARAMETER, Axes, Run, ValueProblem, count, product, usable
 from placedsl.sweeps.table import Row, Table, row_in
 from placedsl.system import files, interruption
+from placedsl.units import whole
 
 Progress = Callable[[Row, int, int], None]
 
@@ -131,7 +132,7 @@ def swept(
         row = row_in(folder, job.run, job.key, earlier=True)
         if row is not None and not row.failed:
             rows[job.key] = row
-    left = [job for job in jobs if job.key not in rows]
+    left = sorted((job for job in jobs if job.key not in rows), key=_largest_first)
     stopped = False
     try:
         if left:
@@ -149,6 +150,13 @@ def swept(
     table = Table(tuple(rows.get(job.key) or Row(job.run) for job in jobs), stopped and len(rows) < len(jobs))
     files.write(folder / folders.TABLE, table.csv())
     return table
+
+
+def _largest_first(job: Job) -> tuple[str, tuple[int, ...]]:
+    """The place of a run among those of its spec: what takes longest begins first, and what is found for many devices
+    holds for fewer."""
+    numbers = (whole(job.run.parameters[name]) or 0 for name in sorted(job.run.parameters))
+    return job.run.spec, tuple(-number for number in numbers)
 
 
 def _run(

@@ -43,8 +43,11 @@ def _work(channel: ParentChannel) -> None:
     """Solve what is sent until the sweep has gone, which ends this process also in the middle of a run."""
     tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
     channel.listen(tasks.put)
-    while True:
-        channel.send(solved(tasks.get()))
+    from placedsl.algorithms.pipelines.parallel_plans.kept_searches import searches_kept
+
+    with searches_kept():
+        while True:
+            channel.send(solved(tasks.get()))
 
 
 if __name__ == "__main__":

@@ -5,8 +5,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
 from support.paths import ROOT
 
+import placedsl
 from placedsl.api.spec import spec_of
 from placedsl.sweeps.jobs import jobs_of, texts_of
 from placedsl.sweeps.runs import Run
@@ -51,3 +53,35 @@ def test_the_model_and_the_profile_count_for_the_key(tmp_path: Path) -> None:
         (job,) = jobs_of([Run(str(path))])
         keys.add(job.key)
     assert len(keys) == 3
+
+
+PLANS = """
+param gpus = 8
+graph from "blocks.json"
+device gpu[gpus]: accelerator { memory = 24 GiB }
+interconnect { bandwidth = 16 GiB/s }
+parallelism { microbatches = 16, data = divisors(microbatches), tensor = {1, 2}, exchange = batch }
+minimize time_per_sample
+subject to
+    memory
+    contiguous
+"""
+
+
+def test_a_sweep_over_devices_is_one_search_with_the_answers_of_each(tmp_path: Path) -> None:
+    """The largest number goes first, in the process that keeps its tables; rows are in the order that was asked for."""
+    shutil.copy(DOCS / "language" / "blocks.json", tmp_path)
+    (tmp_path / "plans.place").write_text(PLANS, encoding="utf-8")
+    heard = []
+    table = placedsl.sweep(
+        tmp_path / "plans.place", vary={"gpus": range(1, 13)}, out=tmp_path / "runs", jobs=1,
+        progress=lambda row, _done, _total: heard.append(int(row.run.parameters["gpus"])),
+    )  # fmt: skip
+    assert heard == list(range(12, 0, -1))
+    for gpus, row in enumerate(table, 1):
+        alone = placedsl.load(tmp_path / "plans.place", {"gpus": str(gpus)}).solve()
+        assert row.termination == alone.termination
+        if alone.placement is not None:
+            assert row.value == pytest.approx(alone.value, rel=1e-10)
+            assert row.bound == pytest.approx(alone.bound, rel=1e-10)
+    assert {row.termination for row in table} == {"optimal", "infeasible"}

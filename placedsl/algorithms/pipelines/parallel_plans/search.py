@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +22,7 @@ from placedsl.algorithms.pipelines.parallel_plans.instance import (
     PlanLimits,
     PlannedStage,
 )
+from placedsl.algorithms.pipelines.parallel_plans.kept_searches import AskedLoads, kept_searches
 from placedsl.algorithms.pipelines.parallel_plans.knapsack_kernel import options_within, time_within
 from placedsl.algorithms.pipelines.parallel_plans.like_stages import like_stages
 from placedsl.algorithms.pipelines.parallel_plans.load_thresholds import CLOSE, PlanResult, least_load
@@ -74,6 +77,12 @@ def best_plan(
     limits = limits or SearchLimits()
     if within < 0.0:
         return PlanResult(None, within, True)
+    kept = kept_searches() if goal == "time_per_sample" else None
+    search = kept.of(instance) if kept is not None else None
+    if search is not None:
+        assert isinstance(search.table, PlanTable)
+        known = _first_plan(instance, limits, goal, within, len(search.table.positions))
+        return search.table.of_devices(instance.devices).best(limits, within, known, near, search.asked)
     costs = instance.stage_costs()
     supported = np.isfinite(costs.work).any(axis=0)
     if not supported.all():
@@ -84,14 +93,18 @@ def best_plan(
     walked = ideals(cover, np.ones(costs.units, dtype=np.int64), most=MOST_IDEALS, deadline=limits.deadline)
     if not walked.complete:
         return PlanResult(None, 0.0, False, walked.too_many)
-    known: Plan | None = None
-    first = goal == "time_per_sample" and within == np.inf and costs.units >= _COARSER * _GROUPS
-    if first and len(walked.positions) > _MANY_IDEALS:
-        known = best_plan(coarse(instance, costs.units // _COARSER), limits, near=CLOSE).plan
+    known = _first_plan(instance, limits, goal, within, len(walked.positions))
     table = PlanTable(instance, costs, cover, walked.positions, goal)
     if goal != "time_per_sample":
         return table.fewest(limits, within)
-    return table.best(limits, within, known, near)
+    return table.best(limits, within, known, near, None if kept is None else kept.keep(instance, table).asked)
+
+
+def _first_plan(instance: PlanInstance, limits: SearchLimits, goal: Goal, within: float, ideals: int) -> Plan | None:
+    """A plan of groups of units, where there are many of them; None where the search begins without one."""
+    if goal != "time_per_sample" or within < np.inf or instance.units < _COARSER * _GROUPS or ideals <= _MANY_IDEALS:
+        return None
+    return best_plan(coarse(instance, instance.units // _COARSER), limits, near=CLOSE).plan
 
 
 class PlanTable:
@@ -207,14 +220,33 @@ class PlanTable:
                 return len(plan.stages)
         return sum(stage.copies for stage in plan.stages)
 
-    def best(self, limits: SearchLimits, within: float, known: Plan | None, near: float) -> PlanResult:
-        """The plan with the least largest load."""
-        lowest = float(self.terms.weight[-1]) / self.instance.devices * (1.0 - 1e-12)
+    def of_devices(self, devices: int) -> PlanTable:
+        """The same for no more devices than there are here."""
+        knapsacks = self.knapsacks
+        out = copy(self)
+        out.__dict__.pop("reached", None)
+        out.__dict__["knapsacks"] = knapsacks
+        out.instance = replace(self.instance, devices=devices)
+        out.terms = self.terms._replace(devices=devices, most_copies=min(self.terms.most_copies, devices))
+        return out
+
+    def best(
+        self, limits: SearchLimits, within: float, known: Plan | None, near: float, asked: AskedLoads | None = None
+    ) -> PlanResult:  # fmt: skip
+        """The plan with the least largest load; ``asked``: what is known of loads, and is added to."""
+        devices = self.instance.devices
+        lowest = float(self.terms.weight[-1]) / devices * (1.0 - 1e-12)
 
         def ask(load: float) -> tuple[Plan | None, bool] | None:
-            return self._plan_within(load, limits)
+            answer = self._plan_within(load, limits)
+            if asked is not None and answer is not None:
+                asked.add(load, devices, answer[0], not self.unsure)
+            return answer
 
-        return least_load(ask, limits, lowest, self.ceiling(), within, known, near, self.instance.devices)
+        if asked is not None:
+            lowest, earlier = max(lowest, asked.refuted(devices)), asked.plan(devices)
+            known = earlier if known is None or (earlier is not None and earlier.value < known.value) else known
+        return least_load(ask, limits, lowest, self.ceiling(), within, known, near, devices)
 
     def ceiling(self) -> float:
         """A load that no stage exceeds."""
