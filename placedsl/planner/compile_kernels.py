@@ -81,7 +81,7 @@ class _Reports:
     def __init__(self, pipe: int) -> None:
         self.pipe = pipe
 
-    def report(self, *_: object) -> None:
+    def report(self, *_: object, **_further: object) -> None:
         os.write(self.pipe, b".")
 
 

@@ -95,7 +95,7 @@ class Run:
         for message in received:
             if message.bound > self.best.bounds[0]:
                 self.best.bound(message.bound, claimed=True)
-                self.prover = message.member
+                self.prover = message.by or message.member
             if message.failed:
                 self.notes.append(f"{message.member} ended early: {message.failed}")
 

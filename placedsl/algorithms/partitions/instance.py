@@ -16,10 +16,15 @@ from placedsl.problem.problem import Problem
 
 @dataclass(frozen=True, eq=False)
 class PartitionUnits:
-    """A problem's units (nodes that share a device) as arrays, and the unit of each of its n nodes."""
+    """A problem's units (nodes that share a device) as arrays, and the unit of each of its n nodes.
+
+    ``before``, ``after``   pairs of units along which a pipeline goes forward (none where it is no pipeline)
+    """
 
     instance: PartitionInstance
     unit_of_node: Integers
+    before: Integers
+    after: Integers
 
     def device_of(self, placement: Integers) -> Integers:
         """The device of each unit (u), from that of each node (n)."""
@@ -32,19 +37,22 @@ class PartitionUnits:
         return device[self.unit_of_node]
 
 
-def partition_units(problem: Problem) -> PartitionUnits:
+def partition_units(problem: Problem, *, contiguous: bool = False) -> PartitionUnits:
     """Contract the nodes that must share a device to units, and merge the tensors that touch the same units.
+
+    ``contiguous``: stages of a pipeline are what is wanted, so that nodes on a cycle of its pairs are one unit.
 
     Which unit writes a tensor makes no difference to its cost: a device pays if it holds some but not all of its
     units.  So all tensors of one set of units, forward and backward, become one hyperedge.
     """
-    quotient = placement_units(problem)
+    quotient = placement_units(problem, contiguous=contiguous)
     edges = hyperedges(quotient)
     lengths = np.array([len(pins) for pins in edges.pins], dtype=np.int64)
     pin_start = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(lengths)))
     pin = np.array([u for pins in edges.pins for u in pins], dtype=np.int64)
     touch_start, touched = csr(pin, np.repeat(np.arange(len(edges.pins)), lengths), quotient.units)
-    order = _order(problem, quotient)
+    order = topological(quotient.units, quotient.before, quotient.after) if contiguous else _order(problem, quotient)
+    assert order is not None, "what is on a cycle is one unit"
     rank = np.empty(quotient.units, dtype=np.int64)
     rank[order] = np.arange(quotient.units)
     instance = PartitionInstance(
@@ -53,7 +61,7 @@ def partition_units(problem: Problem) -> PartitionUnits:
         touch_start=touch_start, touched=touched,
         pin_start=pin_start, pin=pin, transfer=edges.cost, order=order, rank=rank,
     )  # fmt: skip
-    return PartitionUnits(instance, quotient.unit_of_node)
+    return PartitionUnits(instance, quotient.unit_of_node, quotient.before, quotient.after)
 
 
 def _order(problem: Problem, quotient: Quotient) -> Integers:

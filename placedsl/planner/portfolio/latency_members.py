@@ -155,7 +155,7 @@ class _UntilFound:
     def __init__(self, channel: PlannerChannel) -> None:
         self.channel = channel
 
-    def report(self, placement: Integers | None, bound: float, values: Values | None = None) -> None:  # noqa: ARG002
+    def report(self, placement: Integers | None, bound: float, values: Values | None = None, by: str = "") -> None:
         """Tell of a placement."""
         if self.channel.best < np.inf:
             raise _EndedError

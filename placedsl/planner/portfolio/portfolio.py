@@ -28,11 +28,11 @@ class PlannerChannel(Protocol):
     #: The value of the best placement that the planner knows (inf: none); falls while the member works.
     best: float
 
-    def report(self, placement: Integers | None, bound: float, values: Values | None = None) -> None:
+    def report(self, placement: Integers | None, bound: float, values: Values | None = None, by: str = "") -> None:
         """Report a placement (None: none) and a proven lower bound on the first objective (-inf: none).
 
         ``values``: what else an answer contains, by name and positions; see
-        :func:`placedsl.evaluation.evaluate.evaluate`.
+        :func:`placedsl.evaluation.evaluate.evaluate`.  ``by``: what proves the bound, where that is not the member.
         """
 
 
@@ -55,6 +55,7 @@ class Report:
     placement: Integers | None
     bound: float
     values: Values | None = None
+    by: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class Message:
     bound: float
     failed: str = ""
     values: Values | None = None
+    by: str = ""
 
 
 class Portfolio:
@@ -146,7 +148,7 @@ class _Process:
     def _take(self, message: object) -> None:
         match message:
             case Report():
-                self.deliver(Message(self.name, message.placement, message.bound, values=message.values))
+                self.deliver(Message(self.name, message.placement, message.bound, values=message.values, by=message.by))
                 return
             case Failure():
                 self._fail(message.message)

@@ -10,9 +10,11 @@ import numpy as np
 
 from placedsl.algorithms.partitions import routed_search
 from placedsl.algorithms.partitions import short_annealing as local_search
-from placedsl.algorithms.partitions.bounds import relaxation
+from placedsl.algorithms.partitions.bounds import relaxation, superblocks
+from placedsl.algorithms.partitions.bounds.bound import Bound
 from placedsl.algorithms.partitions.instance import PartitionUnits, partition_units
 from placedsl.algorithms.pipelines import large_neighbourhood_search as pipeline_search
+from placedsl.algorithms.pipelines import stage_annealing
 from placedsl.algorithms.supports import Supports, costs_by_device, reasons_against
 from placedsl.arrays import Integers
 from placedsl.planner.portfolio.portfolio import Member, PlannerChannel
@@ -63,7 +65,32 @@ def prove_bounds(channel: PlannerChannel, problem: Problem) -> None:
     from placedsl.algorithms.partitions.bounds.streams import proven_bounds
 
     for bound in proven_bounds(problem, upper=lambda: channel.best):
-        channel.report(None, bound)
+        channel.report(None, bound.value, by=bound.by)
+
+
+def prove_superblocks(channel: PlannerChannel, problem: Problem) -> None:
+    """Say ever better lower bounds of pipelines whose stages are taken together to a few."""
+    from placedsl.algorithms.partitions.bounds.superblocks import prove_superblocks as prove
+
+    def told(bound: Bound | None, placement: Integers | None) -> None:
+        if bound is None:
+            channel.report(placement, -np.inf)
+        else:
+            channel.report(placement, bound.value, by=bound.by)
+
+    prove(problem, lambda: channel.best, lambda: False, told)
+
+
+def search_stages(channel: PlannerChannel, problem: Problem, start: Integers | None, seed: int) -> None:
+    """Search for contiguous pipelines by annealing, for ever, and say each better one."""
+    from placedsl.algorithms.pipelines.stage_annealing import begin, run
+
+    search = begin(problem, start, seed)
+    if start is None and np.isfinite(search.value):
+        channel.report(search.placement, -np.inf)
+    for better in run(search):
+        if better:
+            channel.report(search.placement, -np.inf)
 
 
 def searchers(workers: int) -> int:
@@ -101,15 +128,27 @@ def _routed_splits(problem: Problem, start: Integers | None, workers: int, seed:
     return [Member(f"search {i + 1}", search_routed_splits, (problem, start, own)) for i, own in enumerate(seeds)]
 
 
+def _stages(problem: Problem, start: Integers | None, _workers: int, seed: int) -> list[Member]:
+    if not stage_annealing.fits(problem):
+        return []
+    return [Member("annealing of stages", search_stages, (problem, start, seed))]
+
+
+def _superblocks(problem: Problem, _start: Integers | None, _workers: int, _seed: int) -> list[Member]:
+    return [Member("the bound by superblocks", prove_superblocks, (problem,))]
+
+
 def _bound(problem: Problem, _start: Integers | None, _workers: int, _seed: int) -> list[Member]:
     return [Member("the partition bound", prove_bounds, (problem,))]
 
 
 #: Searches where they know all that a problem asks for, bounds where they hold.
 MEMBERS: tuple[MemberRow, ...] = (
+    MemberRow("annealing of stages", stage_annealing.SUPPORTS, _stages),
     MemberRow("the search for pipelines", pipeline_search.SUPPORTS, _pipelines),
     MemberRow("searches for splits", local_search.SUPPORTS, _splits),
     MemberRow("searches for splits over routes", routed_search.SUPPORTS, _routed_splits),
+    MemberRow("the bound by superblocks", superblocks.SUPPORTS, _superblocks),
     MemberRow("the partition bound", relaxation.SUPPORTS, _bound),
 )
 

@@ -19,8 +19,8 @@ class _Channel:
         self.parent = parent
         self.best = np.inf
 
-    def report(self, placement: Integers | None, bound: float, values: Values | None = None) -> None:
-        self.parent.send(Report(placement, bound, values))
+    def report(self, placement: Integers | None, bound: float, values: Values | None = None, by: str = "") -> None:
+        self.parent.send(Report(placement, bound, values, by))
 
     def take(self, best: float) -> None:
         self.best = best

@@ -35,7 +35,7 @@ def bounds_of(text: str, told: tuple[float, ...], most: int = 10**9) -> list[lis
         for bound in proven_bounds(
             problem, upper=lambda value=value: value, stop=lambda heard=heard: len(heard) >= most
         ):
-            heard.append(bound)
+            heard.append(bound.value)
         out.append(heard)
     return out
 

@@ -14,7 +14,6 @@ weaken the bound and cannot make it wrong.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -40,19 +39,15 @@ NEGLIGIBLE = 5e-4
 
 
 def partition_bounds(
-    problem: Problem, *, upper: Callable[[], float], deadline: float | None, stop: Callable[[], bool]
+    problem: Problem, *, upper: Callable[[], float], over: Callable[[], bool], known: float = -np.inf
 ) -> Iterator[float]:
     """Increasing proven lower bounds on the largest load, in seconds; inf if there is no placement at all.
 
-    The best known value is ``upper()`` (inf: none).  Ends when the bound is within rounding of it, when the relaxation
-    is exhausted, at the ``deadline`` (``time.monotonic()``), or when ``stop()`` is true.
+    The best known value is ``upper()`` (inf: none), the best bound ``known``.  Ends when the bound is within rounding
+    of it, when the relaxation is exhausted, or when it is ``over()``.
     """
-
-    def over() -> bool:
-        return (deadline is not None and time.monotonic() > deadline) or stop()
-
     relaxed = relaxation(problem)
-    bound = work_bound(relaxed)
+    bound = max(work_bound(relaxed), known)
     yield bound
     if relaxed.units and bound < np.inf:
         yield from _ThresholdSearch(relaxed, bound, upper, over).bounds()

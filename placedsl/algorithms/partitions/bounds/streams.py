@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from placedsl.algorithms.partitions.bounds.bound import Bound
+from placedsl.algorithms.partitions.bounds.flow import flow_bounds
 from placedsl.algorithms.partitions.bounds.partition import partition_bounds
-from placedsl.algorithms.partitions.bounds.relaxation import SUPPORTS, relaxation
+from placedsl.algorithms.partitions.bounds.relaxation import SUPPORTS, Relaxation, relaxation
 from placedsl.algorithms.partitions.bounds.work import work_bound
 from placedsl.algorithms.simple_bounds import simple_bound
 from placedsl.algorithms.supports import reasons_against
@@ -19,6 +22,13 @@ QUICK_BOUNDS: dict[str, Callable[[Problem], float]] = {
     "simple": simple_bound,
     "work": lambda problem: work_bound(relaxation(problem)),
 }
+#: What they are, in words.
+_WORDS = {
+    "simple": "the largest operator, or the even share of the work",
+    "work": "the best division of the work in fractions",
+}
+#: Most seconds of looking for minimum cuts before other bounds begin.
+_FLOW_SECONDS = 10.0
 
 
 def proven_bounds(
@@ -27,8 +37,8 @@ def proven_bounds(
     upper: Callable[[], float] = lambda: np.inf,
     deadline: float | None = None,
     stop: Callable[[], bool] = lambda: False,
-) -> Iterator[float]:
-    """Increasing lower bounds in seconds by all methods; none if the objective is not the largest load.
+) -> Iterator[Bound]:
+    """Increasing lower bounds by all methods but programs; none if the objective is not the largest load.
 
     ``upper()`` is the best known value (inf: none); ends when a bound is within rounding of it, which proves it
     optimal, at the ``deadline`` (``time.monotonic()``), or when ``stop()`` is true.
@@ -37,22 +47,37 @@ def proven_bounds(
         return
     best = -np.inf
 
-    def done() -> bool:
-        return best >= upper() * (1 - 2 * PROOF) or stop()
+    def over() -> bool:
+        return (deadline is not None and time.monotonic() > deadline) or stop()
 
-    for quick in QUICK_BOUNDS.values():
-        bound = quick(problem)
-        if bound > best:
-            best = bound
+    for bound in _bounds(problem, upper, over):
+        if bound.value > best:
+            best = bound.value
             yield bound
-        if done():
+        if best >= upper() * (1 - 2 * PROOF) or stop():
             return
-    for bound in partition_bounds(problem, upper=upper, deadline=deadline, stop=stop):
-        if bound > best:
-            best = bound
+
+
+def _bounds(problem: Problem, upper: Callable[[], float], over: Callable[[], bool]) -> Iterator[Bound]:
+    """One method after the other."""
+    best = -np.inf
+    for name, quick in QUICK_BOUNDS.items():
+        value = quick(problem)
+        best = max(best, value)
+        yield Bound(value, _WORDS[name])
+    relaxed = relaxation(problem)
+    if relaxed.units and np.isfinite(best):
+        for bound in flow_bounds(relaxed, lambda u: _name(problem, relaxed, u), best, upper, over, _FLOW_SECONDS):
+            best = bound.value
             yield bound
-        if done():
-            return
+    for value in partition_bounds(problem, upper=upper, over=over, known=best):
+        yield Bound(value, "prices of operators, at which no sets of such loads are worth enough")
+
+
+def _name(problem: Problem, relaxed: Relaxation, unit: int) -> str:
+    """A unit by its first node."""
+    first = int(np.flatnonzero(relaxed.unit_of_node == unit)[0])
+    return f"'{problem.graph.ids[first]}'"
 
 
 __all__ = ["QUICK_BOUNDS", "proven_bounds"]

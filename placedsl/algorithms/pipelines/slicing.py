@@ -1,0 +1,66 @@
+"""The best division of a topological order into stages (SliceGraph of MTPP, Xie et al. 2023), and orders to divide."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from placedsl.algorithms.partitions.load_kernel import PartitionInstance
+from placedsl.algorithms.pipelines.slicing_kernel import (
+    Room,
+    Segments,
+    best_segments,
+    order_by_priority,
+    segments_of,
+)
+from placedsl.algorithms.units import with_rounding
+from placedsl.arrays import Floats, Integers
+
+
+@dataclass(frozen=True, eq=False)
+class SlicedOrder:
+    """The u units' stages, from 0, and the largest load (inf: there is no division within the memory limits)."""
+
+    stage: Integers
+    value: float
+
+
+class Slicer:
+    """Divides orders of an instance's units over ``devices`` that are all like device ``like``."""
+
+    def __init__(self, instance: PartitionInstance, like: int, devices: int) -> None:
+        self.instance, self.devices = instance, devices
+        units = len(instance.memory)
+        self.work = np.ascontiguousarray(instance.work[like])
+        self.transfer = np.ascontiguousarray(instance.transfer[like])
+        limit = float(with_rounding(instance.capacity, instance.memory)[like])
+        self.room = Room(limit, 0.0, np.inf)
+        self.lowest = max(float(self.work.max(initial=0.0)), float(self.work.sum()) / devices) * (1.0 - 1e-12)
+        self._space = np.empty(units + 1, dtype=np.int64), np.empty(units, dtype=np.int64)
+
+    def segments(self, order: Integers) -> Segments:
+        """The costs of an order's segments."""
+        instance = self.instance
+        found: Segments = segments_of(
+            order, self.work, instance.memory, instance.pin_start, instance.pin, self.transfer
+        )
+        return found
+
+    def slice(self, order: Integers, below: float = np.inf, near: float = 0.0) -> SlicedOrder | None:
+        """The best division of an order; None where none is better than ``below``."""
+        ends = np.empty(len(order), dtype=np.int64)
+        value, count = best_segments(
+            self.segments(order), self.room, self.devices, self.lowest, below, near, *self._space, ends
+        )
+        if not np.isfinite(value):
+            return None
+        stage = np.zeros(len(order), dtype=np.int64)
+        stage[order] = np.searchsorted(np.sort(ends[:count]), np.arange(len(order)))
+        return SlicedOrder(stage, float(value))
+
+
+def in_order(earlier: tuple[Integers, Integers], later: tuple[Integers, Integers], priority: Floats) -> Integers:
+    """Units by priority, along the pairs of which each has the units before it and those after it, as CSR."""
+    order: Integers = order_by_priority(*later, earlier[0], priority, False)
+    return order

@@ -1,0 +1,195 @@
+"""Annealing over the numbers of stages: contiguous pipelines of graphs whose ideals are beyond counting.
+
+A run cools from a temperature at which tensors move freely to one at which none does; runs become longer, and begin at
+the best pipeline, or at an even division of a random order.  Work is counted in steps, so that a seed determines the
+sequence of pipelines; how far it gets within a time limit depends on the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from placedsl.algorithms.annealing import CoolingSchedule, anneal_slices, improves, slices
+from placedsl.algorithms.partitions.instance import PartitionUnits, partition_units, state_of, value_of
+from placedsl.algorithms.partitions.load_kernel import PartitionInstance, PartitionState
+from placedsl.algorithms.pipelines import solve as contiguous
+from placedsl.algorithms.pipelines.slicing_kernel import order_by_priority
+from placedsl.algorithms.pipelines.stage_annealing_kernel import Precedence, Stages, anneal_stages
+from placedsl.algorithms.supports import PLACING, Supports
+from placedsl.arrays import Integers
+from placedsl.graph.order import csr, topological
+from placedsl.problem.execution import Execution
+from placedsl.problem.problem import Problem
+
+#: Steps of the first runs, per unit, and of a slice, after which progress is reported, at most.
+FIRST_STEPS, MOST_STEPS = 5_000, 2_000_000
+#: So many runs are of a length; then runs have twice the steps, up to so many slices.
+_ALIKE, _LONGEST = 6, 16
+#: The first and the last temperature, as multiples of a tensor's mean transfer time.
+_HOT, _COLD = 2.0, 0.01
+#: How far below the best value the target of the loads lies, as a share of it.
+_MARGINS = (0.003, 0.01)
+#: More entries than this are not kept of which units each device has.
+_MOST_ENTRIES = 50_000_000
+
+SUPPORTS = Supports(
+    objectives=("time_per_sample",), executions=(Execution(),), requires=("contiguous",),
+    constraints=PLACING | {"contiguous", "convex"}, clusters=False,
+)  # fmt: skip
+
+
+def fits(problem: Problem) -> bool:
+    """Whether there is room for it."""
+    return problem.graph.nodes * len(problem.machine.devices) <= _MOST_ENTRIES
+
+
+@dataclass
+class StageSearch:
+    """A search in progress: the best pipeline (u devices), its largest load in seconds (inf: not feasible)."""
+
+    units: PartitionUnits
+    best: Integers
+    value: float
+    seed: int
+    runs: int = 0
+    rng: np.random.Generator = field(init=False)
+    precedence: Precedence = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rng = np.random.default_rng(self.seed)
+        count, before, after = len(self.instance.memory), self.units.before, self.units.after
+        self.precedence = Precedence(*csr(after, before, count), *csr(before, after, count))
+
+    @property
+    def instance(self) -> PartitionInstance:
+        """What is divided."""
+        return self.units.instance
+
+    @property
+    def placement(self) -> Integers:
+        """The best pipeline, a device a node."""
+        return self.units.placement(self.best)
+
+    def take(self, device: Integers) -> bool:
+        """Keep a pipeline (u devices) if it is better; its value is computed from scratch."""
+        value = value_of(self.instance, device)
+        if not improves(value, self.value):
+            return False
+        self.best, self.value = device.copy(), value
+        return True
+
+
+def begin(problem: Problem, start: Integers | None, seed: int) -> StageSearch:
+    """A search from a pipeline, or from an even division of an order; its value is inf until one is feasible."""
+    units = partition_units(problem, contiguous=True)
+    device = even_stages(units.instance, units.instance.order) if start is None else units.device_of(start)
+    if start is None and not _supported(units.instance, device):
+        cut = contiguous.sliced(problem).placement
+        device = device if cut is None else units.device_of(cut)
+    return StageSearch(units, device, value_of(units.instance, device), seed)
+
+
+def _supported(instance: PartitionInstance, device: Integers) -> bool:
+    """Whether every unit is on a device that runs it."""
+    return bool(np.isfinite(instance.work[device, np.arange(len(device))]).all())
+
+
+def even_stages(instance: PartitionInstance, order: Integers, devices: Integers | None = None) -> Integers:
+    """u devices: consecutive parts of an order with about even work; units may be on devices that do not run them."""
+    least = instance.work.min(axis=0)
+    share = np.cumsum(np.where(np.isfinite(least), least, 0.0)[order])
+    count = len(instance.capacity)
+    place = np.minimum((share / max(float(share[-1]), 1e-300) * count - 1e-9).astype(np.int64), count - 1)
+    out = np.empty(len(order), dtype=np.int64)
+    out[order] = (np.arange(count) if devices is None else devices)[np.maximum(place, 0)]
+    return out
+
+
+def run(search: StageSearch) -> Iterator[bool]:
+    """Search without end; yields after each slice of work whether the best pipeline has improved."""
+    devices = len(search.instance.capacity)
+    if search.value <= 0.0 or devices < 2 or not _supported(search.instance, search.best):
+        return
+    while True:
+        yield from _anneal_run(search)
+
+
+def _anneal_run(search: StageSearch) -> Iterator[bool]:
+    """One run: from the best pipeline, or from a random one."""
+    instance, number = search.instance, search.runs
+    search.runs += 1
+    fresh = number % 3 == 2 or not np.isfinite(search.value)
+    device = _random_stages(search) if fresh else search.best
+    device = device if _supported(instance, device) else search.best
+    state = state_of(instance, device)
+    steps = min(_LONGEST * MOST_STEPS, FIRST_STEPS * len(device) << min(number // _ALIKE, 30))
+    count = -(-steps // MOST_STEPS)
+    target = search.value if np.isfinite(search.value) else float(state.load.max())
+    scale = _scale(instance) / max(target, 1e-300)
+    hot = _HOT * scale / (1.0 if fresh else float(search.rng.choice([1.0, 3.0, 10.0])))
+    margin = _MARGINS[int(search.rng.integers(len(_MARGINS)))]
+    seed = int(search.rng.integers(2**31))
+    schedules = slices(steps // count, hot, _COLD * scale, count, ((seed + i) % 2**31 for i in range(count)))
+    yield from anneal_slices(search, schedules, partial(_anneal_from, search, state, margin))
+
+
+def _anneal_from(
+    search: StageSearch, state: PartitionState, margin: float, schedule: CoolingSchedule
+) -> Integers | None:
+    """Anneal ``state`` in place by one schedule; the pipeline found (None: none beats the search's best)."""
+    instance, found = search.instance, search.best.copy()
+    undercut = search.value if np.isfinite(search.value) else 4.0 * float(state.load.max())
+    units, devices = instance.work.shape[1], len(instance.capacity)
+    order = _order_of(search, state.device)
+    stage = np.empty(devices, dtype=np.int64)
+    stage[order] = np.arange(devices)
+    stages = Stages(
+        stage, order, np.empty((devices, units), dtype=np.int32), np.zeros(devices, dtype=np.int64),
+        np.empty(units, dtype=np.int32),
+    )  # fmt: skip
+    unlike = bool((instance.work != instance.work[0]).any() or (instance.capacity != instance.capacity[0]).any())
+    unlike = unlike or bool((instance.transfer != instance.transfer[0]).any())
+    value = anneal_stages(instance, search.precedence, state, stages, found, undercut, margin, unlike, schedule)
+    return found if value < undercut else None
+
+
+def _order_of(search: StageSearch, device: Integers) -> Integers:
+    """The devices in their order in the pipeline; those that hold nothing, where they come."""
+    first, second = device[search.units.before], device[search.units.after]
+    apart = first != second
+    order = topological(len(search.instance.capacity), first[apart], second[apart])
+    assert order is not None, "stages follow one another"
+    return order
+
+
+def _random_stages(search: StageSearch) -> Integers:
+    """An even division of a random order over devices in a random order."""
+    rng, instance, precedence = search.rng, search.instance, search.precedence
+    order = random_order(precedence, rng)
+    devices = rng.permutation(len(instance.capacity))
+    return even_stages(instance, order, devices)
+
+
+def random_order(precedence: Precedence, rng: np.random.Generator) -> Integers:
+    """Units in a random order that keeps to precedence: any, or one that goes along branches."""
+    order: Integers = order_by_priority(
+        precedence.later_start, precedence.later, precedence.earlier_start,
+        rng.random(len(precedence.later_start) - 1), bool(rng.random() < 0.5),
+    )  # fmt: skip
+    return order
+
+
+def _scale(instance: PartitionInstance) -> float:
+    """Seconds that a move changes loads by."""
+    costs = instance.transfer[instance.transfer > 0.0]
+    if len(costs):
+        return float(costs.mean())
+    work = instance.work[np.isfinite(instance.work) & (instance.work > 0.0)]
+    return float(work.mean()) if len(work) else 1.0
+
+
+__all__ = ["SUPPORTS", "StageSearch", "begin", "even_stages", "fits", "random_order", "run"]
