@@ -46,6 +46,11 @@ NAMED = (
         "plans of a rule of thumb: split widely, few even stages, then copies",
         "baselines.megatron",
     ),
+    Method("slicegraph", "the best division of a few orders into stages", "baselines.orders.slicegraph"),
+    Method("random", "the best division of ten thousand random orders", "baselines.orders.random_orders"),
+    Method("brkga", "orders that a genetic algorithm improves, each divided", "baselines.orders.brkga"),
+    Method("mla", "the order with the shortest edges, divided", "baselines.orders.mla"),
+    Method("mla-weighted", "the same, with edges that count by their tensors", "baselines.orders.mla_weighted"),
     Method("alpa", "plans of segments on 1, 2, 4 ... devices, as Alpa chooses them", "baselines.alpa"),
     Method("galvatron", "plans of equal groups of devices, an option for each layer", "baselines.galvatron"),
     Method(

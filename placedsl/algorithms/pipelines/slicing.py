@@ -1,4 +1,4 @@
-"""The best division of a topological order into stages (SliceGraph of MTPP, Xie et al. 2023), and orders to divide."""
+"""The best division of a topological order into stages: SliceGraph of MTPP (Xie et al. 2023)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from placedsl.algorithms.pipelines.slicing_kernel import (
     Room,
     Segments,
     best_segments,
-    order_by_priority,
     segments_of,
 )
 from placedsl.algorithms.units import with_rounding
-from placedsl.arrays import Floats, Integers
+from placedsl.arrays import Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +57,3 @@ class Slicer:
         stage = np.zeros(len(order), dtype=np.int64)
         stage[order] = np.searchsorted(np.sort(ends[:count]), np.arange(len(order)))
         return SlicedOrder(stage, float(value))
-
-
-def in_order(earlier: tuple[Integers, Integers], later: tuple[Integers, Integers], priority: Floats) -> Integers:
-    """Units by priority, along the pairs of which each has the units before it and those after it, as CSR."""
-    order: Integers = order_by_priority(*later, earlier[0], priority, False)
-    return order

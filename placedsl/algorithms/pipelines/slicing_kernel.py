@@ -220,6 +220,8 @@ def best_segments(segments, room, most, lowest, below, near, segments_before, be
     low, load = lowest, below * (1.0 - 1e-12)
     if load == np.inf:
         load = 2.0 * segments.sums[units] + 1e-300
+        if np.isfinite(room.per_byte):
+            load += (segments.memory[units] + room.reserved) * room.per_byte
     found = np.empty(units, dtype=np.int64)
     strictly = True
     while True:
@@ -236,3 +238,31 @@ def best_segments(segments, room, most, lowest, below, near, segments_before, be
         # By halves, and in between whether there is anything better.
         strictly = not strictly and value - low < 0.01 * value
         load = value * (1.0 - max(near, 1e-12)) if strictly else (low + value) / 2.0
+
+
+@kernel()
+def values_of_orders(  # type: ignore[no-untyped-def]
+    later_start, later, earlier_start, work, memory, pin_start, pin, transfer, room, most, lowest, priorities, values
+):
+    """The largest loads of the best divisions of the orders by p x u priorities, in ``values`` (p)."""
+    units = priorities.shape[1]
+    segments_before, begins = np.empty(units + 1, dtype=np.int64), np.empty(units, dtype=np.int64)
+    ends = np.empty(units, dtype=np.int64)
+    for k in range(len(priorities)):
+        order = order_by_priority(later_start, later, earlier_start, priorities[k], False)
+        segments = segments_of(order, work, memory, pin_start, pin, transfer)
+        values[k] = best_segments(segments, room, most, lowest, np.inf, 1e-9, segments_before, begins, ends)[0]
+
+
+@kernel()
+def lengths_of_orders(later_start, later, earlier_start, maker, reader, weight, priorities, lengths):  # type: ignore[no-untyped-def]
+    """Sums of how far makers and readers stand apart in the orders by p x u priorities, in ``lengths`` (p)."""
+    place = np.empty(priorities.shape[1])
+    for k in range(len(priorities)):
+        order = order_by_priority(later_start, later, earlier_start, priorities[k], False)
+        for p in range(len(order)):
+            place[order[p]] = p
+        total = 0.0
+        for j in range(len(weight)):
+            total += weight[j] * abs(place[maker[j]] - place[reader[j]])
+        lengths[k] = total

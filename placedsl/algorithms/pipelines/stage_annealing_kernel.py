@@ -34,14 +34,14 @@ class Stages(NamedTuple):
     """The order of D devices in the pipeline, and the u units of each.
 
     ``stage``   D the place of each device;  ``device``  D the device at each place
-    ``start``   D + 1 where the members of each device begin in ``member``, and how many there are in ``count``: D
+    ``start``   D + 1 where the members of each device begin in ``member``, and how many there are in ``held``: D
     ``slot``    u where each unit stands in ``member``
     """
 
     stage: Integers
     device: Integers
     members: Integers32
-    count: Integers
+    held: Integers
     slot: Integers32
 
 
@@ -95,14 +95,14 @@ def _closure(state, precedence, u, ahead, moved, mark, stamp):  # type: ignore[n
 @kernel(no_cpython_wrapper=True)
 def _enter(stages, u, a, b):  # type: ignore[no-untyped-def]
     """Note that unit ``u`` has gone from device ``a`` to ``b``."""
-    last = stages.count[a] - 1
+    last = stages.held[a] - 1
     other = stages.members[a, last]
     stages.members[a, stages.slot[u]] = other
     stages.slot[other] = stages.slot[u]
-    stages.count[a] = last
-    stages.members[b, stages.count[b]] = u
-    stages.slot[u] = stages.count[b]
-    stages.count[b] += 1
+    stages.held[a] = last
+    stages.members[b, stages.held[b]] = u
+    stages.slot[u] = stages.held[b]
+    stages.held[b] += 1
 
 
 @kernel(no_cpython_wrapper=True)
@@ -114,8 +114,8 @@ def _drawn(state, stages):  # type: ignore[no-untyped-def]
             b = np.random.randint(len(state.load))
             if state.load[b] > state.load[a]:
                 a = b
-        if stages.count[a] > 0:
-            return stages.members[a, np.random.randint(stages.count[a])]
+        if stages.held[a] > 0:
+            return stages.members[a, np.random.randint(stages.held[a])]
     return np.random.randint(len(state.device))
 
 
@@ -132,7 +132,7 @@ def _neighbour(instance, u):  # type: ignore[no-untyped-def]
 @kernel(no_cpython_wrapper=True)
 def _exchange(instance, state, stages, a, b, moved):  # type: ignore[no-untyped-def]
     """Have devices ``a`` and ``b`` change places in the pipeline: each takes the units of the other."""
-    count_a, count_b = stages.count[a], stages.count[b]
+    count_a, count_b = stages.held[a], stages.held[b]
     for i in range(count_a):
         moved[i] = stages.members[a, i]
     for i in range(count_b):
@@ -154,7 +154,7 @@ def _pulled(state, precedence, stages, a, b, moved, mark, stamp):  # type: ignor
     starts = precedence.later_start if ahead else precedence.earlier_start
     neighbours = precedence.later if ahead else precedence.earlier
     count = 0
-    for i in range(stages.count[a]):
+    for i in range(stages.held[a]):
         u = stages.members[a, i]
         for j in range(starts[u], starts[u + 1]):
             if mark[u] != stamp and state.device[neighbours[j]] == b:
@@ -206,12 +206,12 @@ def anneal_stages(instance, precedence, state, stages, best, best_value, margin,
     np.random.seed(schedule.seed)
     recompute(instance, state)
     units, devices = len(state.device), len(state.load)
-    stages.count[:] = 0
+    stages.held[:] = 0
     for u in range(units):
         d = state.device[u]
-        stages.members[d, stages.count[d]] = u
-        stages.slot[u] = stages.count[d]
-        stages.count[d] += 1
+        stages.members[d, stages.held[d]] = u
+        stages.slot[u] = stages.held[d]
+        stages.held[d] += 1
     target = best_value * (1.0 - margin)
     temperature = schedule.hot
     cooling = (schedule.cold / schedule.hot) ** (1.0 / max(1, schedule.steps))
@@ -231,11 +231,11 @@ def anneal_stages(instance, precedence, state, stages, best, best_value, margin,
             count = _closure(state, precedence, u, ahead, moved, mark, step)
         elif kind < 0.3:
             b = state.device[_neighbour(instance, u)]
-            if b == a or stages.count[b] == 0:
+            if b == a or stages.held[b] == 0:
                 b = np.random.randint(devices)
-            if b == a or stages.count[b] == 0:
+            if b == a or stages.held[b] == 0:
                 continue
-            partner = stages.members[b, np.random.randint(stages.count[b])]
+            partner = stages.members[b, np.random.randint(stages.held[b])]
             low, high = _between(state, precedence, stages, u, partner)
             if not low <= stages.stage[b] <= high:
                 continue
@@ -257,9 +257,9 @@ def anneal_stages(instance, precedence, state, stages, best, best_value, margin,
             _change_places(stages, a, b)
         elif unlike and kind < 0.34:
             b = np.random.randint(devices)
-            if b == a or not _runs(instance, b, stages.members[a], stages.count[a]):
+            if b == a or not _runs(instance, b, stages.members[a], stages.held[a]):
                 continue
-            if not _runs(instance, a, stages.members[b], stages.count[b]):
+            if not _runs(instance, a, stages.members[b], stages.held[b]):
                 continue
             count = -1
         else:

@@ -157,6 +157,7 @@ class _UntilFound:
 
     def report(self, placement: Integers | None, bound: float, values: Values | None = None, by: str = "") -> None:
         """Tell of a placement."""
+        del bound, by  # of another problem
         if self.channel.best < np.inf:
             raise _EndedError
         if placement is not None:

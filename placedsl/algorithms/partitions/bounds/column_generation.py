@@ -5,7 +5,7 @@ The master program and the pricing problems are solved in turn; units are aggreg
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from placedsl.algorithms.partitions.bounds.master_program import Duals, MasterProgram, base_prices, unit_groups
 from placedsl.algorithms.partitions.bounds.pricing import Pricing
+from placedsl.algorithms.partitions.bounds.program_pricing import ProgramPricing
 from placedsl.algorithms.partitions.bounds.relaxation import Relaxation
 from placedsl.arrays import Floats
 
@@ -70,7 +71,7 @@ class ColumnGeneration:
     """
 
     relaxed: Relaxation
-    pricing: list[Pricing]
+    pricing: Sequence[Pricing | ProgramPricing]
     warm_start: WarmStart
     largest: float
     exact: bool
@@ -85,7 +86,8 @@ class ColumnGeneration:
         self._ratio = self._proof(best, self._price(best, best, LABELS_PER_STATE[0])[0])
         if self._ratio > 1:
             return "proven"
-        levels = [most for most in GROUPS if most < self.relaxed.units]
+        entangled = any(isinstance(pricing, ProgramPricing) for pricing in self.pricing)
+        levels = [most for most in GROUPS if most < self.relaxed.units and not entangled]
         if self.exact or not levels:
             levels.append(self.relaxed.units)
         outcome: Outcome = "open"

@@ -15,16 +15,16 @@ weaken the bound and cannot make it wrong.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from placedsl.algorithms.partitions.bounds.column_generation import ColumnGeneration, WarmStart, cold_start
 from placedsl.algorithms.partitions.bounds.pricing import Pricing
+from placedsl.algorithms.partitions.bounds.program_pricing import ProgramPricing
 from placedsl.algorithms.partitions.bounds.relaxation import Relaxation, relaxation
 from placedsl.algorithms.partitions.bounds.state_graph import state_graph
 from placedsl.algorithms.partitions.bounds.work import work_bound
-from placedsl.algorithms.units import Hyperedges
 from placedsl.problem.problem import Problem
 from placedsl.tolerances import LIMIT_SLACK, PROOF
 
@@ -63,7 +63,7 @@ class _ThresholdSearch:
     over: Callable[[], bool]
     full: bool = False
     warm_start: WarmStart = field(init=False)
-    _pricing: list[Pricing] = field(init=False, default_factory=list)
+    _pricing: list[Pricing | ProgramPricing] = field(init=False, default_factory=list)
     _made_for: tuple[float, bool] = (np.inf, False)
 
     def __post_init__(self) -> None:
@@ -80,10 +80,13 @@ class _ThresholdSearch:
 
     def bounds(self) -> Iterator[float]:
         """First with relaxed pricing, then with exact pricing and increasing effort."""
-        yield from self._quick()
+        self._build_graphs(self.top)
+        entangled = any(isinstance(pricing, ProgramPricing) for pricing in self._pricing)
         effort, beyond = EFFORT, np.inf
+        if not entangled:
+            yield from self._quick()
         while not self.over() and self.bound < self.top and effort < MOST_EFFORT:
-            misses, trial = 0, self._next(beyond)
+            misses, trial = 0, (self.bound + min(beyond, self.top)) / 2 if entangled else self._next(beyond)
             while not self.over() and misses < MISSES:
                 if trial < self.top and trial - self.bound <= LAST_GAP * self.bound:
                     break
@@ -136,7 +139,4 @@ class _ThresholdSearch:
         self._pricing.clear()
         for device in self.relaxed.classes:
             graph = state_graph(device, largest, 0.0 if self.full else NEGLIGIBLE * self.bound)
-            if graph is None:  # too wide: without transfers it is a bound still
-                graph = state_graph(replace(device, edges=Hyperedges((), np.zeros(0))), largest)
-            assert graph is not None
-            self._pricing.append(Pricing(graph))
+            self._pricing.append(ProgramPricing(device, self.over) if graph is None else Pricing(graph))
