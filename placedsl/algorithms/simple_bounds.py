@@ -11,6 +11,9 @@ import numpy as np
 from placedsl.graph.order import csr, joined_partitions, topological
 from placedsl.problem.problem import Problem
 
+#: What the simple bound is, in words.
+SIMPLE = "the largest operator, or the even share of the work"
+
 
 def simple_bound(problem: Problem) -> float:
     """A value that time_per_sample cannot undercut (inf: some node runs nowhere; transfers are left out)."""

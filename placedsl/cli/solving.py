@@ -20,6 +20,7 @@ from placedsl.system import first_run, interruption, paths
 if TYPE_CHECKING:
     from placedsl.api.spec import Spec
     from placedsl.diagnosis.infeasibility.conflict import Conflict
+    from placedsl.planner.answer import Answer
 
 #: Columns that pages of text need at least.
 _NARROWEST = 60
@@ -46,6 +47,9 @@ _LEAST_S = 0.1
 @DATA
 @click.option("--json", "json_file", metavar="FILE", help="Write the answer as JSON to a file, or to stdout (-).")
 @click.option("--picture", type=click.Path(path_type=Path), metavar="FILE", help="Draw the answer (svg, png, pdf).")
+@click.option(
+    "--certificate", type=click.Path(path_type=Path), metavar="FILE", help="Write what proves the bound, as JSON."
+)
 @click.option("--quiet", is_flag=True, help="Print no progress.")
 @click.option(
     "--explain-conflict/--no-conflict", "by_instance", default=None,
@@ -60,6 +64,7 @@ def solve(
     data: Path | None,
     json_file: str | None,
     picture: Path | None,
+    certificate: Path | None,
     quiet: bool,
     by_instance: bool | None,
     why: bool,
@@ -89,10 +94,11 @@ def solve(
     from placedsl.report.text.progress import ProgressLine
 
     target = None if json_file in (None, "-") else Path(str(json_file))
-    if target is not None and not paths.is_folder(target.parent):
-        raise UsageError(f"--json {target}: there is no folder '{target.parent}'")
-    if target is not None and paths.is_folder(target):
-        raise UsageError(f"--json {target}: this is a folder")
+    for option, file in (("--json", target), ("--certificate", certificate)):
+        if file is not None and not paths.is_folder(file.parent):
+            raise UsageError(f"{option} {file}: there is no folder '{file.parent}'")
+        if file is not None and paths.is_folder(file):
+            raise UsageError(f"{option} {file}: this is a folder")
     if picture is not None:
         from placedsl.report.pictures import placement_picture as pictures
 
@@ -130,9 +136,23 @@ def solve(
 
         text = json.dumps(document(answer, conflict, reasons), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         write(target, text)
+    if certificate is not None:
+        _write_certificate(answer, certificate)
     if picture is not None and answer.placement is not None:
         pictures.draw(answer, picture)
     return answer.exit_code
+
+
+def _write_certificate(answer: Answer, file: Path) -> None:
+    """What proves the bound as JSON; a line on stderr where there is no such thing."""
+    from placedsl.certificates.written import certificate
+
+    try:
+        document = certificate(answer)
+    except UsageError as problem:
+        click.echo(f"--certificate {file}: nothing is written: {problem}", err=True)
+        return
+    write(file, json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def _how_to_see_the_schedule(spec: Path, parameters: dict[str, str], data: Path | None, json_file: str | None) -> str:

@@ -49,6 +49,8 @@ class Answer(Rendered[AnswerRenderer]):
     ``solver``       the solver of a program, else empty
     ``seconds``      by phase: read, build, solve, verify, total
     ``notes``        what is worth knowing, in sentences
+    ``bound_by``     what proves each of the bounds, in words (empty: there is none)
+    ``certificate``  the proof of the first bound as JSON data; None where what proves it has none
     """
 
     problem: Problem
@@ -63,6 +65,8 @@ class Answer(Rendered[AnswerRenderer]):
     seconds: Mapping[str, float]
     versions: Mapping[str, str]
     notes: tuple[str, ...] = field(default=())
+    bound_by: tuple[str, ...] = field(default=())
+    certificate: Mapping[str, Any] | None = field(default=None)
 
     @property
     def value(self) -> float:

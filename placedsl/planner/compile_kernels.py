@@ -116,6 +116,21 @@ def _solve(spec: Elaborated, contiguous: bool) -> None:
     solve(spec.problem, spec.checked_formulations, request, isolated=False)
 
 
+def _divide_and_price(spec: Elaborated) -> None:
+    """Methods that divide orders, and sets of wide graphs."""
+    import numpy as np
+
+    from placedsl.algorithms.partitions.bounds.program_pricing import ProgramPricing
+    from placedsl.algorithms.partitions.bounds.relaxation import relaxation
+    from placedsl.planner.request import Request
+    from placedsl.planner.solve import solve
+
+    for method in ("slicegraph", "random", "mla"):
+        solve(spec.problem, spec.checked_formulations, Request(method=method), isolated=False)
+    device = relaxation(spec.problem).classes[0]
+    ProgramPricing(device, lambda: False).best_priced_set(np.ones(len(device.work)), 1.0, 0.5, 1, 1)
+
+
 def compile_kind(kind: str) -> None:
     """Solve small problems of one kind, and do all that runs beside a solver."""
     from placedsl.diagnostics import Source
@@ -134,6 +149,8 @@ def compile_kind(kind: str) -> None:
             members = members_for_one_sample(spec.problem, 1, 0, None, alone=False)
         else:
             _apart(lambda _, spec=spec, rules=rules: _solve(spec, bool(rules)))  # type: ignore[misc]
+            if (devices, rules) == (_DEVICES, "    contiguous\n") and "pipedream\nminimize" in execution:
+                _apart(lambda _, spec=spec: _divide_and_price(spec))  # type: ignore[misc]
             members = members_for(spec.problem, None, 1, 0)
         for member in members:
             _apart(lambda channel, member=member: member.work(channel, *member.arguments))  # type: ignore[misc]

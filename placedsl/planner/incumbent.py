@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,9 @@ class Incumbent:
         self.evaluation: Evaluation | None = None
         self.proven = [-np.inf] * len(problem.objectives)
         self.claimed = [-np.inf] * len(problem.objectives)
+        #: What proves the best bound of each objective, in words, and that of the first one as a certificate.
+        self.by = [""] * len(problem.objectives)
+        self.certificate: Mapping[str, Any] | None = None
         self.verifying = 0.0
         self.last_rejected: Evaluation | None = None
         #: The range of values of each finished objective, from the most important on, which count as equal.
@@ -69,9 +73,15 @@ class Incumbent:
         """The best bound of each objective."""
         return [max(pair) for pair in zip(self.proven, self.claimed, strict=True)]
 
-    def bound(self, value: float, objective: int = 0, *, claimed: bool = False) -> None:
-        """Take a proven bound; ``claimed`` by a solver, or proven here."""
+    def bound(
+        self, value: float, objective: int = 0, *, by: str, claimed: bool = False,
+        certificate: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        """Take a proven bound, and what proves it, in words; ``claimed`` by a solver, or proven here."""
         better = value > self.bounds[objective]
+        if better:
+            self.by[objective] = by
+            self.certificate = certificate if objective == 0 else self.certificate
         known = self.claimed if claimed else self.proven
         known[objective] = max(known[objective], value)
         if better:

@@ -143,7 +143,7 @@ class _Run:
         elif bound == np.inf and self.best.evaluation is None:
             self.impossible = True
         if -np.inf < bound < np.inf:
-            self.best.bound(float(bound), claimed=True)
+            self.best.bound(float(bound), by=str(self.plugin), claimed=True)
         return self.late or self.settled
 
     @property

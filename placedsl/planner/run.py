@@ -78,9 +78,9 @@ class Run:
             return "gap_reached", f"within the gap that was asked for, {self.request.gap:.3g}"
         return None
 
-    def heard(self, placement: Integers, bound: float) -> None:
-        """Take a placement and a bound."""
-        self.best.bound(bound)
+    def heard(self, placement: Integers, bound: float, by: str = "") -> None:
+        """Take a placement and a bound, and what proves it."""
+        self.best.bound(bound, by=by)
         self.best.offer(placement)
 
     def listen(self, beside: Portfolio) -> None:
@@ -94,8 +94,8 @@ class Run:
                 taken.add(message.member)
         for message in received:
             if message.bound > self.best.bounds[0]:
-                self.best.bound(message.bound, claimed=True)
                 self.prover = message.by or message.member
+                self.best.bound(message.bound, by=self.prover, claimed=True, certificate=message.certificate)
             if message.failed:
                 self.notes.append(f"{message.member} ended early: {message.failed}")
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from placedsl.algorithms.colocation import with_implied_colocation
-from placedsl.algorithms.simple_bounds import path_bound, simple_bound
+from placedsl.algorithms.simple_bounds import SIMPLE, path_bound, simple_bound
 from placedsl.diagnostics import PlacedslError, UsageError
 from placedsl.planner.answer import Answer
 from placedsl.planner.incumbent import Progress
@@ -80,14 +80,14 @@ def _told(run: Run, termination: str, message: str) -> Answer:
     placement = None if best.placement is None else tuple(int(d) for d in best.placement)
     return Answer(
         run.problem, termination, message, placement, best.evaluation, tuple(bounds), run.method, run.solver,
-        run.request.seed or 0, seconds, run.used_versions, tuple(run.notes),
+        run.request.seed or 0, seconds, run.used_versions, tuple(run.notes), tuple(best.by), best.certificate,
     )  # fmt: skip
 
 
 def _walk(run: Run) -> tuple[str, str]:
     """Termination and message: the steps of the decision in turn, until one settles the problem."""
     if is_quantity(run.problem.objectives[0].body, "time_per_sample"):
-        run.best.bound(simple_bound(run.problem))
+        run.best.bound(simple_bound(run.problem), by=SIMPLE, certificate={"kind": "simple"})
     if run.problem.execution.cluster_levels is not None and run.request.method in METHODS:
         from placedsl.planner.strategies.parallel_plans import refuse_unsearched
 
@@ -100,7 +100,7 @@ def _walk(run: Run) -> tuple[str, str]:
         run.best.proven[0] = -np.inf
         return "infeasible", "some node, or group of nodes that must share a device, is supported by no device"
     if run.problem.execution.one_sample and is_quantity(run.problem.objectives[0].body, "latency"):
-        run.best.bound(path_bound(run.problem))
+        run.best.bound(path_bound(run.problem), by="the longest path")
     for step in planned.steps:
         ended = step.strategy.run(run)
         if ended is not None:

@@ -59,7 +59,7 @@ class Line:
     def best(self) -> float:
         return self.taken.value
 
-    def report(self, placement, bound, values=None, by="") -> None:  # type: ignore[no-untyped-def]
+    def report(self, placement, bound, values=None, by="", certificate=None) -> None:  # type: ignore[no-untyped-def]
         self.said += 1
         self.bounds.append(bound)
         if placement is not None:

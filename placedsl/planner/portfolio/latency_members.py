@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -155,9 +157,12 @@ class _UntilFound:
     def __init__(self, channel: PlannerChannel) -> None:
         self.channel = channel
 
-    def report(self, placement: Integers | None, bound: float, values: Values | None = None, by: str = "") -> None:
+    def report(
+        self, placement: Integers | None, bound: float, values: Values | None = None, by: str = "",
+        certificate: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
         """Tell of a placement."""
-        del bound, by  # of another problem
+        del bound, by, certificate  # of another problem
         if self.channel.best < np.inf:
             raise _EndedError
         if placement is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import queue
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -28,11 +28,15 @@ class PlannerChannel(Protocol):
     #: The value of the best placement that the planner knows (inf: none); falls while the member works.
     best: float
 
-    def report(self, placement: Integers | None, bound: float, values: Values | None = None, by: str = "") -> None:
+    def report(
+        self, placement: Integers | None, bound: float, values: Values | None = None, by: str = "",
+        certificate: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
         """Report a placement (None: none) and a proven lower bound on the first objective (-inf: none).
 
         ``values``: what else an answer contains, by name and positions; see
-        :func:`placedsl.evaluation.evaluate.evaluate`.  ``by``: what proves the bound, where that is not the member.
+        :func:`placedsl.evaluation.evaluate.evaluate`.  ``by``: what proves the bound, where that is not the member, and
+        its ``certificate``.
         """
 
 
@@ -56,6 +60,7 @@ class Report:
     bound: float
     values: Values | None = None
     by: str = ""
+    certificate: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,7 @@ class Message:
     failed: str = ""
     values: Values | None = None
     by: str = ""
+    certificate: Mapping[str, Any] | None = None
 
 
 class Portfolio:
@@ -148,7 +154,16 @@ class _Process:
     def _take(self, message: object) -> None:
         match message:
             case Report():
-                self.deliver(Message(self.name, message.placement, message.bound, values=message.values, by=message.by))
+                self.deliver(
+                    Message(
+                        self.name,
+                        message.placement,
+                        message.bound,
+                        values=message.values,
+                        by=message.by,
+                        certificate=message.certificate,
+                    )
+                )
                 return
             case Failure():
                 self._fail(message.message)

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placedsl.algorithms.partitions import routed_search
+from placedsl.algorithms.partitions import routed_search, stage_annealing
 from placedsl.algorithms.partitions import short_annealing as local_search
 from placedsl.algorithms.partitions.bounds import relaxation, superblocks
 from placedsl.algorithms.partitions.bounds.bound import Bound
 from placedsl.algorithms.partitions.instance import PartitionUnits, partition_units
 from placedsl.algorithms.pipelines import large_neighbourhood_search as pipeline_search
-from placedsl.algorithms.pipelines import stage_annealing
 from placedsl.algorithms.supports import Supports, costs_by_device, reasons_against
 from placedsl.arrays import Integers
 from placedsl.planner.portfolio.portfolio import Member, PlannerChannel
@@ -65,7 +64,7 @@ def prove_bounds(channel: PlannerChannel, problem: Problem) -> None:
     from placedsl.algorithms.partitions.bounds.streams import proven_bounds
 
     for bound in proven_bounds(problem, upper=lambda: channel.best):
-        channel.report(None, bound.value, by=bound.by)
+        channel.report(None, bound.value, by=bound.by, certificate=bound.certificate)
 
 
 def prove_superblocks(channel: PlannerChannel, problem: Problem) -> None:
@@ -76,17 +75,21 @@ def prove_superblocks(channel: PlannerChannel, problem: Problem) -> None:
         if bound is None:
             channel.report(placement, -np.inf)
         else:
-            channel.report(placement, bound.value, by=bound.by)
+            channel.report(placement, bound.value, by=bound.by, certificate=bound.certificate)
 
     prove(problem, lambda: channel.best, lambda: False, told)
 
 
 def search_stages(channel: PlannerChannel, problem: Problem, start: Integers | None, seed: int) -> None:
     """Search for contiguous pipelines by annealing, for ever, and say each better one."""
-    from placedsl.algorithms.pipelines.stage_annealing import begin, run
+    from placedsl.algorithms.partitions.stage_annealing import begin, run
+    from placedsl.algorithms.pipelines.solve import sliced
 
+    alone = start is None
+    if alone and len(set(problem.interchangeable().tolist())) > 1:
+        start = sliced(problem).placement
     search = begin(problem, start, seed)
-    if start is None and np.isfinite(search.value):
+    if alone and np.isfinite(search.value):
         channel.report(search.placement, -np.inf)
     for better in run(search):
         if better:

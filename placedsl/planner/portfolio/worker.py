@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -19,8 +21,11 @@ class _Channel:
         self.parent = parent
         self.best = np.inf
 
-    def report(self, placement: Integers | None, bound: float, values: Values | None = None, by: str = "") -> None:
-        self.parent.send(Report(placement, bound, values, by))
+    def report(
+        self, placement: Integers | None, bound: float, values: Values | None = None, by: str = "",
+        certificate: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.parent.send(Report(placement, bound, values, by, certificate))
 
     def take(self, best: float) -> None:
         self.best = best

@@ -20,6 +20,8 @@ from placedsl.units import show
 
 #: Columns of a program that is tried where the search has not decided.
 MOST_COLUMNS = 300_000
+#: What proves the bounds of the search.
+_BY = "the search over ideals for plans"
 
 
 def columns_of_program(problem: Problem) -> int:
@@ -74,7 +76,7 @@ def by_plans(run: Run) -> tuple[str, str] | None:
     found = plans.solve(run.problem, deadline=None if limit is None else run.began + limit)
     accepted = found.placement is not None and run.best.offer(found.placement, found.values)
     for k, bound in enumerate(found.bounds):
-        run.best.bound(bound if bound < np.inf else -np.inf, k)
+        run.best.bound(bound if bound < np.inf else -np.inf, k, by=_BY)
     beyond, goal = found.beyond, run.problem.objectives[0]
     if found.complete and found.placement is None:
         return "infeasible", "no plan satisfies the memory limits and the rules with the options that there are"
@@ -84,7 +86,7 @@ def by_plans(run: Run) -> tuple[str, str] | None:
         if beyond:
             run.notes.append(f"the search does not look at {', '.join(beyond)}; what it found satisfies them")
         for k, value in enumerate(reached):
-            run.best.bound(value, k)
+            run.best.bound(value, k, by=_BY)
         return "optimal", "proven by the search over ideals for plans"
     if found.complete and not beyond:
         rejected = run.best.last_rejected

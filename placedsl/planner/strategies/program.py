@@ -115,6 +115,11 @@ def _with_solver(run: Run, name: str, grounded: Grounded) -> tuple[str, str]:
     return termination, message
 
 
+def _by(solver: str) -> str:
+    """What proves a bound, in words."""
+    return f"the program in {solver}"
+
+
 def _one_objective(
     run: Run, name: str, grounded: Grounded, fixed: tuple[tuple[int, float], ...], position: int, most: float
 ) -> tuple[str, str]:
@@ -194,7 +199,7 @@ def _to_the_unit(
         budget = Budget(run.left, 0.0, run.request.workers or 0, run.request.seed or 0)
         outcome = runs(name, lowered.program, budget, lambda *_: False)
         if outcome.termination == "infeasible":
-            run.best.bound(value, position, claimed=True)
+            run.best.bound(value, position, by=_by(name), claimed=True)
             break
         point = outcome.incumbent
         if point is None or not run.best.offer(grounded.placement(point), grounded.values(point)):
@@ -232,7 +237,7 @@ def _settled(run: Run, position: int) -> bool:
     if evaluation is None or not isinstance(body, Provided) or body.name != "devices_used":
         return False
     if evaluation.objectives[position] <= 1.0:
-        run.best.bound(1.0, position)
+        run.best.bound(1.0, position, by="some device is used")
         return True
     return False
 
@@ -245,7 +250,7 @@ def _solved(run: Run, name: str, grounded: Grounded, program: LinearProgram, bud
         if point is not None:
             run.best.offer(grounded.placement(point), grounded.values(point))
         if bound > run.best.bounds[position]:
-            run.best.bound(bound, position, claimed=True)
+            run.best.bound(bound, position, by=_by(name), claimed=True)
             run.prover = name
         beside.announce(run.best.value)
         return position == 0 and run.best.gap() <= budget.gap
@@ -285,7 +290,7 @@ def _judged(
     point = outcome.incumbent
     accepted = point is None or run.best.offer(grounded.placement(point), grounded.values(point))
     if outcome.bound > run.best.bounds[position]:
-        run.best.bound(outcome.bound, position, claimed=True)
+        run.best.bound(outcome.bound, position, by=_by(run.solver), claimed=True)
         run.prover = run.solver
     if point is not None and outcome.termination in ("optimal", "gap_reached") and not _reached(run, position):
         # Real columns are as good as the solver's tolerances or its grid; with the others settled they can be exact.
@@ -299,7 +304,8 @@ def _judged(
             return "error", f"the evaluator refuses the placement that {run.solver} gave: {broken}"
         return outcome.termination, outcome.message
     if outcome.termination == "infeasible":
-        return "error", f"{run.solver} calls infeasible what a verified placement satisfies; try another solver"
+        why = _too_far_apart(run, solved) or "; try another solver"
+        return "error", f"{run.solver} calls infeasible what a verified placement satisfies{why}"
     if run.best.refuted(position):
         return "error", f"{run.solver} claims a bound that a verified placement refutes; try another one"
     distance = run.best.gap(position)

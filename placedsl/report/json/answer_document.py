@@ -30,6 +30,7 @@ def document(answer: Answer, conflict: Conflict | None = None, why: Why | None =
                 "name": goal.name,
                 "value": finite(value),
                 "bound": finite(answer.bounds[k]),
+                "bound_by": answer.bound_by[k] if k < len(answer.bound_by) and answer.bound_by[k] else None,
                 "gap": finite(answer.gaps[k]),
                 "unit": CANONICAL.get(goal.dimension, (str(goal.dimension), 1.0))[0],
             }

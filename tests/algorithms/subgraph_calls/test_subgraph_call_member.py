@@ -40,7 +40,14 @@ class Listener:
     def __init__(self) -> None:
         self.said: list[tuple[Integers | None, float, Values | None]] = []
 
-    def report(self, placement: Integers | None, bound: float, values: Values | None = None, by: str = "") -> None:
+    def report(
+        self,
+        placement: Integers | None,
+        bound: float,
+        values: Values | None = None,
+        by: str = "",
+        certificate: object = None,
+    ) -> None:
         """Keep it."""
         self.said.append((placement, bound, values))
 

@@ -9,7 +9,7 @@ import numpy as np
 from placedsl.algorithms.baselines.orders.genetic import evolve
 from placedsl.algorithms.baselines.orders.sliced_orders import Orders, fits, pairs_with_weights
 from placedsl.algorithms.interface import Progress
-from placedsl.algorithms.pipelines.slicing_kernel import lengths_of_orders
+from placedsl.algorithms.partitions.slicing_kernel import lengths_of_orders
 from placedsl.arrays import Floats
 from placedsl.budget import Budget
 from placedsl.problem.problem import Problem

@@ -11,8 +11,8 @@ import numpy as np
 from placedsl.algorithms.baselines.supported_problems import THROUGHPUT
 from placedsl.algorithms.interface import NothingFoundError, Progress
 from placedsl.algorithms.partitions.instance import partition_units
-from placedsl.algorithms.pipelines.slicing import Slicer
-from placedsl.algorithms.pipelines.slicing_kernel import order_by_priority, values_of_orders
+from placedsl.algorithms.partitions.slicing import Slicer
+from placedsl.algorithms.partitions.slicing_kernel import order_by_priority, values_of_orders
 from placedsl.algorithms.supports import PLACING, reasons_against
 from placedsl.algorithms.units import placement_units
 from placedsl.arrays import Floats, Integers

@@ -11,7 +11,7 @@ import numpy as np
 
 from placedsl.algorithms.baselines.orders.sliced_orders import Orders, fits
 from placedsl.algorithms.interface import Progress
-from placedsl.algorithms.pipelines.slicing_kernel import order_by_priority
+from placedsl.algorithms.partitions.slicing_kernel import order_by_priority
 from placedsl.budget import Budget
 from placedsl.problem.problem import Problem
 

@@ -19,6 +19,7 @@ from placedsl.algorithms.partitions.bounds.bound import Bound
 from placedsl.algorithms.partitions.bounds.relaxation import DeviceClass, Relaxation
 from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.graph.order import csr, rows_of
+from placedsl.tolerances import BOUND_ROUNDING
 
 #: The whole number that stands for the largest capacity: flows are in whole numbers of 31 bits.
 _WHOLE = 2**29
@@ -35,7 +36,11 @@ def flow_bounds(
     ``name``: of a unit, in words.
     """
     began = time.monotonic()
-    networks = [_Network(device, relaxed.units) for device in relaxed.classes if np.isfinite(device.work).any()]
+    networks = [
+        _Network(number, device, relaxed.units)
+        for number, device in enumerate(relaxed.classes)
+        if np.isfinite(device.work).any()
+    ]
     if not networks:
         return
     alone = np.min([network.alone for network in networks], axis=0)
@@ -47,23 +52,25 @@ def flow_bounds(
             return
         if not np.isfinite(top) or min(float(own[v]) for own in known) <= best:
             continue
-        value = np.inf
+        value, flows = np.inf, []
         for network, own in zip(networks, known, strict=True):
-            flow, members = network.cheapest(v, top)
+            flow, members, found = network.cheapest(v, top)
             own[members] = np.minimum(own[members], network.load(members))
             value = min(value, flow)
             if value <= best:
                 break
+            flows.append({"class": network.number, **found})
         if best < value < np.inf:
             best = value
-            yield Bound(value, f"the cheapest set of operators around {name(v)} (a minimum cut)", {"unit": v})
+            proof = {"kind": "flow", "unit": v, "flows": flows}
+            yield Bound(value, f"the cheapest set of operators around {name(v)} (a minimum cut)", proof)
 
 
 class _Network:
     """The graph of one device class: nodes 0 … u - 1 are units, then two for each tensor, then source and sink."""
 
-    def __init__(self, device: DeviceClass, units: int) -> None:
-        self.units, self.work = units, device.work
+    def __init__(self, number: int, device: DeviceClass, units: int) -> None:
+        self.number, self.units, self.work = number, units, device.work
         lengths = np.array([len(pins) for pins in device.edges.pins], dtype=np.int64)
         self.pin = np.array([u for pins in device.edges.pins for u in pins], dtype=np.int64)
         self.edge = np.repeat(np.arange(len(lengths)), lengths)
@@ -82,8 +89,9 @@ class _Network:
         cut = (within > 0) & (within < np.bincount(self.edge, minlength=len(self.cost)))
         return float(self.work[members].sum() + self.cost[cut].sum())
 
-    def cheapest(self, v: int, most: float) -> tuple[float, Integers]:
-        """A lower bound on the load of every set with unit ``v``, up to ``most``, and the set that it is of."""
+    def cheapest(self, v: int, most: float) -> tuple[float, Integers, dict[str, Any]]:
+        """A lower bound on the load of every set with unit ``v``, up to ``most``, the set that it is of, and the flow:
+        whole numbers, of which there are ``scale`` to a second."""
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
@@ -98,7 +106,8 @@ class _Network:
         scale = _WHOLE / most
 
         def whole(seconds: Floats) -> Integers:
-            return np.floor(np.minimum(seconds * scale, _WHOLE)).astype(np.int64)
+            # Less than the sums of doubles are off: the flow is checked in fractions.
+            return np.floor(np.minimum(seconds * scale * (1.0 - BOUND_ROUNDING), _WHOLE)).astype(np.int64)
 
         into, out = units + edge, units + count + edge
         tail = np.concatenate((np.arange(units), pin, units + np.arange(count), out, [source]))
@@ -117,7 +126,33 @@ class _Network:
         side: Booleans = np.zeros(sink + 1, dtype=bool)
         side[breadth_first_order(left, source, return_predecessors=False)] = True
         members = near[side[:units]]
-        return found.flow_value / scale, members if len(members) else np.array([v])
+        flow = {"scale": scale, **self._arcs(found.flow.tocoo(), near, edges)}
+        return found.flow_value / scale, members if len(members) else np.array([v]), flow
+
+    def _arcs(self, flow: Any, near: Integers, edges: Integers) -> dict[str, Any]:
+        """What leaves each unit for the sink, and what goes from units to units through each tensor."""
+        units, count = len(near), len(edges)
+        sink: list[list[int]] = []
+        tensors: dict[int, dict[str, Any]] = {}
+        for tail, head, amount in zip(flow.row.tolist(), flow.col.tolist(), flow.data.tolist(), strict=True):
+            if amount <= 0:
+                continue
+            if tail < units and head == units + 2 * count + 1:
+                sink.append([int(near[tail]), amount])
+            elif tail < units <= head < units + count:
+                entry = tensors.setdefault(head - units, {"out": [], "into": []})
+                entry["out"].append([int(near[tail]), amount])
+            elif head < units and units + count <= tail < units + 2 * count:
+                entry = tensors.setdefault(tail - units - count, {"out": [], "into": []})
+                entry["into"].append([int(near[head]), amount])
+        start = self.start
+        return {
+            "sink": sink,
+            "tensors": [
+                {"units": self.pin[start[edges[e]] : start[edges[e] + 1]].tolist(), **entry}
+                for e, entry in sorted(tensors.items())
+            ],
+        }
 
     def _near(self, v: int) -> Integers:
         """The units that are looked at together with one: all of them, or the nearest."""

@@ -12,7 +12,7 @@ from placedsl.algorithms.partitions.bounds.flow import flow_bounds
 from placedsl.algorithms.partitions.bounds.partition import partition_bounds
 from placedsl.algorithms.partitions.bounds.relaxation import SUPPORTS, Relaxation, relaxation
 from placedsl.algorithms.partitions.bounds.work import work_bound
-from placedsl.algorithms.simple_bounds import simple_bound
+from placedsl.algorithms.simple_bounds import SIMPLE, simple_bound
 from placedsl.algorithms.supports import reasons_against
 from placedsl.problem.problem import Problem
 from placedsl.tolerances import PROOF
@@ -24,7 +24,7 @@ QUICK_BOUNDS: dict[str, Callable[[Problem], float]] = {
 }
 #: What they are, in words.
 _WORDS = {
-    "simple": "the largest operator, or the even share of the work",
+    "simple": SIMPLE,
     "work": "the best division of the work in fractions",
 }
 #: Most seconds of looking for minimum cuts before other bounds begin.
@@ -64,7 +64,7 @@ def _bounds(problem: Problem, upper: Callable[[], float], over: Callable[[], boo
     for name, quick in QUICK_BOUNDS.items():
         value = quick(problem)
         best = max(best, value)
-        yield Bound(value, _WORDS[name])
+        yield Bound(value, _WORDS[name], {"kind": "simple"} if name == "simple" else None)
     relaxed = relaxation(problem)
     if relaxed.units and np.isfinite(best):
         for bound in flow_bounds(relaxed, lambda u: _name(problem, relaxed, u), best, upper, over, _FLOW_SECONDS):

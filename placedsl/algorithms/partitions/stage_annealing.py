@@ -16,9 +16,8 @@ import numpy as np
 from placedsl.algorithms.annealing import CoolingSchedule, anneal_slices, improves, slices
 from placedsl.algorithms.partitions.instance import PartitionUnits, partition_units, state_of, value_of
 from placedsl.algorithms.partitions.load_kernel import PartitionInstance, PartitionState
-from placedsl.algorithms.pipelines import solve as contiguous
-from placedsl.algorithms.pipelines.slicing_kernel import order_by_priority
-from placedsl.algorithms.pipelines.stage_annealing_kernel import Precedence, Stages, anneal_stages
+from placedsl.algorithms.partitions.slicing_kernel import order_by_priority
+from placedsl.algorithms.partitions.stage_annealing_kernel import Precedence, Stages, anneal_stages
 from placedsl.algorithms.supports import PLACING, Supports
 from placedsl.arrays import Integers
 from placedsl.graph.order import csr, topological
@@ -84,12 +83,12 @@ class StageSearch:
 
 
 def begin(problem: Problem, start: Integers | None, seed: int) -> StageSearch:
-    """A search from a pipeline, or from an even division of an order; its value is inf until one is feasible."""
+    """A search from a pipeline, or from an even division of an order; its value is inf until one is feasible.
+
+    Where that division has units on devices that do not run them, there is no search without a start.
+    """
     units = partition_units(problem, contiguous=True)
     device = even_stages(units.instance, units.instance.order) if start is None else units.device_of(start)
-    if start is None and not _supported(units.instance, device):
-        cut = contiguous.sliced(problem).placement
-        device = device if cut is None else units.device_of(cut)
     return StageSearch(units, device, value_of(units.instance, device), seed)
 
 

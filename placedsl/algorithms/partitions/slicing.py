@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placedsl.algorithms.partitions.load_kernel import PartitionInstance
-from placedsl.algorithms.pipelines.slicing_kernel import (
+from placedsl.algorithms.partitions.slicing_kernel import (
     Room,
     Segments,
     best_segments,

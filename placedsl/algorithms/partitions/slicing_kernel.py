@@ -217,11 +217,14 @@ def best_segments(segments, room, most, lowest, below, near, segments_before, be
     """
     units = len(segments.sums) - 1
     value, count = np.inf, 0
-    low, load = lowest, below * (1.0 - 1e-12)
-    if load == np.inf:
-        load = 2.0 * segments.sums[units] + 1e-300
+    low, ceiling = lowest, below * (1.0 - 1e-12)
+    if ceiling == np.inf:
+        ceiling = 2.0 * segments.sums[units] + 1e-300
         if np.isfinite(room.per_byte):
-            load += (segments.memory[units] + room.reserved) * room.per_byte
+            ceiling += (segments.memory[units] + room.reserved) * room.per_byte
+    # Upwards at first: what is looked at for a load grows with it.
+    step = 0.05
+    load = min(ceiling, low * (1.0 + step)) if low > 0.0 else ceiling
     found = np.empty(units, dtype=np.int64)
     strictly = True
     while True:
@@ -230,7 +233,11 @@ def best_segments(segments, room, most, lowest, below, near, segments_before, be
             ends[:count] = found[:count]
             value = min(value, load)
         elif value == np.inf:
-            return value, 0
+            if load >= ceiling:
+                return value, 0
+            low, step = load, 2.0 * step
+            load = min(ceiling, low * (1.0 + step))
+            continue
         else:
             low = max(low, load)
         if value - low <= max(near, 1e-12) * value:

@@ -14,8 +14,8 @@ import placedsl
 from placedsl.algorithms.baselines.orders import genetic
 from placedsl.algorithms.partitions.instance import partition_units, state_of
 from placedsl.algorithms.partitions.load_kernel import PartitionInstance
-from placedsl.algorithms.pipelines.slicing import Slicer
-from placedsl.algorithms.pipelines.slicing_kernel import Room, best_segments, order_by_priority
+from placedsl.algorithms.partitions.slicing import Slicer
+from placedsl.algorithms.partitions.slicing_kernel import Room, best_segments, order_by_priority
 from placedsl.arrays import Integers
 from placedsl.graph.order import csr
 

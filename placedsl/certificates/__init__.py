@@ -1,0 +1,1 @@
+"""Certificates: proofs of bounds that can be checked without what found them."""
