@@ -119,8 +119,8 @@ def flow(instance: Instance, proof: Mapping[str, Any]) -> Fraction:
         raise RefusedError("there is no such unit, or no such class of devices")
     found = {c: _flow_value(instance, c, unit, one) for c, one in given.items()}
     runs = [c for c, work in enumerate(instance.work) if work[unit] is not None]
-    if not set(runs) <= set(found):
-        raise RefusedError("a class of devices that runs the unit has no flow")
+    if set(runs) != set(found):
+        raise RefusedError("flows are not those of the classes of devices that run the unit")
     values = [found[c] for c in runs]
     if not values:
         raise RefusedError("no device runs the unit")

@@ -54,6 +54,8 @@ def flow_bounds(
             continue
         value, flows = np.inf, []
         for network, own in zip(networks, known, strict=True):
+            if not np.isfinite(network.work[v]):
+                continue
             flow, members, found = network.cheapest(v, top)
             own[members] = np.minimum(own[members], network.load(members))
             value = min(value, flow)
