@@ -16,6 +16,7 @@ import numpy as np
 from placedsl.algorithms.annealing import CoolingSchedule, anneal_slices, improves, slices
 from placedsl.algorithms.partitions.instance import PartitionUnits, partition_units, state_of, value_of
 from placedsl.algorithms.partitions.load_kernel import PartitionInstance, PartitionState
+from placedsl.algorithms.partitions.slicing import Slicer
 from placedsl.algorithms.partitions.slicing_kernel import order_by_priority
 from placedsl.algorithms.partitions.stage_annealing_kernel import Precedence, Stages, anneal_stages
 from placedsl.algorithms.supports import PLACING, Supports
@@ -30,6 +31,8 @@ FIRST_STEPS, MOST_STEPS = 5_000, 2_000_000
 _ALIKE, _LONGEST = 6, 16
 #: The first and the last temperature, as multiples of a tensor's mean transfer time.
 _HOT, _COLD = 2.0, 0.01
+#: How near to the least the largest load of the first division is, relatively.
+_ROUGHLY = 1e-4
 #: How far below the best value the target of the loads lies, as a share of it.
 _MARGINS = (0.003, 0.01)
 #: More entries than this are not kept of which units each device has.
@@ -88,8 +91,24 @@ def begin(problem: Problem, start: Integers | None, seed: int) -> StageSearch:
     Where that division has units on devices that do not run them, there is no search without a start.
     """
     units = partition_units(problem, contiguous=True)
-    device = even_stages(units.instance, units.instance.order) if start is None else units.device_of(start)
+    device = _first_stages(units) if start is None else units.device_of(start)
     return StageSearch(units, device, value_of(units.instance, device), seed)
+
+
+def _first_stages(units: PartitionUnits) -> Integers:
+    """The best division of the units' order, where devices are alike; else an even one."""
+    instance = units.instance
+    if not _unlike(instance) and np.isfinite(instance.work).all():
+        found = Slicer(instance, 0, len(instance.capacity)).slice(instance.order, near=_ROUGHLY)
+        if found is not None:
+            return found.stage
+    return even_stages(instance, instance.order)
+
+
+def _unlike(instance: PartitionInstance) -> bool:
+    """Whether devices differ in anything."""
+    differs = (instance.work != instance.work[0]).any() or (instance.transfer != instance.transfer[0]).any()
+    return bool(differs or (instance.capacity != instance.capacity[0]).any())
 
 
 def _supported(instance: PartitionInstance, device: Integers) -> bool:
@@ -121,15 +140,18 @@ def _anneal_run(search: StageSearch) -> Iterator[bool]:
     """One run: from the best pipeline, or from a random one."""
     instance, number = search.instance, search.runs
     search.runs += 1
-    fresh = number % 3 == 2 or not np.isfinite(search.value)
+    large = FIRST_STEPS * len(search.best) > 2 * MOST_STEPS
+    fresh = (number % 3 == 2 and not large) or not np.isfinite(search.value)
     device = _random_stages(search) if fresh else search.best
     device = device if _supported(instance, device) else search.best
     state = state_of(instance, device)
-    steps = min(_LONGEST * MOST_STEPS, FIRST_STEPS * len(device) << min(number // _ALIKE, 30))
+    first = min(FIRST_STEPS * len(device), MOST_STEPS)
+    steps = min(_LONGEST * MOST_STEPS, first << min(number // _ALIKE, 30))
     count = -(-steps // MOST_STEPS)
     target = search.value if np.isfinite(search.value) else float(state.load.max())
     scale = _scale(instance) / max(target, 1e-300)
-    hot = _HOT * scale / (1.0 if fresh else float(search.rng.choice([1.0, 3.0, 10.0])))
+    cooler = [10.0, 30.0] if large else [1.0, 3.0, 10.0]
+    hot = _HOT * scale / (1.0 if fresh else float(search.rng.choice(cooler)))
     margin = _MARGINS[int(search.rng.integers(len(_MARGINS)))]
     seed = int(search.rng.integers(2**31))
     schedules = slices(steps // count, hot, _COLD * scale, count, ((seed + i) % 2**31 for i in range(count)))
@@ -150,8 +172,7 @@ def _anneal_from(
         stage, order, np.empty((devices, units), dtype=np.int32), np.zeros(devices, dtype=np.int64),
         np.empty(units, dtype=np.int32),
     )  # fmt: skip
-    unlike = bool((instance.work != instance.work[0]).any() or (instance.capacity != instance.capacity[0]).any())
-    unlike = unlike or bool((instance.transfer != instance.transfer[0]).any())
+    unlike = _unlike(instance)
     value = anneal_stages(instance, search.precedence, state, stages, found, undercut, margin, unlike, schedule)
     return found if value < undercut else None
 

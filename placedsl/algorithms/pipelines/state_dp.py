@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from placedsl.algorithms.ideals.chain_cover import ChainCover, chain_cover
-from placedsl.algorithms.ideals.enumeration import ideals
+from placedsl.algorithms.ideals.enumeration import count_ideals, ideals
 from placedsl.algorithms.pipelines.load_pruning import LoadPruning
 from placedsl.algorithms.pipelines.state_dp_kernel import IdealLattice, Progress, join, previous
 from placedsl.algorithms.stages.cut_edges_kernel import cut_costs
@@ -66,6 +66,10 @@ class StateDPResult:
     pairs: tuple[int, int, int] = (0, 0, 0)
 
 
+#: With more units than this, ideals are counted before anything else is done.
+_MANY_UNITS = 5_000
+
+
 @dataclass
 class SearchLimits:
     """When a run stops by itself: a ``time.monotonic()`` value, what is asked now and then, ideals stored."""
@@ -97,6 +101,8 @@ def best_pipeline(
     limits = limits or SearchLimits()
     if not np.isfinite(costs.least).all():
         return StateDPResult(np.inf, None, True)
+    if costs.units > _MANY_UNITS and too_wide(costs, limits.most):
+        return StateDPResult(np.inf, None, False, at_least, too_many=True)
     start = sliced(costs, limits, at_most)
     if start.device is not None and progress is not None:
         progress(start.device, start.value)
@@ -110,6 +116,12 @@ def best_pipeline(
     search.run(fewest)
     found = search.found()
     return found if found.complete or not settled else replace(found, complete=True)
+
+
+def too_wide(costs: StageCostModel, most: int) -> bool:
+    """Whether there are more ideals than so many, or more chains than are counted with."""
+    cover = chain_cover(costs.units, costs.before, costs.after)
+    return cover is None or count_ideals(cover, most) is None
 
 
 def sliced(costs: StageCostModel, limits: SearchLimits | None = None, at_most: float = np.inf) -> StateDPResult:

@@ -37,6 +37,11 @@ from placedsl.tolerances import SAME_VALUE
 
 #: So often is one objective handed over, each time with bounds that rest on what was found.
 _MAX_RESOLVES = 4
+#: With more nodes times devices than this there are searches and bounds only; which searches those have to be.
+MOST_ENTRIES = 1_000_000
+_SEARCHES = {"annealing of stages", "search 1"}
+#: Seconds between two looks at what they have found.
+_PAUSE_S = 0.05
 #: Of the largest value that the columns let an objective have: half of what counts as the same is less than a
 #: feasibility of 1e-12 there, which no solver keeps.
 _OVERLOOKED = 1e-6
@@ -48,7 +53,9 @@ _LEXICOGRAPHIC_SLACK = 1e-7
 
 
 def by_program(run: Run) -> tuple[str, str]:
-    """Ground, then solve with the first solver that does not fail."""
+    """Ground, then solve with the first solver that does not fail; what is too large for that, by searches alone."""
+    if (ended := _without_program(run)) is not None:
+        return ended
     names = solvers_for(run.problem, run.request.solver)
     run.method, run.solver = "program", names[0]
     start = time.monotonic()
@@ -72,6 +79,29 @@ def by_program(run: Run) -> tuple[str, str]:
             break
         run.notes.append(f"{name} failed ({message}); continued with {further}")
     return termination, message
+
+
+def _without_program(run: Run) -> tuple[str, str] | None:
+    """Searches and bounds alone, where a program would have too many columns; None where there is one, or no search."""
+    entries = run.problem.graph.nodes * len(run.problem.machine.devices)
+    if run.request.method != "auto" or entries <= MOST_ENTRIES or not run.isolated:
+        return None
+    beside = run.portfolio if run.portfolio is not None else members_beside(run, 0, 0.0)
+    if not ({one.name for one in beside.members} | {one.name for one in beside.running}) & _SEARCHES:
+        return None
+    run.method = "search"
+    run.notes.append(f"no program was stated: it would have {entries:,} columns or more")
+    with beside:
+        while run.left is None or run.left > 0.0:
+            beside.announce(run.best.value)
+            run.listen(beside)
+            if (reason := run.stop_reason(run.gap())) is not None:
+                return reason
+            if not beside.active:
+                return "ended", "the searches came to their end"
+            time.sleep(_PAUSE_S)
+    run.listen(beside)
+    return run.stop_reason(run.gap()) or ("time_limit", "the time limit was reached")
 
 
 def _with_solver(run: Run, name: str, grounded: Grounded) -> tuple[str, str]:

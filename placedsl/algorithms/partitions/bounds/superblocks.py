@@ -107,9 +107,9 @@ def pipeline_of(problem: Problem) -> Pipeline | None:
 
 def prove_superblocks(
     problem: Problem, upper: Callable[[], float], over: Callable[[], bool],
-    told: Callable[[Bound | None, Integers | None], None], workers: int = 1,
+    told: Callable[[Bound | None, Integers | None], None], workers: int = 1, most: int = 4,
 ) -> None:  # fmt: skip
-    """Tell increasing bounds of two superblocks and then of four, until there are no more programs or it is over.
+    """Tell increasing bounds of two superblocks and then of up to ``most``, until all are solved or it is over.
 
     ``told`` also hears of placements (n devices), where superblocks are stages.
     """
@@ -117,7 +117,9 @@ def prove_superblocks(
     if pipeline is None or devices < 2:
         return
     best = -np.inf
-    for blocks in sorted({2, min(3, devices), min(4, devices)}):
+    for blocks in range(2, min(most, devices) + 1):
+        if blocks == 3 < min(most, devices):
+            continue  # four say more
         if columns(pipeline, blocks) > MOST_COLUMNS or over():
             return
         size = sizes(devices, blocks)
