@@ -194,3 +194,45 @@ minimize latency
     answer = solve(spec.problem, spec.elaborated.checked_formulations, request, isolated=False)
     assert answer.termination == "optimal", answer.message
     assert answer.value == pytest.approx(2e-8, rel=1e-6)
+
+ONE_DEVICE = """
+graph {
+    node n0 { time = {accelerator: 100000000 ms}, output = 0 MiB, color = 0 }
+    node b0 { time = {accelerator: 2 ms}, color = 0, backward = true }
+    node n1 { time = {accelerator: 100000000 ms}, output = 9 MiB, color = 1 }
+    node b1 { time = {accelerator: 0 ms}, output = 9 MiB, color = 1, backward = true }
+    node n2 { time = {accelerator: 0.25 ms}, output = 9 MiB, color = 2 }
+    node b2 { time = {accelerator: 100000000 ms}, output = 4 MiB, color = 2, backward = true }
+    node n3 { time = {accelerator: 1 ms}, color = 3 }
+    node b3 { time = {accelerator: 1 ms}, output = 9 MiB, color = 3, backward = true }
+    n0 -> n1
+    n0 -> n2
+    n0 -> n3
+    n1 -> b1
+    n1 -> n2
+    n1 -> n3
+    b1 -> b0
+    n2 -> b2
+    b2 -> b0
+    b2 -> b1
+    b3 -> b0
+    b3 -> b1
+}
+device gpu[1]: accelerator
+interconnect { bandwidth = 2000 MiB/s }
+schedule overlapped
+minimize communication then time_per_sample
+subject to
+    colocated by color
+    contiguous
+    rule0: load(gpu[1]) <= 2 * load(gpu[1]) + 6 ms
+"""
+
+
+def test_what_a_solver_calls_infeasible_in_spite_of_a_placement() -> None:
+    """Its numbers are the reason, and that is what is said."""
+    spec = loads(ONE_DEVICE)
+    answer = solve(spec.problem, spec.elaborated.checked_formulations, Request(solver="pyomo"), isolated=False)
+    reason = "calls infeasible what a verified placement satisfies: its numbers lie too many powers of ten apart"
+    assert answer.termination == "optimal" or reason in answer.message
+    assert answer.value == 0.0
