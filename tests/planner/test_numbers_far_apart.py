@@ -236,3 +236,31 @@ def test_what_a_solver_calls_infeasible_in_spite_of_a_placement() -> None:
     reason = "calls infeasible what a verified placement satisfies: its numbers lie too many powers of ten apart"
     assert answer.termination == "optimal" or reason in answer.message
     assert answer.value == 0.0
+
+
+TO_THE_UNIT = """
+graph {
+    node n0 { time = {accelerator: 1 ns, host: 10000000000 ns}, memory = 1048576 B, output = 1 MiB }
+    node n1 { time = {accelerator: 0 ns, host: 20 ns}, memory = 1048576 B }
+    node n2 { time = {accelerator: 10000000000 ns, host: 20 ns}, memory = 0 B }
+    n0 -> n1
+    n0 -> n2
+}
+device gpu[1]: accelerator { memory = 1073741826 B }
+interconnect { bandwidth = 1000000000 MiB/s }
+device cpu: host
+minimize peak_memory then time_per_sample
+subject to
+    convex
+    rule0: min(load(cpu), load(cpu)) <= 1 ns
+    rule1: load(gpu[1]) >= 3 ns or load(cpu) <= 3 ns
+"""
+
+
+def test_a_point_that_is_refused_is_told() -> None:
+    """Where a byte less is asked for, and the point breaks a rule by what solvers allow: an error without a word."""
+    spec = loads(TO_THE_UNIT)
+    answer = solve(spec.problem, spec.elaborated.checked_formulations, Request(solver="highs"))
+    refused = "highs gives a point that the evaluator refuses: its numbers lie too many powers of ten apart for highs"
+    assert answer.termination == "optimal" or refused in answer.message
+    assert answer.value == 2097152.0

@@ -232,8 +232,11 @@ def _to_the_unit(
             run.best.bound(value, position, by=_by(name), claimed=True)
             break
         point = outcome.incumbent
-        if point is None or not run.best.offer(grounded.placement(point), grounded.values(point)):
-            return outcome.termination if point is None else "error", outcome.message
+        if point is None:
+            return outcome.termination, outcome.message
+        if not run.best.offer(grounded.placement(point), grounded.values(point)):
+            why = _too_far_apart(run, lowered.program) or "; try another solver"
+            return "error", f"{name} gives a point that the evaluator refuses{why}"
         if _known(run, position) >= value:
             return "error", f"{name} gives a point that does not have the value that it was asked for"
     return "optimal", f"proven by {name}"
