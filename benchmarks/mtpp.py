@@ -27,8 +27,8 @@ import numpy as np
 
 import placedsl
 from placedsl.algorithms.partitions import stage_annealing
-from placedsl.algorithms.partitions.bounds.bound import Bound
-from placedsl.algorithms.partitions.bounds.streams import proven_bounds
+from placedsl.algorithms.partitions.bounds.flow import flow_bounds
+from placedsl.algorithms.partitions.bounds.relaxation import relaxation
 from placedsl.algorithms.partitions.bounds.superblocks import prove_superblocks
 from placedsl.algorithms.partitions.load_kernel import PartitionInstance
 from placedsl.algorithms.partitions.slicing import Slicer
@@ -117,7 +117,8 @@ def cheap(asked: argparse.Namespace) -> int:
     for name, devices, spec in specs(asked):
         least, value = simple_bound(spec.problem), annealed(spec, asked.seconds)
         began = time.process_time()
-        cut = max(b.value for b in _until_prices(spec))
+        cuts = flow_bounds(relaxation(spec.problem), str, least, lambda value=value: value, lambda: False, 60.0)
+        cut = max((bound.value for bound in cuts), default=least)
         spent = time.process_time() - began
         if name not in two:
             heard = [0.0]
@@ -139,13 +140,6 @@ def cheap(asked: argparse.Namespace) -> int:
         row(label, by_devices)
     print("| met exactly | " + " | ".join(map(str, met.values())) + " | |")
     return 0
-
-
-def _until_prices(spec: placedsl.Spec) -> Iterator[Bound]:
-    for bound in proven_bounds(spec.problem):
-        if bound.by.startswith("prices"):
-            return
-        yield bound
 
 
 def proofs(asked: argparse.Namespace) -> int:
