@@ -1,3 +1,4 @@
+# Longer than 400 lines: one function a table.
 """The published tables of Tarnawski et al. 2021 (Piper): plans of data, tensor and pipeline parallelism.
 
     python benchmarks/plans.py table1            ResNet50, Appendix F, Table 1: exchange per round, as published

@@ -94,11 +94,7 @@ def solve(
     from placedsl.report.text.progress import ProgressLine
 
     target = None if json_file in (None, "-") else Path(str(json_file))
-    for option, file in (("--json", target), ("--certificate", certificate)):
-        if file is not None and not paths.is_folder(file.parent):
-            raise UsageError(f"{option} {file}: there is no folder '{file.parent}'")
-        if file is not None and paths.is_folder(file):
-            raise UsageError(f"{option} {file}: this is a folder")
+    _refuse_places({"--json": target, "--certificate": certificate})
     if picture is not None:
         from placedsl.report.pictures import placement_picture as pictures
 
@@ -141,6 +137,15 @@ def solve(
     if picture is not None and answer.placement is not None:
         pictures.draw(answer, picture)
     return answer.exit_code
+
+
+def _refuse_places(files: dict[str, Path | None]) -> None:
+    """UsageError where a file cannot be written, before anything is solved."""
+    for option, file in files.items():
+        if file is not None and not paths.is_folder(file.parent):
+            raise UsageError(f"{option} {file}: there is no folder '{file.parent}'")
+        if file is not None and paths.is_folder(file):
+            raise UsageError(f"{option} {file}: this is a folder")
 
 
 def _write_certificate(answer: Answer, file: Path) -> None:

@@ -195,6 +195,7 @@ minimize latency
     assert answer.termination == "optimal", answer.message
     assert answer.value == pytest.approx(2e-8, rel=1e-6)
 
+
 ONE_DEVICE = """
 graph {
     node n0 { time = {accelerator: 100000000 ms}, output = 0 MiB, color = 0 }

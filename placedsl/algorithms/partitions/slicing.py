@@ -8,6 +8,7 @@ import numpy as np
 
 from placedsl.algorithms.partitions.load_kernel import PartitionInstance
 from placedsl.algorithms.partitions.slicing_kernel import (
+    Divided,
     Room,
     Segments,
     best_segments,
@@ -31,19 +32,19 @@ class Slicer:
     def __init__(self, instance: PartitionInstance, like: int, devices: int) -> None:
         self.instance, self.devices = instance, devices
         units = len(instance.memory)
-        self.work = np.ascontiguousarray(instance.work[like])
-        self.transfer = np.ascontiguousarray(instance.transfer[like])
+        self.divided = Divided(
+            np.ascontiguousarray(instance.work[like]), instance.memory, instance.pin_start, instance.pin,
+            np.ascontiguousarray(instance.transfer[like]),
+        )  # fmt: skip
+        work = self.divided.work
         limit = float(with_rounding(instance.capacity, instance.memory)[like])
         self.room = Room(limit, 0.0, np.inf)
-        self.lowest = max(float(self.work.max(initial=0.0)), float(self.work.sum()) / devices) * (1.0 - 1e-12)
+        self.lowest = max(float(work.max(initial=0.0)), float(work.sum()) / devices) * (1.0 - 1e-12)
         self._space = np.empty(units + 1, dtype=np.int64), np.empty(units, dtype=np.int64)
 
     def segments(self, order: Integers) -> Segments:
         """The costs of an order's segments."""
-        instance = self.instance
-        found: Segments = segments_of(
-            order, self.work, instance.memory, instance.pin_start, instance.pin, self.transfer
-        )
+        found: Segments = segments_of(order, self.divided)
         return found
 
     def slice(self, order: Integers, below: float = np.inf, near: float = 0.0) -> SlicedOrder | None:

@@ -40,6 +40,19 @@ class Segments(NamedTuple):
     weight: Floats
 
 
+class Divided(NamedTuple):
+    """What orders are orders of: seconds and bytes of each unit (u), and tensors by the units that touch them.
+
+    ``pin_start``, ``pin``   the units of tensor i are ``pin[pin_start[i]:pin_start[i + 1]]``;  ``transfer``  e seconds
+    """
+
+    work: Floats
+    memory: Floats
+    pin_start: Integers
+    pin: Integers
+    transfer: Floats
+
+
 class Room(NamedTuple):
     """What a device holds: ``capacity`` bytes, of which ``reserved`` are not for units; ``per_byte`` seconds for each
     that is streamed (inf: none is)."""
@@ -103,8 +116,10 @@ def _pop(heap, key, size):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def segments_of(order, work, memory, pin_start, pin, transfer):  # type: ignore[no-untyped-def]
-    """The terms of an order's segments; work and bytes a unit (u), and seconds a tensor (e)."""
+def segments_of(order, divided):  # type: ignore[no-untyped-def]
+    """The terms of an order's segments."""
+    work, memory, transfer = divided.work, divided.memory, divided.transfer
+    pin_start, pin = divided.pin_start, divided.pin
     units, edges = len(order), len(transfer)
     place = np.empty(units, dtype=np.int64)
     for p in range(units):
@@ -248,16 +263,14 @@ def best_segments(segments, room, most, lowest, below, near, segments_before, be
 
 
 @kernel()
-def values_of_orders(  # type: ignore[no-untyped-def]
-    later_start, later, earlier_start, work, memory, pin_start, pin, transfer, room, most, lowest, priorities, values
-):
+def values_of_orders(later_start, later, earlier_start, divided, room, most, lowest, priorities, values):  # type: ignore[no-untyped-def]
     """The largest loads of the best divisions of the orders by p x u priorities, in ``values`` (p)."""
     units = priorities.shape[1]
     segments_before, begins = np.empty(units + 1, dtype=np.int64), np.empty(units, dtype=np.int64)
     ends = np.empty(units, dtype=np.int64)
     for k in range(len(priorities)):
         order = order_by_priority(later_start, later, earlier_start, priorities[k], False)
-        segments = segments_of(order, work, memory, pin_start, pin, transfer)
+        segments = segments_of(order, divided)
         values[k] = best_segments(segments, room, most, lowest, np.inf, 1e-9, segments_before, begins, ends)[0]
 
 

@@ -48,7 +48,7 @@ class Orders:
         self.count = count
         self.earlier, self.later = csr(after, before, count), csr(before, after, count)
         self.slicer = Slicer(self.units.instance, int(self.devices[0]), len(self.devices))
-        if not np.isfinite(self.slicer.work).all():
+        if not np.isfinite(self.slicer.divided.work).all():
             raise NothingFoundError("some operator does not run on the accelerators that are all alike")
         self.deadline = None if budget.time_limit is None else time.monotonic() + budget.time_limit
         self.progress, self.rng = progress, np.random.default_rng(budget.seed)
@@ -68,11 +68,9 @@ class Orders:
     def values(self, priorities: Floats) -> Floats:
         """p largest loads of the best divisions of the orders by p x u priorities; keeps the best one."""
         slicer, out = self.slicer, np.empty(len(priorities))
-        instance = self.units.instance
         values_of_orders(
-            *self.later, self.earlier[0], slicer.work, instance.memory, instance.pin_start, instance.pin,
-            slicer.transfer, slicer.room, slicer.devices, slicer.lowest, priorities, out,
-        )  # fmt: skip
+            *self.later, self.earlier[0], slicer.divided, slicer.room, slicer.devices, slicer.lowest, priorities, out
+        )
         best = int(np.argmin(out))
         if out[best] < self.value:
             self.divide(self.order(priorities[best]))
