@@ -53,6 +53,8 @@ SAMPLES = {
     "dp": (CONTIGUOUS, PLAN), "equi": (PLAN,), "megatron": (PLAN,), "alpa": (PLAN,),
     "galvatron": (PLAN,),
     "pipedream-2bw": (PLAN,),
+    "slicegraph": (CONTIGUOUS,), "random": (CONTIGUOUS,), "brkga": (CONTIGUOUS,), "mla": (CONTIGUOUS,),
+    "mla-weighted": (CONTIGUOUS,),
     "single": (FREE, CONTIGUOUS), "greedy": (FREE, CONTIGUOUS), "local-search": (FREE,), "pipedream": (CONTIGUOUS,),
     "scotch": (FREE,), "m-topo": (OPERATORS,), "etf": (OPERATORS,), "m-etf": (OPERATORS,), "m-sct": (OPERATORS,),
     "heft": (OPERATORS,), "getf": (OPERATORS,),

@@ -87,7 +87,7 @@ def test_what_runs_beside_is_what_supports_the_problem() -> None:
     def beside(name: str) -> tuple[str, ...]:
         return tuple(registry.beside(spec(name).problem))
 
-    assert beside("exact") == ("the search for pipelines", "the partition bound")
+    assert beside("exact") == ("annealing of stages", "the search for pipelines", "the partition bound")
     assert beside("free") == ("searches for splits", "the partition bound")
     assert beside("objective") == ()
     assert beside("calls") == ("searches for schedules", "lower bounds of the latency")

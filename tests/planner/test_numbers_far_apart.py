@@ -233,7 +233,7 @@ subject to
 def test_what_a_solver_calls_infeasible_in_spite_of_a_placement() -> None:
     """Its numbers are the reason, and that is what is said."""
     spec = loads(ONE_DEVICE)
-    answer = solve(spec.problem, spec.elaborated.checked_formulations, Request(solver="pyomo"), isolated=False)
+    answer = solve(spec.problem, spec.elaborated.checked_formulations, Request(solver="pyomo"))
     reason = "calls infeasible what a verified placement satisfies: its numbers lie too many powers of ten apart"
     assert answer.termination == "optimal" or reason in answer.message
     assert answer.value == 0.0

@@ -131,7 +131,10 @@ def names(text: str, workers: int = 2) -> list[str]:
 
 def test_searches_run_where_they_know_all_rules_and_bounds_where_they_hold() -> None:
     assert names(FREE) == ["search 1", "the partition bound"]
-    assert names(FREE + "    contiguous\n") == ["the search for pipelines", "the partition bound"]
+    pipelines = ["annealing of stages", "the search for pipelines", "the partition bound"]
+    assert names(FREE + "    contiguous\n") == pipelines
+    alike = (FREE + "    contiguous\n").replace("device cpu: host\n", "")
+    assert names(alike)[2:] == ["the bound by superblocks", "the partition bound"]
     few = "    few: forall d in gpu: count(v in nodes: v on d) <= 3\n"
     for further in (few, "    convex\n", few + "    contiguous\n"):
         assert names(FREE + further) == ["the partition bound"]

@@ -106,11 +106,13 @@ class MemberRow:
     """What may run beside a solver: a name, what it supports, and its members for a run.
 
     ``members``  of a problem, the best placement (None: none), the cores (0: all) and the seed
+    ``fits``     whether it is for a problem that it supports
     """
 
     name: str
     supports: Supports
     members: Callable[[Problem, Integers | None, int, int], list[Member]]
+    fits: Callable[[Problem], bool] = lambda _: True
 
 
 def _pipelines(problem: Problem, start: Integers | None, _workers: int, seed: int) -> list[Member]:
@@ -132,8 +134,6 @@ def _routed_splits(problem: Problem, start: Integers | None, workers: int, seed:
 
 
 def _stages(problem: Problem, start: Integers | None, _workers: int, seed: int) -> list[Member]:
-    if not stage_annealing.fits(problem):
-        return []
     return [Member("annealing of stages", search_stages, (problem, start, seed))]
 
 
@@ -147,11 +147,11 @@ def _bound(problem: Problem, _start: Integers | None, _workers: int, _seed: int)
 
 #: Searches where they know all that a problem asks for, bounds where they hold.
 MEMBERS: tuple[MemberRow, ...] = (
-    MemberRow("annealing of stages", stage_annealing.SUPPORTS, _stages),
+    MemberRow("annealing of stages", stage_annealing.SUPPORTS, _stages, stage_annealing.fits),
     MemberRow("the search for pipelines", pipeline_search.SUPPORTS, _pipelines),
     MemberRow("searches for splits", local_search.SUPPORTS, _splits),
     MemberRow("searches for splits over routes", routed_search.SUPPORTS, _routed_splits),
-    MemberRow("the bound by superblocks", superblocks.SUPPORTS, _superblocks),
+    MemberRow("the bound by superblocks", superblocks.SUPPORTS, _superblocks, superblocks.fits),
     MemberRow("the partition bound", relaxation.SUPPORTS, _bound),
 )
 
@@ -160,10 +160,10 @@ def beside(problem: Problem) -> tuple[str, ...]:
     """The names of what may run beside a solver for this problem."""
     routed = not costs_by_device(problem)
     rows = (row for row in MEMBERS if routed or row.supports is not routed_search.SUPPORTS)
-    return tuple(row.name for row in rows if not reasons_against(problem, row.supports))
+    return tuple(row.name for row in rows if not reasons_against(problem, row.supports) and row.fits(problem))
 
 
 def members_for(problem: Problem, start: Integers | None, workers: int, seed: int) -> list[Member]:
     """What may run beside a solver for this problem."""
-    rows = (row for row in MEMBERS if not reasons_against(problem, row.supports))
+    rows = (row for row in MEMBERS if not reasons_against(problem, row.supports) and row.fits(problem))
     return [member for row in rows for member in row.members(problem, start, workers, seed)]

@@ -71,7 +71,7 @@ def _bounds(problem: Problem, upper: Callable[[], float], over: Callable[[], boo
             best = bound.value
             yield bound
     for value in partition_bounds(problem, upper=upper, over=over, known=best):
-        yield Bound(value, "prices of operators, at which no sets of such loads are worth enough")
+        yield Bound(value, "the partition bound")
 
 
 def _name(problem: Problem, relaxed: Relaxation, unit: int) -> str:

@@ -93,10 +93,14 @@ def superblock_bound(
     return found.bound * scale * (1.0 - _MARGIN), found.termination == "optimal"
 
 
+def fits(problem: Problem) -> bool:
+    """Whether all devices are alike, and accelerators."""
+    return bool(problem.interchangeable(clustered=False).max(initial=0) == 0 and problem.accelerators.all())
+
+
 def pipeline_of(problem: Problem) -> Pipeline | None:
     """The pipeline of a problem whose devices are all alike, and run every operator; None where they are not."""
-    kinds = problem.interchangeable(clustered=False)
-    if kinds.max(initial=0) > 0 or not problem.accelerators.all():
+    if not fits(problem):
         return None
     quotient = placement_units(problem, contiguous=True, devices=(0,))
     if not np.isfinite(quotient.work).all():
