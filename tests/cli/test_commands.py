@@ -117,7 +117,7 @@ def test_errors_in_the_spec(spec: Path, tmp_path: Path) -> None:
 
 def test_usage(spec: Path, tmp_path: Path) -> None:
     for options, words in (
-        (["--solver", "higs"], "did you mean 'highs'"), (["--method", "magic"], "known here: alpa, auto, brkga, dp, equi"),
+        (["--solver", "higs"], "did you mean 'highs'"), (["--method", "magic"], "known here: alpa, auto, brkga, dp"),
         (["--time-limit", "soon"], "is not a quantity"), (["--time-limit", "0s"], "longer than zero"),
         (["--time-limit", "3 GiB"], "as in 60s"), (["--gap", "200%"], "as in 1%"), (["--workers", "0"], "workers"),
         (["--json", tmp_path / "no" / "a.json"], "there is no folder"), (["--frobnicate"], "frobnicate"),
