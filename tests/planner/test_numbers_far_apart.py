@@ -191,7 +191,7 @@ minimize latency
 """
     spec = loads(text)
     request = Request(solver="highs", time_limit=20.0, workers=1)
-    answer = solve(spec.problem, spec.elaborated.checked_formulations, request, isolated=False)
+    answer = solve(spec.problem, spec.elaborated.checked_formulations, request)
     assert answer.termination == "optimal", answer.message
     assert answer.value == pytest.approx(2e-8, rel=1e-6)
 
