@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import numpy as np
 import pytest
+from support import brute_force
+from support.apart import Apart
+from support.like_pipelines import like_pipeline
 
+import placedsl
 from placedsl.algorithms.partitions.bounds.pricing import Pricing
 from placedsl.algorithms.partitions.bounds.relaxation import DeviceClass
 from placedsl.algorithms.partitions.bounds.state_graph import state_graph
@@ -108,3 +113,73 @@ def test_a_chain_needs_three_states_a_layer() -> None:
     value, sets, _ = Pricing(graph).best_priced_set(np.ones(units), 50.0, 0.0, 10**6, 1)
     assert value == 49.0
     assert sets[0][1] == 50.0
+
+
+def programs(first: int) -> list[str]:
+    """What is wrong with sets of wide graphs by annealing and a program, for twenty random devices."""
+    from placedsl.algorithms.partitions.bounds.program_pricing import ProgramPricing
+
+    wrong = []
+    for seed in range(first, first + 20):
+        device, rng = random_device(seed), np.random.default_rng(2000 + seed)
+        search = ProgramPricing(device, lambda: False)
+        for _ in range(3):
+            price = rng.choice([-1.0, 0.0, 0.5, 1.0, 2.0, 1 / 3], len(device.work)) * rng.choice([1, 1e-6, 1e6])
+            largest = float(rng.uniform(0.1, 4.0))
+            best = best_value(device, price, largest)
+            scale = float(np.abs(price).sum())
+            for threshold in (0.5 * best, best * (1 + 1e-9) + 1e-9 * scale, 1.2 * best + 0.1 * scale):
+                bound, sets, _ = search.best_priced_set(price, largest, threshold, 30, 5)
+                if bound < best - 1e-9 * scale:
+                    wrong.append(f"{seed}: bound {bound}, best {best}")
+                if not sets and bound > max(threshold, best) + 1e-6 * scale:
+                    wrong.append(f"{seed}: bound {bound} where nothing is worth {threshold}, best {best}")
+                for taken, used in sets:
+                    own = load(device, tuple(taken.tolist()))
+                    poor = price @ taken < threshold - 1e-12 * scale
+                    if own > largest * (1 + 1e-9) or abs(own - used) > 1e-9 * (1 + own) or poor:
+                        wrong.append(f"{seed}: a set of load {own}, worth {price @ taken}")
+    return wrong
+
+
+@pytest.mark.xdist_group("bounds")
+@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(4)) for n in range(0, 400, 20)])
+def test_programs_of_wide_graphs_agree_with_enumeration(first: int) -> None:
+    """In a process of their own, for they load HiGHS."""
+    process = Apart()
+    try:
+        assert process.call("bounds", programs, first) == []
+    finally:
+        process.close()
+
+
+def wide(texts: list[tuple[str, float]]) -> list[float]:
+    """The partition bound of each spec as if its graph were too wide for layers."""
+    from placedsl.algorithms.partitions.bounds import partition
+
+    partition.state_graph = lambda *_: None  # type: ignore[assignment]
+    out = []
+    for text, optimum in texts:
+        until = time.monotonic() + 3.0
+        problem = placedsl.loads(text).problem
+        bounds = partition.partition_bounds(
+            problem, upper=lambda optimum=optimum: optimum, over=lambda until=until: time.monotonic() > until
+        )
+        out.append(max(bounds, default=0.0))
+    return out
+
+
+@pytest.mark.xdist_group("bounds")
+@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(8)) for n in range(0, 200, 10)])
+def test_bounds_of_wide_graphs_are_no_more_than_the_optimum(first: int) -> None:
+    asked = []
+    for seed in range(first, first + 10):
+        found = brute_force.best(placedsl.loads(like_pipeline(seed)).problem)
+        if found is not None:
+            asked.append((like_pipeline(seed), found[0]))
+    process = Apart()
+    try:
+        for (text, optimum), bound in zip(asked, process.call("bounds", wide, asked), strict=True):
+            assert bound <= optimum * (1 + 1e-9), text
+    finally:
+        process.close()
