@@ -129,10 +129,10 @@ def programs(first: int) -> list[str]:
             best = best_value(device, price, largest)
             scale = float(np.abs(price).sum())
             for threshold in (0.5 * best, best * (1 + 1e-9) + 1e-9 * scale, 1.2 * best + 0.1 * scale):
-                bound, sets, _ = search.best_priced_set(price, largest, threshold, 30, 5)
+                bound, sets, final = search.best_priced_set(price, largest, threshold, 30, 5)
                 if bound < best - 1e-9 * scale:
                     wrong.append(f"{seed}: bound {bound}, best {best}")
-                if not sets and bound > max(threshold, best) + 1e-6 * scale:
+                if final and not sets and bound > max(threshold, best) + 1e-6 * scale:
                     wrong.append(f"{seed}: bound {bound} where nothing is worth {threshold}, best {best}")
                 for taken, used in sets:
                     own = load(device, tuple(taken.tolist()))
