@@ -58,8 +58,8 @@ def row(name: str, file: str, seconds: float, known: bool) -> str:
     began = time.monotonic()
     weak = {method: quick(problem) for method, quick in QUICK_BOUNDS.items()}
     bound = last = 0.0
-    for value in proven_bounds(problem, upper=lambda: upper, deadline=began + seconds):
-        bound, last = value, time.monotonic() - began
+    for proven in proven_bounds(problem, upper=lambda: upper, deadline=began + seconds):
+        bound, last = proven.value, time.monotonic() - began
     taken = time.monotonic() - began
     return (
         f"| {name} | {weak['simple']:.3f} | {weak['work']:.3f} | {bound:.3f} | {best:.3f} | {1 - bound / best:.3%} "

@@ -19,6 +19,9 @@ def certificate(answer: Answer) -> dict[str, Any]:
     if answer.certificate is None:
         by = answer.bound_by[0] if answer.bound_by and answer.bound_by[0] else "nothing"
         raise UsageError(f"the bound is proven by {by}, which gives no certificate: docs/certificates.md says why")
+    reasons = against(answer.problem)
+    if reasons:
+        raise UsageError(f"there are no certificates for it: {'; '.join(reasons)}")
     return {
         "certificate": VERSION,
         "bound": answer.bound,
@@ -26,6 +29,21 @@ def certificate(answer: Answer) -> dict[str, Any]:
         "problem": problem_document(answer.problem),
         "proof": dict(answer.certificate),
     }
+
+
+def against(problem: Problem) -> list[str]:
+    """Why a checker cannot add up the loads of a problem, a clause each."""
+    from placedsl.algorithms.partitions.bounds.relaxation import SUPPORTS
+    from placedsl.algorithms.supports import costs_by_device, reasons_against
+
+    out = reasons_against(problem, SUPPORTS)
+    if problem.machine.clusters:
+        out.append("loads of devices in clusters have more parts")
+    if not costs_by_device(problem):
+        out.append("what a transfer costs depends on both devices")
+    if problem.graph.fusion is not None:
+        out.append("operators are fused")
+    return out
 
 
 def problem_document(problem: Problem) -> dict[str, Any]:
@@ -68,4 +86,6 @@ def _finite(value: float) -> float | None:
 
 def same_problem(document: Mapping[str, Any], problem: Problem) -> bool:
     """Whether a certificate is of this problem."""
-    return bool(document.get("problem") == problem_document(problem))
+    from placedsl.algorithms.colocation import with_implied_colocation
+
+    return bool(document.get("problem") == problem_document(with_implied_colocation(problem)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,14 @@ from placedsl.tolerances import CANCELLED, SAME_VALUE
 Progress = Callable[[float, float, float], None]
 
 
+@dataclass(frozen=True, eq=False)
+class _Proof:
+    """What proves a bound: in words (empty: there is none), and as a certificate (None: it has none)."""
+
+    by: str = ""
+    certificate: Mapping[str, Any] | None = None
+
+
 class Incumbent:
     """The best placement that the evaluator accepts, the best bound, and the clock."""
 
@@ -29,9 +38,9 @@ class Incumbent:
         self.evaluation: Evaluation | None = None
         self.proven = [-np.inf] * len(problem.objectives)
         self.claimed = [-np.inf] * len(problem.objectives)
-        #: What proves the best bound of each objective, in words, and that of the first one as a certificate.
-        self.by = [""] * len(problem.objectives)
-        self.certificate: Mapping[str, Any] | None = None
+        #: What proves each of these, in words, and as a certificate.
+        self.proofs = [_Proof()] * len(problem.objectives)
+        self.claims = [_Proof()] * len(problem.objectives)
         self.verifying = 0.0
         self.last_rejected: Evaluation | None = None
         #: The range of values of each finished objective, from the most important on, which count as equal.
@@ -73,17 +82,20 @@ class Incumbent:
         """The best bound of each objective."""
         return [max(pair) for pair in zip(self.proven, self.claimed, strict=True)]
 
+    def proof(self, objective: int = 0) -> _Proof:
+        """What proves the best bound of an objective."""
+        claimed = self.claimed[objective] > self.proven[objective]
+        return (self.claims if claimed else self.proofs)[objective]
+
     def bound(
         self, value: float, objective: int = 0, *, by: str, claimed: bool = False,
         certificate: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         """Take a proven bound, and what proves it, in words; ``claimed`` by a solver, or proven here."""
         better = value > self.bounds[objective]
-        if better:
-            self.by[objective] = by
-            self.certificate = certificate if objective == 0 else self.certificate
-        known = self.claimed if claimed else self.proven
-        known[objective] = max(known[objective], value)
+        known, proofs = (self.claimed, self.claims) if claimed else (self.proven, self.proofs)
+        if value > known[objective]:
+            known[objective], proofs[objective] = value, _Proof(by, certificate)
         if better:
             self.tell()
 

@@ -80,7 +80,8 @@ def _told(run: Run, termination: str, message: str) -> Answer:
     placement = None if best.placement is None else tuple(int(d) for d in best.placement)
     return Answer(
         run.problem, termination, message, placement, best.evaluation, tuple(bounds), run.method, run.solver,
-        run.request.seed or 0, seconds, run.used_versions, tuple(run.notes), tuple(best.by), best.certificate,
+        run.request.seed or 0, seconds, run.used_versions, tuple(run.notes),
+        tuple(best.proof(k).by for k in range(len(bounds))), best.proof().certificate,
     )  # fmt: skip
 
 

@@ -198,3 +198,51 @@ def test_solve_writes_what_proves_the_bound(
     told = capsys.readouterr().err
     written_it = Path("proof.json").exists()
     assert written_it or "nothing is written: the bound is proven by dynamic programming over ideals" in told
+
+
+ODD = [
+    ("schedule duplex\n", "it knows schedule pipedream"),
+    ("schedule gpipe\n", "it knows schedule pipedream"),
+    ("parallelism { data = 1..2 }\n", "devices that share a stage"),
+]
+
+
+@pytest.mark.parametrize(("execution", "reason"), ODD)
+def test_what_a_checker_cannot_add_up_has_no_certificate(execution: str, reason: str) -> None:
+    """The simple bound holds there too, but loads are made of more than a certificate tells."""
+    text = "graph {\n    node a { time = {accelerator: 3 ms}, output = 1 MiB }\n"
+    text += "    node b { time = {accelerator: 3 ms} }\n    a -> b\n}\ndevice gpu[2]: accelerator\ninterconnect { bandwidth = 1 GiB/s }\n"
+    answer = placedsl.loads(text + execution + "minimize time_per_sample\n").solve(
+        method="single" if "par" in execution else None
+    )
+    proof = replace(answer, bounds=(0.003,), bound_by=(SIMPLE,), certificate={"kind": "simple"})
+    with pytest.raises(placedsl.UsageError, match=reason):
+        certificate(proof)
+
+
+def test_clusters_and_fused_operators_have_none() -> None:
+    graph = 'graph {\n    node a { time = {accelerator: 3 ms}, type = "matmul", output = 1 MiB }\n'
+    graph += '    node b { time = {accelerator: 3 ms}, type = "relu" }\n    a -> b\n}\n'
+    inside = "cluster server[2] {\n    device gpu[2]: accelerator\n    interconnect { bandwidth = 2 GiB/s }\n}\n"
+    plain = "device gpu[2]: accelerator\n"
+    rest = "interconnect { bandwidth = 1 GiB/s }\nminimize time_per_sample\n"
+    for text, reason in ((graph + inside + rest, "clusters"), (graph + "fuse matmul + relu\n" + plain + rest, "fused")):
+        answer = placedsl.loads(text).solve()
+        proof = replace(answer, bound_by=(SIMPLE,), certificate={"kind": "simple"})
+        with pytest.raises(placedsl.UsageError, match=reason):
+            certificate(proof)
+
+
+def test_nodes_that_constraints_keep_together_are_one_unit() -> None:
+    """The planner joins them, and so does the comparison with the spec."""
+    text = "graph {\n" + "".join(f"    node n{k} {{ time = {{accelerator: {k + 1} ms}} }}\n" for k in range(4))
+    text += (
+        "}\ndevice gpu[2]: accelerator\ninterconnect { bandwidth = 1 GiB/s }\nminimize time_per_sample\nsubject to\n"
+    )
+    text += "    both: forall d in devices: (n0 on d) == (n3 on d)\n"
+    spec = placedsl.loads(text)
+    answer = spec.solve(method="greedy")
+    told, proof = written(replace(answer, bound_by=(SIMPLE,), certificate={"kind": "simple"}))
+    assert check(told, proof).kind == "simple"
+    assert same_problem(proof, spec.problem)
+    assert len({node["unit"] for node in proof["problem"]["nodes"]}) == 3

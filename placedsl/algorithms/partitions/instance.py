@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from placedsl.algorithms.annealing import improves
 from placedsl.algorithms.partitions.load_kernel import PartitionInstance, PartitionState, recompute
 from placedsl.algorithms.units import hyperedges, placement_units, with_rounding
 from placedsl.arrays import Floats, Integers
@@ -78,6 +79,29 @@ def _order(problem: Problem, quotient: Quotient) -> Integers:
     total = np.bincount(quotient.unit_of_node, weights=place * weight, minlength=quotient.units)
     count = np.bincount(quotient.unit_of_node, weights=weight, minlength=quotient.units)
     return np.argsort(total / count, kind="stable")
+
+
+@dataclass
+class BestPartition:
+    """What a search has so far: the best partition (u devices), its largest load in seconds (inf: not feasible)."""
+
+    instance: PartitionInstance
+    best: Integers
+    value: float
+    seed: int
+    rng: np.random.Generator = field(init=False)
+    runs: int = 0
+
+    def __post_init__(self) -> None:
+        self.rng = np.random.default_rng(self.seed)
+
+    def take(self, device: Integers) -> bool:
+        """Keep a partition (u devices) if it is better; its value is computed from scratch."""
+        value = value_of(self.instance, device)
+        if not improves(value, self.value):
+            return False
+        self.best, self.value = device.copy(), value
+        return True
 
 
 def blank_state(device: Integers, edges: int, devices: int) -> PartitionState:

@@ -7,15 +7,15 @@ how far it gets within a time limit depends on the machine.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from placedsl.algorithms.annealing import CoolingSchedule, anneal_slices, improves, slices
+from placedsl.algorithms.annealing import CoolingSchedule, anneal_slices, slices
 from placedsl.algorithms.partitions.annealing_kernel import anneal
 from placedsl.algorithms.partitions.cp_sat_neighbourhood import solve_neighbourhood
-from placedsl.algorithms.partitions.instance import even_segments, state_of, value_of
+from placedsl.algorithms.partitions.instance import BestPartition, even_segments, state_of, value_of
 from placedsl.algorithms.partitions.load_kernel import PartitionInstance, PartitionState
 from placedsl.algorithms.partitions.neighbourhoods import free_devices, free_region
 from placedsl.arrays import Integers
@@ -34,31 +34,12 @@ _IN_VAIN, _EFFORT = 16, 0.4
 
 
 @dataclass
-class PartitionSearch:
-    """A search in progress: the best partition (u devices), its largest load in seconds (inf: not feasible), and
-    counters.
-    """
+class PartitionSearch(BestPartition):
+    """A search in progress, with counters."""
 
-    instance: PartitionInstance
-    best: Integers
-    value: float
-    seed: int
-    rng: np.random.Generator = field(init=False)
-    runs: int = 0
     neighbourhoods: int = 0
     units_freed: int = 40
     devices_freed: int = 2
-
-    def __post_init__(self) -> None:
-        self.rng = np.random.default_rng(self.seed)
-
-    def take(self, device: Integers) -> bool:
-        """Keep a partition (u devices) if it is better; its value is computed from scratch."""
-        value = value_of(self.instance, device)
-        if not improves(value, self.value):
-            return False
-        self.best, self.value = device.copy(), value
-        return True
 
 
 def search_from(instance: PartitionInstance, start: Integers | None, seed: int) -> PartitionSearch:

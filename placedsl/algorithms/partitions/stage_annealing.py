@@ -13,8 +13,8 @@ from functools import partial
 
 import numpy as np
 
-from placedsl.algorithms.annealing import CoolingSchedule, anneal_slices, improves, slices
-from placedsl.algorithms.partitions.instance import PartitionUnits, partition_units, state_of, value_of
+from placedsl.algorithms.annealing import CoolingSchedule, anneal_slices, slices
+from placedsl.algorithms.partitions.instance import BestPartition, PartitionUnits, partition_units, state_of, value_of
 from placedsl.algorithms.partitions.load_kernel import PartitionInstance, PartitionState
 from placedsl.algorithms.partitions.slicing import Slicer
 from placedsl.algorithms.partitions.slicing_kernel import order_by_priority
@@ -50,39 +50,21 @@ def fits(problem: Problem) -> bool:
 
 
 @dataclass
-class StageSearch:
-    """A search in progress: the best pipeline (u devices), its largest load in seconds (inf: not feasible)."""
+class StageSearch(BestPartition):
+    """A search in progress; ``units``: what pipelines of the instance are pipelines of."""
 
-    units: PartitionUnits
-    best: Integers
-    value: float
-    seed: int
-    runs: int = 0
-    rng: np.random.Generator = field(init=False)
+    units: PartitionUnits = field(kw_only=True)
     precedence: Precedence = field(init=False)
 
     def __post_init__(self) -> None:
-        self.rng = np.random.default_rng(self.seed)
+        super().__post_init__()
         count, before, after = len(self.instance.memory), self.units.before, self.units.after
         self.precedence = Precedence(*csr(after, before, count), *csr(before, after, count))
-
-    @property
-    def instance(self) -> PartitionInstance:
-        """What is divided."""
-        return self.units.instance
 
     @property
     def placement(self) -> Integers:
         """The best pipeline, a device a node."""
         return self.units.placement(self.best)
-
-    def take(self, device: Integers) -> bool:
-        """Keep a pipeline (u devices) if it is better; its value is computed from scratch."""
-        value = value_of(self.instance, device)
-        if not improves(value, self.value):
-            return False
-        self.best, self.value = device.copy(), value
-        return True
 
 
 def begin(problem: Problem, start: Integers | None, seed: int) -> StageSearch:
@@ -92,7 +74,7 @@ def begin(problem: Problem, start: Integers | None, seed: int) -> StageSearch:
     """
     units = partition_units(problem, contiguous=True)
     device = _first_stages(units) if start is None else units.device_of(start)
-    return StageSearch(units, device, value_of(units.instance, device), seed)
+    return StageSearch(units.instance, device, value_of(units.instance, device), seed, units=units)
 
 
 def _first_stages(units: PartitionUnits) -> Integers:

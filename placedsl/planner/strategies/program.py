@@ -97,6 +97,9 @@ def _without_program(run: Run) -> tuple[str, str] | None:
             run.listen(beside)
             if (reason := run.stop_reason(run.gap())) is not None:
                 return reason
+            if run.impossible:
+                run.best.disclaim()
+                return "infeasible", f"{run.prover} proved that no placement satisfies the constraints"
             if not beside.active:
                 return "ended", "the searches came to their end"
             time.sleep(_PAUSE_S)
