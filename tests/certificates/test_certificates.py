@@ -211,7 +211,8 @@ ODD = [
 def test_what_a_checker_cannot_add_up_has_no_certificate(execution: str, reason: str) -> None:
     """The simple bound holds there too, but loads are made of more than a certificate tells."""
     text = "graph {\n    node a { time = {accelerator: 3 ms}, output = 1 MiB }\n"
-    text += "    node b { time = {accelerator: 3 ms} }\n    a -> b\n}\ndevice gpu[2]: accelerator\ninterconnect { bandwidth = 1 GiB/s }\n"
+    text += "    node b { time = {accelerator: 3 ms} }\n    a -> b\n}\n"
+    text += "device gpu[2]: accelerator\ninterconnect { bandwidth = 1 GiB/s }\n"
     answer = placedsl.loads(text + execution + "minimize time_per_sample\n").solve(
         method="single" if "par" in execution else None
     )
