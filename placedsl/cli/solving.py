@@ -89,7 +89,7 @@ def solve(
         if not quiet:
             click.echo(text, err=True)
 
-    again = interruption.installed() and spec.is_file() and (data is None or data.is_file())
+    again = interruption.installed() and paths.is_file(spec) and (data is None or paths.is_file(data))
     tried = first_run.prepare(nodes, limit, say, again=again)
     from placedsl.report.text.progress import ProgressLine
 

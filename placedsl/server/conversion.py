@@ -14,6 +14,7 @@ from placedsl.server.completion import Completion
 from placedsl.server.outline import Entry
 from placedsl.server.positions import Positions
 from placedsl.server.reading import Place, Reading, place
+from placedsl.system import paths
 
 _ITEM = types.CompletionItemKind
 _ITEM_KINDS = {
@@ -72,7 +73,7 @@ def _graph_file(reading: Reading) -> Place:
 
 
 def _related(span: Span, message: str, encoding: str) -> list[types.DiagnosticRelatedInformation] | None:
-    if not Path(span.source.name).exists():
+    if not paths.exists(Path(span.source.name)):
         return None
     return [types.DiagnosticRelatedInformation(location(span.source, offsets(span), encoding), message)]
 

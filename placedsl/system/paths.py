@@ -21,6 +21,14 @@ def exists(path: Path) -> bool:
     return _said(path.exists)
 
 
+def beside(path: Path) -> list[Path]:
+    """What is in the same folder; nothing where there is no such folder, or the system does not tell."""
+    try:
+        return list(path.parent.iterdir())
+    except OSError:
+        return []
+
+
 def _said(ask: Callable[[], bool]) -> bool:
     try:
         return ask()

@@ -12,6 +12,7 @@ from placedsl.graph.readers import dnn_partitioning, moirai, native, pipedream, 
 from placedsl.graph.readers import sizes as given_sizes
 from placedsl.graph.readers.json_text import parsed
 from placedsl.graph.readers.sizes import Sizes
+from placedsl.system import paths
 from placedsl.system.files import TooLargeError, read_bytes
 
 #: Readers of texts.
@@ -60,7 +61,7 @@ def load_graph(path: Path) -> Source:
     if "\0" in str(path):
         raise InputError([Diagnostic("a file name cannot hold the character 0", None)])
     try:
-        if path.is_file():  # a pipe can be read once only
+        if paths.is_file(path):  # a pipe can be read once only
             with path.open("rb") as file:
                 archive = file.read(len(_ARCHIVE)) == _ARCHIVE
             if archive:
@@ -79,14 +80,14 @@ def load_graph(path: Path) -> Source:
         hint = "nor is it a model that is known: " + ", ".join(MODELS)
         raise InputError([Diagnostic(f"'{path}' is not a text in UTF-8", None, hint)]) from None
     except OSError as problem:
-        siblings = [p.name for p in path.parent.iterdir() if _may_be_a_graph(p)] if path.parent.is_dir() else []
+        siblings = [p.name for p in paths.beside(path) if _may_be_a_graph(p)]
         reason = (problem.strerror or "cannot be read").lower()
         raise InputError([Diagnostic(f"'{path}': {reason}", None, nearest(path.name, siblings))]) from None
 
 
 def _may_be_a_graph(path: Path) -> bool:
     """What is worth being named where a file is missing: a spec is not."""
-    return path.is_file() and path.suffix != ".place"
+    return paths.is_file(path) and path.suffix != ".place"
 
 
 def read(file: Path | Source, format_name: str | None = None, sizes: Sizes | None = None) -> Graph:

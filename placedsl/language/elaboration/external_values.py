@@ -11,6 +11,7 @@ from pathlib import Path
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
 from placedsl.graph.readers.json_text import parsed
+from placedsl.system import paths
 from placedsl.system.files import TooLargeError, read_bytes
 
 
@@ -50,7 +51,7 @@ def load(path: Path) -> Source:
     except TooLargeError as problem:
         raise InputError([Diagnostic(f"'{path}': {problem.strerror}", None, problem.hint(""))]) from None
     except OSError as problem:
-        siblings = [p.name for p in path.parent.iterdir() if p.is_file()] if path.parent.is_dir() else []
+        siblings = [p.name for p in paths.beside(path) if paths.is_file(p)]
         reason = (problem.strerror or "cannot be read").lower()
         raise InputError([Diagnostic(f"'{path}': {reason}", None, nearest(path.name, siblings))]) from None
 

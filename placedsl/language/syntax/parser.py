@@ -21,6 +21,7 @@ from placedsl.language.syntax import statements as syntax
 from placedsl.language.syntax.keywords import KEYWORDS, SOFT_KEYWORDS, STATEMENTS
 from placedsl.language.syntax.syntax_errors import syntax_error
 from placedsl.language.syntax.tree_builder import TreeBuilder
+from placedsl.system import paths
 from placedsl.system.files import TooLargeError, read_bytes
 from placedsl.system.installation import cache_folder, grammar_text
 
@@ -223,8 +224,7 @@ def read_source(path: Path) -> Source:
         hint = problem.hint('large graphs stand in a file of their own: graph from "model.json"')
         raise InputError([Diagnostic(f"'{path}' cannot be read: {problem.strerror}", None, hint)]) from None
     except FileNotFoundError:
-        folder = path.parent
-        names = [p.name for p in folder.iterdir() if p.suffix == ".place"] if folder.is_dir() else []
+        names = [p.name for p in paths.beside(path) if p.suffix == ".place"]
         raise InputError([Diagnostic(f"there is no file '{path}'", None, nearest(path.name, names))]) from None
     except IsADirectoryError:
         raise InputError([Diagnostic(f"'{path}' is a folder, not a spec")]) from None
