@@ -3,29 +3,27 @@ devices against enumeration by the evaluator."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from support.every_plan import every_plan
 from support.paths import child_environment
 from support.piper_workloads import Asked, drawn
-from support.plan_rules import COMPARE, Plan, Rule, drawn_goals, drawn_rules, of, optimum
+from support.plan_rules import Rule, drawn_goals, drawn_rules, further_rules, optimum
 
 import placedsl
 from placedsl.evaluation.evaluate import evaluate
 from placedsl.planner.answer import Answer
 from placedsl.planner.request import Request
 from placedsl.planner.solve import solve
-from placedsl.problem.problem import Problem
-from placedsl.problem.values import Values
 
 SOLVERS = ("highs", "cp-sat", "pyomo", "mip", "cvxpy")
 
@@ -47,35 +45,6 @@ def expect(answer: Answer, exact: tuple[Fraction, ...] | tuple[float, ...] | Non
     expected = tuple(map(float, exact))
     assert answer.evaluation.objectives == pytest.approx(expected, rel=2e-6), f"seed {seed}"
     assert answer.bounds == pytest.approx(expected, rel=2e-6), f"seed {seed}"
-
-
-def further_rules(asked: Asked, rng: random.Random) -> list[Rule]:
-    """One or two of what the search for plans does not know."""
-
-    def drawn_rule() -> Rule:
-        ids = [node["id"] for node in asked.workload["nodes"]]
-        a, b, k, op = rng.choice(ids), rng.choice(ids), rng.randint(1, 3), rng.choice(("<=", ">=", "=="))
-        node_a, node_b, compare = f'nodes["{a}"]', f'nodes["{b}"]', COMPARE[op]
-        limit = Fraction(rng.randint(1, 40), 4)
-
-        def place(plan: Plan, node: int) -> int:
-            return 1 + [node in stage.options for stage in plan].index(True)
-
-        return rng.choice([
-            Rule(f"stage({node_a}) {op} {k}", lambda plan: compare(place(plan, a), k)),
-            Rule(f"stage({node_a}) != stage({node_b})", lambda plan: place(plan, a) != place(plan, b)),
-            Rule(f"stage({node_a}) + data({node_b}) {op} {k + 1}",
-                 lambda plan: compare(place(plan, a) + of(plan, b).copies, k + 1)),
-            Rule(f"in_flight({node_a}) {op} {k}", lambda plan: compare(of(plan, a).in_flight, k)),
-            Rule(f"2 * in_flight({node_a}) {op} stages_used",
-                 lambda plan: compare(2 * of(plan, a).in_flight, len(plan))),
-            Rule(f"devices_used {op} {k}", lambda plan: compare(sum(s.copies * s.degree for s in plan), k)),
-            Rule(f"sum(d in devices: memory(d)) <= {asked.memory} B",
-                 lambda plan: sum(s.memory for s in plan) <= asked.memory),
-            Rule(f"sum(d in devices: load(d)) <= {float(limit)} s", lambda plan: sum(s.load for s in plan) <= limit),
-        ])  # fmt: skip
-
-    return [drawn_rule() for _ in range(rng.randint(1, 2))]
 
 
 def agree(seeds: range, folder: Path, solver: str, rules_of: Callable[[Asked, random.Random], list[Rule]]) -> None:
@@ -157,31 +126,6 @@ def unlike_devices(seed: int) -> str:
         f" exchange = {exchange} }}",
         f"minimize {goal}", "subject to", "    memory", *rng.sample(rules, rng.randint(0, 2)), "",
     ])  # fmt: skip
-
-
-def every_plan(problem: Problem) -> Iterator[tuple[list[int], Values]]:
-    """All placements on leading devices, copies, devices of each, options and orders; most are none."""
-    costs, sharing = problem.execution.options, problem.execution.data_parallelism
-    assert costs is not None
-    assert sharing is not None
-    count, nodes = len(problem.machine.devices), problem.graph.nodes
-    options = [[o for o, v in enumerate(costs.node.tolist()) if v == node] for node in range(nodes)]
-    for placement in itertools.product(range(count), repeat=nodes):
-        used = sorted(set(placement))
-        for shapes in itertools.product(itertools.product(sharing.degrees, sharing.tensor), repeat=len(used)):
-            of_stage = dict(zip(used, shapes, strict=True))
-            fitting = [[o for o in options[v] if costs.degree[o] == of_stage[placement[v]][1]] for v in range(nodes)]
-            for chosen in itertools.product(*fitting):
-                for order in itertools.permutations(range(len(used))):
-                    yield (
-                        list(placement),
-                        {
-                            "copies": {(d,): float(of_stage[d][0]) if d in of_stage else 0.0 for d in range(count)},
-                            "copy_size": {(d,): float(of_stage[d][1]) for d in used},
-                            "option": {(v,): float(o) for v, o in enumerate(chosen)},
-                            "order": {(d,): float(k) for d, k in zip(used, order, strict=True)},
-                        },
-                    )
 
 
 def agree_on_unlike_devices(seeds: range, folder: Path, solver: str) -> None:

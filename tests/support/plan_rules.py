@@ -118,6 +118,35 @@ def _drawn_rule(asked: Asked, rng: random.Random) -> Rule:
     return rng.choice(rules)
 
 
+def further_rules(asked: Asked, rng: random.Random) -> list[Rule]:
+    """One or two of what the search for plans does not know."""
+
+    def drawn_rule() -> Rule:
+        ids = [node["id"] for node in asked.workload["nodes"]]
+        a, b, k, op = rng.choice(ids), rng.choice(ids), rng.randint(1, 3), rng.choice(("<=", ">=", "=="))
+        node_a, node_b, compare = f'nodes["{a}"]', f'nodes["{b}"]', COMPARE[op]
+        limit = Fraction(rng.randint(1, 40), 4)
+
+        def place(plan: Plan, node: int) -> int:
+            return 1 + [node in stage.options for stage in plan].index(True)
+
+        return rng.choice([
+            Rule(f"stage({node_a}) {op} {k}", lambda plan: compare(place(plan, a), k)),
+            Rule(f"stage({node_a}) != stage({node_b})", lambda plan: place(plan, a) != place(plan, b)),
+            Rule(f"stage({node_a}) + data({node_b}) {op} {k + 1}",
+                 lambda plan: compare(place(plan, a) + of(plan, b).copies, k + 1)),
+            Rule(f"in_flight({node_a}) {op} {k}", lambda plan: compare(of(plan, a).in_flight, k)),
+            Rule(f"2 * in_flight({node_a}) {op} stages_used",
+                 lambda plan: compare(2 * of(plan, a).in_flight, len(plan))),
+            Rule(f"devices_used {op} {k}", lambda plan: compare(sum(s.copies * s.degree for s in plan), k)),
+            Rule(f"sum(d in devices: memory(d)) <= {asked.memory} B",
+                 lambda plan: sum(s.memory for s in plan) <= asked.memory),
+            Rule(f"sum(d in devices: load(d)) <= {float(limit)} s", lambda plan: sum(s.load for s in plan) <= limit),
+        ])  # fmt: skip
+
+    return [drawn_rule() for _ in range(rng.randint(1, 2))]
+
+
 def drawn_goals(rng: random.Random) -> tuple[str, ...]:
     """What is minimised, the most important first."""
     return rng.choice((

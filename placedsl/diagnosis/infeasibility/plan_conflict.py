@@ -77,11 +77,13 @@ def _enough_memory(problem: Problem, high: float, deadline: float | None, progre
 def _peak(problem: Problem, deadline: float | None) -> float | None:
     """The most memory that a plan takes of one device; None where there is no plan."""
     found = plans.solve(problem, deadline=deadline)
-    if found.placement is None:
-        if not found.complete:
-            unseen = ", ".join(found.beyond)
-            if unseen and columns_of_program(problem) <= MOST_COLUMNS:
-                raise UndecidedError(unseen)
-            raise LimitError(found.message or "the time limit was reached before it was known whether there is a plan")
+    if found.placement is not None:
+        evaluation = evaluate(problem, found.placement.tolist(), found.values)
+        if not evaluation.violations:
+            return max(evaluation.memory)
+    elif found.complete:
         return None
-    return max(evaluate(problem, found.placement.tolist(), found.values).memory)
+    unseen = ", ".join(found.beyond)
+    if unseen and columns_of_program(problem) <= MOST_COLUMNS:
+        raise UndecidedError(unseen)
+    raise LimitError(found.message or "the time limit was reached before it was known whether there is a plan")
