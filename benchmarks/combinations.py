@@ -55,7 +55,7 @@ are checked otherwise:
 - **conflict**: a constraint that nothing satisfies is found.
 
 A cell is *refused* if a message says why; the numbers refer to the messages below. The tests run some of the cells on
-every commit.
+every commit. [Plans](combinations-of-plans.md), with options, copies and tensor parallelism, have a page of their own.
 
 Of {total:,} specs {works:,} work and {refused:,} are refused.{before}
 
@@ -68,6 +68,7 @@ REMARKS = (
     ("method dp: it minimises time_per_sample or peak_memory, not",
      "Its states hold one number, the largest load so far. The program states every objective."),
     ("method dp", "Not written for this combination. The program solves it."),
+    ("chunks are not known over clusters", "Not written for this combination."),
     ("method", "Methods by name are not written for this. `auto` searches here."),
 )  # fmt: skip
 
@@ -192,25 +193,25 @@ def page(outcomes: Mapping[Cell, Outcome], before: Mapping[Cell, Outcome | str] 
     messages: dict[str, int] = {}
     for row in rows:
         own = {c: o for c, o in outcomes.items() if (c.execution, c.transfers, c.sharing, c.levels) == row}
-        shown = [_shown([own[cell] for cell in own if cell.path == path], messages) for path in PATHS]
+        shown = [shown([own[cell] for cell in own if cell.path == path], messages) for path in PATHS]
         lines.append(f"| {' | '.join(map(str, (*row, *shown)))} |\n")
     lines.append("\n## Messages\n\n")
-    lines += [f"{number}. {message}{_remark(message)}\n" for message, number in messages.items()]
+    lines += [f"{number}. {message}{remark(message)}\n" for message, number in messages.items()]
     lines.append(
         "\nA message about a statement carries its place in the spec; one about a named method has no place there.\n"
     )
     return "".join(lines)
 
 
-def _remark(message: str) -> str:
+def remark(message: str) -> str:
     """Why the combination means nothing, or what is missing."""
     remark = next((text for pattern, text in REMARKS if re.search(pattern, message)), "")
     return f"  \n   *{remark}*" if remark else ""
 
 
-def _shown(found: list[Outcome], messages: dict[str, int]) -> str:
+def shown(found: list[Outcome], messages: dict[str, int]) -> str:
     """One cell of the page: works, or how many are refused and by which messages."""
-    refused = [message for one in found if not one.works for message in _clauses(one.message)]
+    refused = [message for one in found if not one.works for message in clauses(one.message)]
     numbers = sorted({messages.setdefault(message, len(messages) + 1) for message in refused})
     by = ", ".join(map(str, numbers))
     works = sum(one.works for one in found)
@@ -219,7 +220,7 @@ def _shown(found: list[Outcome], messages: dict[str, int]) -> str:
     return f"{works} of {len(found)} ({by})" if works else f"refused ({by})"
 
 
-def _clauses(message: str) -> list[str]:
+def clauses(message: str) -> list[str]:
     """The reasons in a message, each by itself."""
     text = re.sub(r"[.;] [Uu]se --method .*$", "", message)
     method, fits, reasons = text.partition(" does not fit: ")
