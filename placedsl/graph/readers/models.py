@@ -8,12 +8,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placedsl import limits
 from placedsl.diagnostics import Diagnostic, InputError, Source
 from placedsl.graph.build import build
 from placedsl.graph.graph import Folded, Graph
+from placedsl.graph.readers import module_paths
 from placedsl.graph.readers.operations import Operator, Tensor
 
 #: So many defects are told; a model with more is wrong as a whole.
@@ -22,12 +22,13 @@ MOST = 20
 
 @dataclass(frozen=True)
 class Step:
-    """An operator of a model, its id, and the names of the tensors that it reads and makes."""
+    """An operator of a model, its id, the names of the tensors that it reads and makes, and the path of its module."""
 
     id: str
     operator: Operator
     reads: Sequence[str]
     makes: Sequence[str]
+    module: str | None = None
 
     def __str__(self) -> str:
         return f"operator '{self.id}' ({self.operator.type})"
@@ -41,7 +42,6 @@ def graph_of(
     constants: Mapping[str, float],
     operations: Callable[[Operator], float | None],
     moved: Callable[[Operator], float],
-    attributes: Mapping[str, NDArray[np.object_]],
     notes: Sequence[str] = (),
     folded: Folded | None = None,
 ) -> Graph:
@@ -84,7 +84,9 @@ def graph_of(
     types = np.array([step.operator.type for step in steps], dtype=object)
     return build(
         source=source, ids=ids, names=ids, time={}, memory=memory, backward=np.zeros(len(steps), dtype=bool),
-        attributes={"type": types, "flops": flops, "bytes": moves, **attributes},
+        attributes={
+            "type": types, "flops": flops, "bytes": moves, **module_paths.attributes([step.module for step in steps]),
+        },
         edges=[(ids[u], ids[v]) for u, v in flows], edge_time=None,
         edge_bytes=np.array([sum(shapes[name].bytes for name in names) for names in flows.values()], dtype=float),
         edge_value=[tuple(names) for names in flows.values()],

@@ -15,6 +15,7 @@ from typing import Any
 from placedsl import limits
 from placedsl.diagnostics import Diagnostic, InputError, Source
 from placedsl.graph.graph import Folded, Graph
+from placedsl.graph.readers import module_paths
 from placedsl.graph.readers import sizes as given_sizes
 from placedsl.graph.readers.models import MOST, Step, graph_of
 from placedsl.graph.readers.onnx_constants import completed
@@ -181,14 +182,14 @@ class _Reading:
         nodes = self._not_folded()
         ids = _ids(nodes)
         steps = [
-            Step(own, self._operator(node), [n for n in node.input if n], [n for n in node.output if n])
+            Step(own, self._operator(node), [n for n in node.input if n], [n for n in node.output if n], _module(node))
             for own, node in zip(ids, nodes, strict=True)
         ]
         inputs = [value.name for value in self.model.graph.input]
         stay = {name for node in nodes for name in (node.name, *node.output)}
         gone = [(kind, name) for kind, name in self.every if name and name not in stay]
         folded = Folded(frozenset(name for _, name in gone), frozenset(kind for kind, _ in gone))
-        return graph_of(self.source, steps, self.shapes, inputs, self.constants, operations, moved, {}, folded=folded)
+        return graph_of(self.source, steps, self.shapes, inputs, self.constants, operations, moved, folded=folded)
 
     def _not_folded(self) -> list[Any]:
         """The operators that depend on an input of the model; the tensors that others make are constants."""
@@ -213,6 +214,10 @@ class _Reading:
         attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
         inputs = [self.shapes.get(name) for name in node.input]
         return Operator(node.op_type, inputs, [self.shapes[n] for n in node.output if n in self.shapes], attributes)
+
+
+def _module(node: Any) -> str | None:
+    return module_paths.of_onnx(node.name, {entry.key: entry.value for entry in node.metadata_props})
 
 
 def _ids(nodes: list[Any]) -> list[str]:

@@ -15,8 +15,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from placedsl import limits
 from placedsl.diagnostics import Diagnostic, InputError, Source
 from placedsl.graph.graph import Folded, Graph
@@ -140,7 +138,6 @@ class _Program:
     def graph(self) -> Graph:
         """All of it put together."""
         steps: list[Step] = []
-        modules: list[str | None] = []
         gone: list[tuple[str, str]] = []
         for node in self.nodes:
             kind = _type(node["target"])
@@ -156,11 +153,10 @@ class _Program:
                 self.constants |= {name: min(self.shapes[name].bytes, held) for name in makes}
                 continue
             operator = Operator(kind, [self.shapes[n] for n in reads], [self.shapes[n] for n in makes], arguments)
-            steps.append(Step(str(node.get("name") or makes[0]), operator, reads, makes))
-            modules.append(_module(node.get("metadata") or {}))
-        known = {"module": np.array(modules, dtype=object)}
+            module = _module(node.get("metadata") or {})
+            steps.append(Step(str(node.get("name") or makes[0]), operator, reads, makes, module))
         return graph_of(
-            self.source, steps, self.shapes, self.inputs, self.constants, operations, moved, known, self.notes,
+            self.source, steps, self.shapes, self.inputs, self.constants, operations, moved, self.notes,
             Folded(frozenset(name for _, name in gone if name), frozenset(kind for kind, _ in gone)),
         )  # fmt: skip
 
