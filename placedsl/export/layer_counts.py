@@ -83,14 +83,14 @@ def _of_layers(plan: Plan, layers: Mapping[int | str, tuple[str, int]]) -> Itera
         if len(held) > 1:
             nodes = [node for stage in held for node in stage.nodes if layers.get(node.id, ("", -1))[1] == number]
             where = _some(stage.devices[0] for stage in held)
-            yield f"layer {number} is on {where} ({_named(nodes)}): add 'colocated by layer'"
+            yield f"layer {number} is on {where} ({_named(nodes)}): add 'boundaries by layer'"
     previous: tuple[int, int] | None = None
     for stage in plan.stages:
         own = [number for number, held in stages_of.items() if held == [stage]]
         if not any(stage in held for held in stages_of.values()):
             yield (
                 f"stage {stage.number} ({stage.devices[0]}: {_named(stage.nodes)}) holds no layer, and no stage may be "
-                "empty: put its nodes beside a layer, as in 'together(...)'"
+                "empty: add 'boundaries by layer'"
             )
         if own and previous is not None and min(own) < previous[0]:
             yield (

@@ -7,7 +7,7 @@ forward node here: their pairs take part in the precedence like all others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,24 +50,38 @@ def attribute_groups(graph: Graph, attribute: str) -> Integers:
     Fused operators whose members are of several groups make one group of these.
     """
     if graph.fusion is not None:
-        parts = joined_partitions(
-            graph.written.nodes, [attribute_groups(graph.written, attribute), graph.fusion.node_of]
-        )
-        labels = np.empty(graph.nodes, dtype=np.int64)
-        labels[graph.fusion.node_of] = parts
-        return renumbered(labels)
-    if attribute in ("name", "id"):
-        values: list[object] = list(graph.names if attribute == "name" else graph.ids)
-    elif attribute == "backward":
-        values = list(graph.backward)
-    elif attribute == "memory":
-        values = list(graph.memory)
-    else:
-        column = graph.attributes[attribute]
-        values = [None if np.isnan(x) else x for x in column] if column.dtype.kind == "f" else list(column)
+        return joined_over_fusion(graph, lambda written: attribute_groups(written, attribute))
     known: dict[object, int] = {}
-    keys = [("own", i) if value is None else ("value", value) for i, value in enumerate(values)]
+    keys = [("own", i) if value is None else ("value", value) for i, value in enumerate(_values(graph, attribute))]
     return np.array([known.setdefault(k, len(known)) for k in keys], dtype=np.int64).reshape(graph.nodes)
+
+
+def joined_over_fusion(graph: Graph, groups: Callable[[Graph], Integers]) -> Integers:
+    """Groups of the nodes from those of the graph as written; groups with a common fused operator are one."""
+    labels = groups(graph.written)
+    if graph.fusion is None:
+        return labels
+    parts = joined_partitions(graph.written.nodes, [labels, graph.fusion.node_of])
+    out = np.empty(graph.nodes, dtype=np.int64)
+    out[graph.fusion.node_of] = parts
+    return renumbered(out)
+
+
+def unvalued(graph: Graph, attribute: str) -> Booleans:
+    """Which nodes of a graph without fused operators have no value of an attribute."""
+    return np.array([value is None for value in _values(graph, attribute)], dtype=bool)
+
+
+def _values(graph: Graph, attribute: str) -> list[object]:
+    """The value of each node; None where it has none."""
+    if attribute in ("name", "id"):
+        return list(graph.names if attribute == "name" else graph.ids)
+    if attribute == "backward":
+        return list(graph.backward)
+    if attribute == "memory":
+        return list(graph.memory)
+    column = graph.attributes[attribute]
+    return [None if np.isnan(x) else x for x in column] if column.dtype.kind == "f" else list(column)
 
 
 def precedence(graph: Graph, groups: Sequence[Integers]) -> tuple[Integers, Integers, str]:
@@ -185,6 +199,8 @@ __all__ = [
     "backward_orientation",
     "contract",
     "contraction_units",
+    "joined_over_fusion",
     "precedence",
     "renumbered",
+    "unvalued",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from placedsl.language.checking.vocabulary import types
+from placedsl.language.checking.vocabulary import LAYERS, PARTITIONS, types
 from placedsl.language.elaboration.composition import AXES
 from placedsl.language.elaboration.statement_entries import DEVICE_KINDS, STATEMENTS, schedule_entries
 from placedsl.language.elaboration.variables import type_words
@@ -28,7 +28,7 @@ from placedsl.server.reading import Place
 from placedsl.units import Dimension, UnitError, parse_unit, unit_names
 
 _MOST_NODES = 500
-_FUNCTIONS = ("convex", "pipeline", "no_overlap", "readers", "partition")
+_FUNCTIONS = ("convex", "pipeline", "no_overlap", "readers", *PARTITIONS)
 #: After these a name is made up, or nothing fits.
 _NEW_NAME = ("device", "param", "set", "node", "var", "formulation", "constraint", "define", "part", "option")
 _FORMULATIONS = ("formulation", "extend", "part")
@@ -328,7 +328,8 @@ def _expression(place: _Place) -> Iterator[Completion]:
         yield from place.items("decision", ((n, "variable") for n in _declared(place, "var")))
     known = [n for meaning in place.state.meanings for n in meaning.elaborated.parameters]
     yield from place.items("parameter", ((n, "parameter") for n in [*_declared(place, "param"), *known]))
-    sets = [*_declared(place, "set"), *(n for n in words.sets if n not in words.families)]
+    layers = [LAYERS] if "layer" in words.attributes.get("node", {}) else []
+    sets = [*_declared(place, "set"), *(n for n in (*words.sets, *layers) if n not in words.families)]
     yield from place.items("set", ((n, "set") for n in sets))
     yield from place.items("device", ((n, "device") for n in [*_declared(place, "device"), *words.families]))
     quantities = [(n, f"{signature(n, q)}: {q.meaning}") for n, q in words.quantities.items() if n != "on"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from placedsl.language.checking.vocabulary import PARTITIONS
 from placedsl.language.syntax.formatter import begins_rule, opens_block
 from placedsl.language.syntax.keywords import KEYWORDS, SOFT_KEYWORDS
 from placedsl.language.syntax.tokens import COMMENT, Token
@@ -101,7 +102,7 @@ def _ranged_over(after: Sequence[Token], known: dict[str, Sort], words: KnownNam
         return ()
     if texts[0] == "readers":
         return ("node",)
-    if texts[0] == "partition":
+    if texts[0] in PARTITIONS:
         return ("group:",)
     name = texts[1] if texts[0] == "{" and len(texts) > 1 else texts[0]
     if texts[0] == "{" and name in ("forward", "backward"):

@@ -63,7 +63,7 @@ class Ranges:
                 return ("device",)
             case syntax.Call(name="readers"):
                 return ("node",)
-            case syntax.Call(name="partition", arguments=(_, syntax.Name(name=key))):
+            case syntax.Call(name="partition" | "sections", arguments=(_, syntax.Name(name=key))):
                 return (f"group:{key}",)
             case syntax.Braces(pairs=((first, _), *_)):
                 if isinstance(first, syntax.Name) and first.name in ("forward", "backward"):

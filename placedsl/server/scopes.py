@@ -300,8 +300,8 @@ class _Walk:
             case syntax.Index(base=syntax.Name(name=name) as base, arguments=arguments):
                 self.indexed(self.reading.first(base.at, "NAME"), name, scope)
                 self.expressions(arguments, scope)
-            case syntax.Call(name="partition", arguments=(of, syntax.Name(name=name) as key)):
-                self.occurrence(self.reading.first(node.at, "NAME"), "partition", "function")
+            case syntax.Call(name="partition" | "sections" as function, arguments=(of, syntax.Name(name=name) as key)):
+                self.occurrence(self.reading.first(node.at, "NAME"), function, "function")
                 self.expression(of, scope)
                 bound = scope.bound.get(name)
                 at = self.reading.first(key.at, "NAME")

@@ -122,7 +122,7 @@ TRANSFERS = "interconnect { bandwidth = 16 GiB/s }\n"
     ("text", "placement", "told"),
     [
         (model(), placed(SPLIT) | {"mlp_1": "gpu[3]"},
-         "layer 1 is on gpu[2] and gpu[3] ('attention_1' and 'mlp_1'): add 'colocated by layer'"),
+         "layer 1 is on gpu[2] and gpu[3] ('attention_1' and 'mlp_1'): add 'boundaries by layer'"),
         (model(), placed({"gpu[1]": [0, 1, 4, 5], "gpu[2]": [2, 3]}),
          "gpu[1] holds stages 1 and 3, which are not one run of layers: add 'contiguous'"),
         (model(), placed({"gpu[1]": [0, 1, 2], "cpu": [3, 4, 5]}), "cpu is a host and holds 'attention_3', 'mlp_3'"),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from placedsl.diagnostics import Span, nearest
+from placedsl.graph.sections import SECTION
 from placedsl.language.checking.constant_folding import known_number
 from placedsl.language.checking.scope import Scope, named
-from placedsl.language.checking.vocabulary import PLAIN, Type, element
+from placedsl.language.checking.vocabulary import LAYERS, PLAIN, Type, element
 from placedsl.language.syntax import statements as syntax
 from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
@@ -88,8 +89,8 @@ class SetChecker(Scope):
                 return core.Members(self.element(node, "cluster"), "cluster", ("device",), span)
             case syntax.Call(name="readers", arguments=(argument,)):
                 return core.Members(self.element(argument, "tensor"), "tensor", ("node",), span)
-            case syntax.Call(name="partition", arguments=(of, syntax.Name(name=key))):
-                return self._partition(node, of, key)
+            case syntax.Call(name="partition" | "sections" as function, arguments=(of, syntax.Name(name=key))):
+                return self._partition(node, of, key, SECTION if function == "sections" else "")
             case syntax.Range(low=low, high=high):
                 return self._range(low, high, span)
             case syntax.Binary(operator="union" | "intersect" | "except" as operator, left=left, right=right):
@@ -133,7 +134,9 @@ class SetChecker(Scope):
         if name in words.sets:
             sorts = words.sets[name]
             return None if sorts == ("error",) else core.NamedSet(name, sorts, span)
-        self.error(node, f"there is no set '{name}'", nearest(name, words.sets))
+        if name == LAYERS:
+            return self._layers(node)
+        self.error(node, f"there is no set '{name}'", nearest(name, (*words.sets, LAYERS)))
         return None
 
     def _members(self, node: syntax.Expression, owner: core.Expression, sort: Sort) -> core.SetExpression | None:
@@ -194,7 +197,10 @@ class SetChecker(Scope):
             checked = core.Logic("and", (last.condition, checked), checked.span)
         return core.Comprehension((*binders[:-1], core.Binder(last.slots, last.set, checked, last.span)), node.at.span)
 
-    def _partition(self, node: syntax.Expression, of: syntax.Expression, key: str) -> core.SetExpression | None:
+    def _partition(
+        self, node: syntax.Expression, of: syntax.Expression, key: str, prefix: str = ""
+    ) -> core.SetExpression | None:
+        """Groups of nodes by an attribute; ``prefix``: by its sections."""
         if not isinstance(of, syntax.Name) or of.name != "nodes":
             self.error(of, "only nodes can be partitioned", "partition(nodes, attribute)")
             return None
@@ -203,7 +209,19 @@ class SetChecker(Scope):
         if attribute not in known:
             self.error(node, f"nodes have no '{attribute}' to be partitioned by", nearest(attribute, known))
             return None
-        return core.NamedSet(f"partition:{attribute}", (f"group:{attribute}",), node.at.span)
+        return core.NamedSet(f"partition:{prefix}{attribute}", (f"group:{prefix}{attribute}",), node.at.span)
+
+    def _layers(self, node: syntax.Expression) -> core.SetExpression | None:
+        """``{g in partition(nodes, layer): g.first has a layer}``: what has none is a group of its own."""
+        at, words = node.at, self.vocabulary
+        if "layer" not in words.attributes["node"]:
+            hint = "its elements are the groups of nodes by their attribute 'layer', which nodes of this graph do not have"
+            self.error(node, f"there is no set '{LAYERS}'", hint)
+            return None
+        groups = syntax.Call(at, "partition", (syntax.Name(at, "nodes"), syntax.Name(at, "layer")), None)
+        own = syntax.Attribute(at, syntax.Attribute(at, syntax.Name(at, "·group"), "first"), "layer")
+        known = syntax.Compare(at, ("==",), (own, own))  # what has no value equals nothing
+        return self.set(syntax.Braces(at, ((syntax.Binary(at, "in", syntax.Name(at, "·group"), groups), known),)))
 
     def _listed(self, node: syntax.Expression, items: list[syntax.Expression]) -> core.SetExpression | None:
         if not items:

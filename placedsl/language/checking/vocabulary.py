@@ -237,6 +237,10 @@ def with_clusters(words: Vocabulary) -> Vocabulary:
     )  # fmt: skip
 
 
+#: Functions whose values are groups of nodes by an attribute.
+PARTITIONS = ("partition", "sections")
+#: A set of every spec whose nodes have the attribute ``layer``: their groups by it.  A spec may have one of its own.
+LAYERS = "layers"
 #: Attributes that every device has.
 OF_EVERY_DEVICE = ("name", "family", "kind", "number", "class")
 #: Names of sets that every spec has, or every spec with clusters.

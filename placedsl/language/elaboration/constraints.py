@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from placedsl import plugins
 from placedsl.diagnostics import Diagnostic, nearest
+from placedsl.graph.sections import SECTION
 from placedsl.language.checking.checker import Checker
 from placedsl.language.checking.constant_folding import fold, is_zero
 from placedsl.language.checking.definitions import unfold
@@ -33,7 +34,7 @@ def meant(rule: syntax.Rule, *, clusters: bool, chunks: bool = False) -> str:
     name = rule.name.text
     if name == "congestion":
         return f"congestion_by_{rule.by.text if rule.by else READINGS[0]}"
-    if chunks and name in ("contiguous", "colocated"):
+    if chunks and name in ("contiguous", "colocated", "boundaries"):
         return f"{name}_in_turn"
     return f"{name}_in_clusters" if clusters and name == "contiguous" else name
 
@@ -144,6 +145,8 @@ def rule(checker: Checker, written: syntax.Rule, definition: syntax.ConstraintDe
     shown = f"{name} by {by}" if by else name
     if written.arguments:
         shown += f"({', '.join(' '.join(a.at.text.split()) for a in written.arguments)})"
+    if name == "boundaries":
+        built_in, by = "colocated", SECTION + by  # the sections share a device
     return Constraint(shown, built_in, by, body, span, definition.label)
 
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from placedsl import cost_model, limits
 from placedsl.diagnostics import Diagnostic, InputError, Source
-from placedsl.graph.contraction import attribute_groups, precedence
+from placedsl.graph.contraction import precedence
 from placedsl.graph.graph import Graph
+from placedsl.graph.sections import groups_by
 from placedsl.graph.readers import read as read_graph
 from placedsl.language.checking.checker import Checker
 from placedsl.language.checking.definitions import check_definition
@@ -135,7 +136,7 @@ class _Elaboration:
                 sharing, synchronisation=costs.weight_exchange, options=costs.options, across=costs.cluster_levels
             )
             execution = replace(execution, data_parallelism=priced)
-        groups = {name: attribute_groups(graph, name) for name in stated.partitioned(bodies)}
+        groups = {name: groups_by(graph, name) for name in stated.partitioned(bodies)}
         colocated = [groups[r.by] for r in stated.rules if r.built_in == "colocated"]
         before, after, orientation = precedence(graph, colocated)
         problem = Problem(
