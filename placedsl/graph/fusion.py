@@ -18,7 +18,7 @@ from placedsl.graph.graph import Fusion, Graph
 from placedsl.graph.order import components, topological
 
 #: Numbers that add up when operators become one; all others must agree where they are asked for.
-SUMMED = ("flops", "bytes", "parameters", "stash", "sharded")
+SUMMED = ("flops", "bytes", "parameters", "stash", "sharded", "kv_cache", "activations")
 
 
 @dataclass(frozen=True, eq=False)

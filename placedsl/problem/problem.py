@@ -17,8 +17,8 @@ from placedsl.problem.execution import Execution
 from placedsl.problem.expressions import Binder, Expression, SetExpression, Sort
 from placedsl.units import NUMBER, Dimension, whole
 
-#: Constraints known by name: their meaning is a formula in ``models/constraints.place``.  In a problem ``boundaries`` is
-#: ``colocated``, by the sections of its attribute.
+#: Constraints known by name: their meaning is a formula in ``models/constraints.place``.  In a problem, ``boundaries``
+#: is ``colocated``, by the sections of its attribute.
 BUILT_IN = ("memory", "contiguous", "convex", "colocated", "boundaries", "sequential", "congestion")
 
 

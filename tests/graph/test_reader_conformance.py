@@ -19,6 +19,7 @@ from support.brute_force import best_by_evaluation
 import placedsl
 from placedsl.diagnostics import InputError
 from placedsl.graph.readers import MODELS, READERS, load_graph, read, recognised
+from placedsl.graph.readers.sizes import Size
 
 CHAIN = ((0, 1), (1, 2))
 
@@ -76,6 +77,12 @@ def onnx() -> bytes:
     return made
 
 
+def hugging_face() -> bytes:
+    """An embedding, one layer, a norm and a head."""
+    root = {"model_type": "llama", "vocab_size": 64, "hidden_size": 8, "intermediate_size": 8, "torch_dtype": "float32"}
+    return json.dumps(root | {"num_hidden_layers": 1, "num_attention_heads": 1}).encode()
+
+
 def torch_export() -> bytes:
     tensor = {"dtype": 7, "sizes": [{"as_int": 64}, {"as_int": 64}]}
     names = ("x", "a", "b", "y")
@@ -96,12 +103,16 @@ def torch_export() -> bytes:
 
 #: What a file of each format holds.
 SAMPLES: dict[str, Callable[[], bytes]] = {
-    "dnn-partitioning": dnn_partitioning, "moirai": moirai, "native": native, "onnx": onnx, "pipedream": pipedream,
-    "piper": piper, "torch-export": torch_export,
+    "dnn-partitioning": dnn_partitioning, "hugging-face": hugging_face, "moirai": moirai, "native": native,
+    "onnx": onnx, "pipedream": pipedream, "piper": piper, "torch-export": torch_export,
 }  # fmt: skip
 #: Formats whose times are per device, so that a spec names these devices.
 DEVICES = {"moirai": "device device0: accelerator { memory = 100 B }\ndevice device1: accelerator { memory = 100 B }\n"}
 MACHINE = "device gpu[2]: accelerator { compute = 1 TFLOP/s, memory_bandwidth = 1 GB/s }\n"
+
+#: Formats that need sizes from the spec, and those that have a node more.
+SIZES = {"hugging-face": {"batch": Size(2), "length": Size(8)}}
+LONGER = {"hugging-face": ((0, 1), (1, 2), (2, 3))}
 
 #: Formats whose operators have options: stages are asked for.
 OPTIONS = {"piper": "parallelism { data = 1 }\nsubject to contiguous\n"}
@@ -129,22 +140,26 @@ def test_the_format_is_recognised_by_its_content(name: str, sample: Path) -> Non
 @every_reader
 def test_the_graph_is_the_chain(name: str, sample: Path) -> None:
     """Its forward part is, where the format adds a backward pass to each layer."""
-    graph = read(sample)
+    graph = read(sample, None, SIZES.get(name))
     assert graph.nodes == len(graph.ids) == len(graph.names)
     forward = np.flatnonzero(~graph.backward).tolist()
     edges = zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True)
-    assert sorted((u, v) for u, v in edges if {u, v} <= {*forward}) == [(forward[u], forward[v]) for u, v in CHAIN]
+    assert sorted((u, v) for u, v in edges if {u, v} <= {*forward}) == [
+        (forward[u], forward[v]) for u, v in LONGER.get(name, CHAIN)
+    ]
     assert (graph.tensor_producer[graph.edge_tensor] == graph.edge_source).all()
     for values in (graph.memory, graph.backward, *graph.time.values(), *graph.attributes.values()):
         assert len(values) == graph.nodes
     assert (graph.memory >= 0).all()
     assert graph.backward.any() == (name == "pipedream")
-    assert read(sample, name).ids == graph.ids, "named as recognised"
+    assert read(sample, name, SIZES.get(name)).ids == graph.ids, "named as recognised"
 
 
 @every_reader
 def test_a_spec_over_the_graph_is_solved(name: str, sample: Path) -> None:
     unit = " { time_unit = 1 s }" if name in OPTIONS else ""
+    if name in SIZES:
+        unit = " { " + ", ".join(f"{word} = {size.value}" for word, size in SIZES[name].items()) + " }"
     text = f'graph from "graph"{unit}\n{DEVICES.get(name, MACHINE)}interconnect {{ bandwidth = 1 GB/s }}\n'
     goal = "schedule dataflow\nminimize latency\n" if name in DEVICES else "minimize time_per_sample\n"
     spec = placedsl.loads(text + goal + OPTIONS.get(name, ""), sample.parent)
@@ -166,7 +181,7 @@ def test_part_of_a_file_is_refused_or_is_a_graph(name: str, sample: Path) -> Non
     for length in range(0, len(whole), max(1, len(whole) // 40)):
         sample.write_bytes(whole[:length])
         try:
-            read(sample, name)
+            read(sample, name, SIZES.get(name))
         except InputError as error:
             errors.append(error)
     assert len(errors) >= 2
@@ -181,4 +196,4 @@ def test_files_of_other_formats_are_refused(name: str, tmp_path: Path) -> None:
         path = tmp_path / other
         path.write_bytes(SAMPLES[other]())
         with pytest.raises(InputError):
-            read(path, name)
+            read(path, name, SIZES.get(name))

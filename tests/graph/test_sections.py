@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import random
 
 import pytest
@@ -53,7 +54,7 @@ def test_the_backward_part_of_a_section_is_in_it() -> None:
     nodes = {name: f"time = 1 ms, output = 1 MiB{more}" for name, more in forward.items()}
     nodes |= {name: f"time = 1 ms, output = 1 MiB, backward = true{more}" for name, more in backward.items()}
     chain = list(nodes)
-    edges = [*zip(chain[:-1], chain[1:], strict=True), ("b1", "clip"), ("embed", "embed_b"), ("head", "head_b")]
+    edges = [*itertools.pairwise(chain), ("b1", "clip"), ("embed", "embed_b"), ("head", "head_b")]
     assert named_sections(spec_of(nodes, edges)) == {
         frozenset(("embed", "f0", "b0", "embed_b", "clip")), frozenset(("f1", "head", "loss", "head_b", "b1")),
     }  # fmt: skip

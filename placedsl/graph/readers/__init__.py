@@ -8,7 +8,7 @@ from pathlib import Path
 from placedsl import plugins
 from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
 from placedsl.graph.graph import Graph
-from placedsl.graph.readers import dnn_partitioning, moirai, native, pipedream, piper
+from placedsl.graph.readers import dnn_partitioning, hugging_face, moirai, native, pipedream, piper
 from placedsl.graph.readers import sizes as given_sizes
 from placedsl.graph.readers.json_text import parsed
 from placedsl.graph.readers.sizes import Sizes
@@ -41,11 +41,14 @@ def _torch_export(source: Source, sizes: Sizes) -> Graph:
 #: imported when there is such a file.
 MODELS: dict[str, Callable[[Source, Sizes], Graph]] = {"onnx": _onnx, "torch-export": _torch_export}
 
+#: Readers of texts that describe a model by its sizes, some of which the spec gives.
+DESCRIPTIONS: dict[str, Callable[[Source, Sizes], Graph]] = {"hugging-face": hugging_face.read}
+
 #: An ONNX model begins with its version, an archive with the letters of its inventor.
 _ONNX, _ARCHIVE = b"\x08", b"PK\x03\x04"
 
 #: The names of all that is built in.
-READERS = tuple(sorted((*TEXTS, *MODELS)))
+READERS = tuple(sorted((*TEXTS, *MODELS, *DESCRIPTIONS)))
 
 
 def load(path: Path) -> Source:
@@ -101,10 +104,12 @@ def read(file: Path | Source, format_name: str | None = None, sizes: Sizes | Non
         if not source.data:
             raise InputError([Diagnostic(f"this is a text, and no {name} model", source.whole())])
         return MODELS[name](source, sizes or {})
+    if name in DESCRIPTIONS and not source.data:
+        return DESCRIPTIONS[name](source, sizes or {})
     wrong = given_sizes.unknown(sizes or {}, ())
     if wrong:
         raise InputError(wrong)
-    if name in TEXTS:
+    if name in TEXTS or name in DESCRIPTIONS:
         if source.data:
             raise InputError([Diagnostic(f"this is no text, as the format '{name}' is", None)])
         return TEXTS[name](source)
@@ -140,6 +145,8 @@ def recognised(source: Source) -> str:
         return "moirai"
     if piper.looks_like(root):
         return "piper"
+    if hugging_face.looks_like(root):
+        return "hugging-face"
     hint = "known formats: " + ", ".join(READERS) + (_named() or '; name it with format = "…"')
     raise InputError([Diagnostic("this JSON is no graph format that is known", source.whole(), hint)])
 

@@ -1,4 +1,4 @@
-"""Sizes of a model's symbolic dimensions, as a spec gives them: ``graph from "x.onnx" { batch = 1 }``."""
+"""Sizes that a spec gives a model, as in ``graph from "x.onnx" { batch = 1 }``: of dimensions, and of types."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from placedsl.diagnostics import Diagnostic, Span, nearest
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A whole number, 1 or more, and where its name stands."""
+    """A whole number, 1 or more, and where its name stands; the bits of an element where a type of numbers is given."""
 
     value: int
     place: Span | None = None
@@ -18,6 +18,15 @@ class Size:
 
 Sizes = Mapping[str, Size]
 
+#: Bits of an element by the names of types of numbers.
+BITS: Mapping[str, int] = {
+    **dict.fromkeys(("fp64", "float64", "double"), 64), **dict.fromkeys(("fp32", "float32", "float"), 32),
+    **dict.fromkeys(("bf16", "bfloat16", "fp16", "float16", "half", "int16"), 16),
+    **dict.fromkeys(("fp8", "float8_e4m3fn", "float8_e5m2", "int8", "uint8"), 8),
+    **dict.fromkeys(("fp4", "nvfp4", "mxfp4", "int4", "uint4"), 4), "int2": 2,
+}  # fmt: skip
+#: Entries that are such types.
+TYPES = ("dtype", "weights")
 #: What else ``graph from "FILE" { … }`` may say.
 SETTINGS = ("time_unit", "format", "profile")
 

@@ -215,7 +215,7 @@ class SetChecker(Scope):
         """``{g in partition(nodes, layer): g.first has a layer}``: what has none is a group of its own."""
         at, words = node.at, self.vocabulary
         if "layer" not in words.attributes["node"]:
-            hint = "its elements are the groups of nodes by their attribute 'layer', which nodes of this graph do not have"
+            hint = "its elements are the groups of nodes by an attribute 'layer', which nodes of this graph do not have"
             self.error(node, f"there is no set '{LAYERS}'", hint)
             return None
         groups = syntax.Call(at, "partition", (syntax.Name(at, "nodes"), syntax.Name(at, "layer")), None)

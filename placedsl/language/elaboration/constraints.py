@@ -26,6 +26,13 @@ from placedsl.units import NUMBER
 READINGS = ("port", "link")
 
 
+#: Definitions that stand for a constraint under some execution models: specs do not name them.
+_VARIANTS = frozenset((
+    "boundaries_in_turn", "colocated_in_turn", "congestion_by_link", "congestion_by_port", "contiguous_in_clusters",
+    "contiguous_in_turn",
+))  # fmt: skip
+
+
 def meant(rule: syntax.Rule, *, clusters: bool, chunks: bool = False) -> str:
     """The name of the definition that a rule asks for: of some constraints there are several readings.
 
@@ -100,7 +107,8 @@ def named(
         elif rule.body is not None:
             out.append((rule, None))
         elif definition is None:
-            hint = nearest(name, (*constraints, *plugins.names("constraints")))
+            known = constraints.keys() - _VARIANTS | {"congestion"}
+            hint = nearest(name, (*known, *plugins.names("constraints")))
             if "did you mean" not in hint:
                 hint += "; a custom constraint is written `name: formula`"
             error(rule.name, f"there is no constraint '{name}'", hint)

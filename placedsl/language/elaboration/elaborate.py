@@ -13,8 +13,8 @@ from placedsl import cost_model, limits
 from placedsl.diagnostics import Diagnostic, InputError, Source
 from placedsl.graph.contraction import precedence
 from placedsl.graph.graph import Graph
-from placedsl.graph.sections import groups_by
 from placedsl.graph.readers import read as read_graph
+from placedsl.graph.sections import groups_by
 from placedsl.language.checking.checker import Checker
 from placedsl.language.checking.definitions import check_definition
 from placedsl.language.checking.schedule_vocabulary import with_execution

@@ -10,7 +10,7 @@ from typing import TypeVar
 from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
 from placedsl.graph.graph import Graph
 from placedsl.graph.readers import load
-from placedsl.graph.readers.sizes import Size, Sizes
+from placedsl.graph.readers.sizes import BITS, TYPES, Size, Sizes
 from placedsl.language.checking.checker import Checker
 from placedsl.language.checking.vocabulary import PLAIN, number
 from placedsl.language.elaboration.statement_entries import STATEMENTS
@@ -90,7 +90,13 @@ def _sizes(statement: syntax.GraphFile, checker: Checker) -> Sizes:
     out: dict[str, Size] = {}
     for entry in statement.block:
         name = entry.name.text
-        if name in _SETTINGS:
+        if name in _SETTINGS and name not in TYPES:
+            continue
+        if name in TYPES and (said := _type_name(entry.value, checker)) is not None:
+            if said in BITS:
+                out[name] = Size(BITS[said], checker.span(entry.name))
+            else:
+                checker.error(entry.value, f"the type '{said}' is not known", nearest(said, BITS))
             continue
         value, kind = (None, None) if isinstance(entry.value, syntax.Text) else checker.number(entry.value)
         if kind is not None and kind.kind == "error":
@@ -104,6 +110,18 @@ def _sizes(statement: syntax.GraphFile, checker: Checker) -> Sizes:
         else:
             out[name] = Size(int(float(value.value)), checker.span(entry.name))
     return out
+
+
+def _type_name(value: syntax.Expression, checker: Checker) -> str | None:
+    """The name of a type of numbers: a word, a text, or a parameter that is a text; None for what is no name."""
+    if isinstance(value, syntax.Text):
+        return value.value
+    if not isinstance(value, syntax.Name):
+        return None
+    given = checker.parameters.get(value.name)
+    if given is None:
+        return value.name
+    return given[0] if isinstance(given[0], str) else None
 
 
 def _placed(at: syntax.At, read_file: Callable[[], T]) -> T:

@@ -75,6 +75,16 @@ _GRAPH = {
     "format": EntryKind("format of the file", None, '"native"'),
     "profile": EntryKind("file of measured times, JSON or CSV", None, '"measured.json"'),
 }
+#: Entries that a config.json of Hugging Face is read with, beside sizes.
+_TYPES = {
+    "dtype": EntryKind("type of activations and weights, for a config.json", None, "bf16"),
+    "weights": EntryKind("type of weights where it is another, for a config.json", None, "int4"),
+}
+#: What graphs of layers that are read from a model's sizes give beside work.
+_OF_LAYERS = {
+    "kv_cache": EntryKind("memory of the keys and values that attention keeps", DATA, "512 MiB"),
+    "activations": EntryKind("size of all tensors that the layer makes in one pass", DATA, "2 GiB"),
+}
 _PARALLELISM = {
     "data": EntryKind("how many devices may share the samples of a stage, as in 1..4", NUMBER, "1..4"),
     "weights": EntryKind("attribute of nodes that holds the bytes to exchange, or 0", None, "parameters"),
@@ -121,7 +131,7 @@ STATEMENTS: Mapping[str, StatementEntries] = {
     "interconnect": StatementEntries("an interconnect", _LINK),
     "node": StatementEntries("a node", _NODE),
     "edge": StatementEntries("an edge", _EDGE),
-    "graph": StatementEntries("a graph file", _GRAPH),
+    "graph": StatementEntries("a graph file", {**_GRAPH, **_TYPES}),
     "parallelism": StatementEntries("'parallelism'", _PARALLELISM),
     "option": StatementEntries("an option", _OPTION),
     "schedule": StatementEntries("a schedule", {**_PIPELINE, **_CALLS}),
@@ -138,7 +148,7 @@ def schedule_entries(keyword: str) -> Mapping[str, EntryKind]:
 
 #: Dimensions of the attributes that formulas read of devices and of nodes.
 DEVICE_DIMENSIONS = STATEMENTS["device"].dimensions
-NODE_DIMENSIONS = StatementEntries("a node", {**_WORK, **_OF_PLANS}).dimensions
+NODE_DIMENSIONS = StatementEntries("a node", {**_WORK, **_OF_PLANS, **_OF_LAYERS}).dimensions
 
 #: What stands after ``device NAME:``.
 DEVICE_KINDS = {
