@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from importlib.util import find_spec
 from typing import Any
 
-from placedsl import limits
 from placedsl.diagnostics import Diagnostic, InputError, Source
 from placedsl.graph.graph import Folded, Graph
 from placedsl.graph.readers import module_paths
-from placedsl.graph.readers import sizes as given_sizes
 from placedsl.graph.readers.models import MOST, Step, graph_of
-from placedsl.graph.readers.onnx_constants import completed
 from placedsl.graph.readers.onnx_functions import inlined
 from placedsl.graph.readers.onnx_operators import moved, operations
+from placedsl.graph.readers.onnx_shapes import label
+from placedsl.graph.readers.onnx_sizes import inferred
 from placedsl.graph.readers.operations import Operator, Tensor
 from placedsl.graph.readers.sizes import Sizes
 
@@ -37,7 +36,7 @@ def read(source: Source, sizes: Sizes) -> Graph:
     try:
         model = _parsed(source)
         every = {(node.op_type, name) for node in model.graph.node for name in (node.name, *node.output)}
-        return _Reading(_inferred(model, sizes), source, every).graph()
+        return _Reading(inferred(model, sizes), source, every).graph()
     except OverflowError:
         raise _wrong("a tensor of this model has more elements than can be counted", "are its sizes right?") from None
     except (AttributeError, LookupError, TypeError, ValueError) as problem:  # names that are no texts, say
@@ -68,81 +67,11 @@ def _parsed(source: Source) -> Any:
     ]  # fmt: skip
     if nested:
         raise InputError(
-            Diagnostic(f"operator '{_label(node)}' ({node.op_type}) holds a graph of its own, which is not read", None,
+            Diagnostic(f"operator '{label(node)}' ({node.op_type}) holds a graph of its own, which is not read", None,
                        "export the model without control flow")
             for node in nested[:MOST]
         )  # fmt: skip
     return model
-
-
-def _label(node: Any) -> str:
-    return str(node.name or next(iter(node.output), "") or node.op_type)
-
-
-def _inferred(model: Any, sizes: Sizes) -> Any:
-    """The model with the symbolic dimensions replaced, and shapes inferred."""
-    from onnx import shape_inference
-
-    graph = model.graph
-    initialisers = {tensor.name for tensor in graph.initializer}
-    initialisers |= {tensor.values.name for tensor in graph.sparse_initializer}
-    symbols: dict[str, str] = {}
-    for value in graph.input:
-        if value.name in initialisers:
-            continue
-        for axis, dimension in enumerate(value.type.tensor_type.shape.dim):
-            if not dimension.HasField("dim_value") or dimension.dim_value < 0:
-                name = dimension.dim_param or f"{value.name}[{axis}]"
-                symbols.setdefault(name, f"input '{value.name}'")
-                if name in sizes:
-                    dimension.dim_value = sizes[name].value
-    wrong = [*given_sizes.unknown(sizes, symbols), *given_sizes.missing(symbols, sizes)]
-    if wrong:
-        raise InputError(wrong)
-    kept = [value for value in graph.value_info if _settled(value, sizes)]
-    del graph.value_info[:]
-    graph.value_info.extend(kept)
-    for value in graph.output:
-        if not _settled(value, sizes):
-            value.type.tensor_type.ClearField("shape")
-    for tensor in graph.initializer:
-        if math.prod(tensor.dims) > limits.limit("constants"):
-            for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
-                tensor.ClearField(field)
-    _check_splits(graph.node)
-    try:
-        model = shape_inference.infer_shapes(model)
-    except (shape_inference.InferenceError, RuntimeError, TypeError, ValueError) as problem:
-        text = " ".join(str(problem).split())
-        raise _wrong(f"the shapes of this model cannot be inferred: {text}") from None
-    for value in model.graph.value_info:
-        _settled(value, sizes)
-    completed(model)
-    return model
-
-
-def _check_splits(nodes: Iterable[Any]) -> None:
-    """Refuse parts that are not as many as outputs: ONNX's shape inference ends the process, or takes all memory."""
-    found = []
-    for node in nodes:
-        parts = next((a.i for a in node.attribute if a.name == "num_outputs"), None)
-        if node.op_type == "Split" and parts is not None and parts != len(node.output):
-            what = f"operator '{_label(node)}' (Split) has {len(node.output)} outputs, and num_outputs is {parts}"
-            found.append(Diagnostic(what, None, "was the file damaged?"))
-    if found:
-        raise InputError(found[:MOST])
-
-
-def _settled(value: Any, sizes: Sizes) -> bool:
-    """Replace the symbolic dimensions that are known; whether all of them are."""
-    if not value.type.HasField("tensor_type") or not value.type.tensor_type.HasField("shape"):
-        return False
-    for dimension in value.type.tensor_type.shape.dim:
-        if dimension.dim_param in sizes:
-            dimension.dim_value = sizes[dimension.dim_param].value
-        if not dimension.HasField("dim_value") or dimension.dim_value < 0:
-            return False
-    return True
 
 
 class _Reading:

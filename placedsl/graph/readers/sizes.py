@@ -27,19 +27,33 @@ BITS: Mapping[str, int] = {
 }  # fmt: skip
 #: Entries that are such types.
 TYPES = ("dtype", "weights")
+#: So many dimensions are named.
+_MOST_NAMED = 12
 #: What else ``graph from "FILE" { … }`` may say.
-SETTINGS = ("time_unit", "format", "profile")
+SETTINGS = ("time_unit", "format", "profile", *TYPES)
 
 
 def unknown(sizes: Sizes, known: Iterable[str]) -> list[Diagnostic]:
-    """Sizes of dimensions that the model does not have; ``known`` are those that it has."""
+    """Sizes of dimensions that the model does not have; ``known`` are those that it has, all of which are told."""
     names = list(known)
     more = ", and the model no dimension of that name" if names else ""
     return [
-        Diagnostic(f"a graph file has no '{name}'{more}", size.place, nearest(name, [*names, *SETTINGS]))
+        Diagnostic(f"a graph file has no '{name}'{more}", size.place, _meant(name, names))
         for name, size in sizes.items()
         if name not in names
     ]
+
+
+def _meant(name: str, names: list[str]) -> str:
+    """The nearest name, and the dimensions that there are."""
+    if name in TYPES:
+        return "a type of numbers is for a config.json: other models name their own"
+    close = nearest(name, [*names, *(word for word in SETTINGS if word not in TYPES)])
+    if names and not close.startswith("did you mean"):
+        close = ""
+    more = f" … ({len(names)} in all)" if len(names) > _MOST_NAMED else ""
+    listed = f"its dimensions: {', '.join(names[:_MOST_NAMED])}{more}" if names else ""
+    return f"{close} {listed}".strip()
 
 
 def missing(dimensions: Mapping[str, str], sizes: Sizes) -> list[Diagnostic]:

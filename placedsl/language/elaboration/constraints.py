@@ -107,8 +107,8 @@ def named(
         elif rule.body is not None:
             out.append((rule, None))
         elif definition is None:
-            known = constraints.keys() - _VARIANTS | {"congestion"}
-            hint = nearest(name, (*known, *plugins.names("constraints")))
+            words = constraints.keys() - _VARIANTS | {"congestion"}
+            hint = nearest(name, (*words, *plugins.names("constraints")))
             if "did you mean" not in hint:
                 hint += "; a custom constraint is written `name: formula`"
             error(rule.name, f"there is no constraint '{name}'", hint)
