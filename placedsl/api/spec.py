@@ -9,7 +9,7 @@ from pathlib import Path
 
 from placedsl import limits
 from placedsl.api import arguments
-from placedsl.diagnostics import Source
+from placedsl.diagnostics import InputError, Source
 from placedsl.language.elaboration import external_values
 from placedsl.language.elaboration.elaborate import Elaborated, elaborate
 from placedsl.language.syntax.parser import parse, read_source
@@ -303,6 +303,25 @@ def spec_of(
     reading = _Reading(parse(source), folder, values, at_hand)
     limits.settings()
     return Spec(reading.elaborated(values), time.monotonic() - began, reading.again)
+
+
+def graph_of(
+    path: str | Path, parameters: Mapping[str, str] | None = None, data: str | Path | None = None
+) -> Graph:  # fmt: skip
+    """The graph of a ``.place`` file as it is written, also where the rest of the spec, its profile say, is wrong.
+
+    The arguments are those of :func:`load`; InputError where there is no graph.
+    """
+    file = arguments.path("path", path)
+    given = arguments.texts("parameters", parameters, "{'room': '16 GiB'}")
+    values = external_values.read(given, None if data is None else arguments.path("data", data), None)
+    reading = _Reading(parse(read_source(file)), file.parent, values, {})
+    try:
+        return reading.elaborated(values).problem.graph.written
+    except InputError:
+        for graph in reading.graphs.values():
+            return graph
+        raise
 
 
 @dataclass(frozen=True)

@@ -220,11 +220,22 @@ def conflict(spec: Path, parameters: dict[str, str], data: Path | None, json_fil
 @SPEC
 @SET
 @DATA
-def check(spec: Path, parameters: dict[str, str], data: Path | None) -> int:
-    """Check SPEC for errors: syntax, names, types, units, data, linearity.  This does not solve it."""
+@click.option("--nodes", is_flag=True, help="List the graph's nodes as CSV: id, type, module and layer.")
+def check(spec: Path, parameters: dict[str, str], data: Path | None, nodes: bool) -> int:
+    """Check SPEC for errors: syntax, names, types, units, data, linearity.  This does not solve it.
+
+    --nodes needs a graph that can be read, and nothing else: a profile that names no nodes does not matter.
+    """
     from placedsl.api import spec as api
     from placedsl.report.text.heartbeat import Heartbeat
 
+    if nodes:
+        from placedsl.report.text.node_table import node_table
+
+        with Heartbeat(f"reading {spec}"):
+            graph = api.graph_of(spec, parameters, data)
+        write(None, node_table(graph))
+        return 0
     with Heartbeat(f"reading {spec}") as beat:
         loaded = api.load(spec, parameters, data)
         beat.doing("stating the program")

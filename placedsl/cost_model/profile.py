@@ -24,6 +24,8 @@ _ROOT = ("format", "version", "time_unit", "times")
 _ENTRY = ("node", "type", "time")
 _COLUMNS = ("node", "type", "device", "time")
 _MOST = 100
+#: So many names that no node has are told one by one.
+_MOST_UNKNOWN = 4
 _TYPE, _PATTERN, _NODE = range(3)
 
 
@@ -52,6 +54,7 @@ def read(source: Source, graph: Graph, devices: Collection[str]) -> tuple[dict[s
     out: dict[str, Floats] = {}
     rank: dict[str, np.ndarray] = {}
     folded: dict[tuple[str, str], None] = {}
+    unknown: dict[tuple[str, str], Diagnostic] = {}
     for row in rows:
         level, nodes = names.of(row)
         if not len(nodes) and names.is_folded(row):
@@ -59,7 +62,8 @@ def read(source: Source, graph: Graph, devices: Collection[str]) -> tuple[dict[s
         elif not len(nodes):
             known = names.types if row.by == "type" else names.positions
             what = "is of the type" if row.by == "type" else "is called"
-            found.append(Diagnostic(f"no node {what} '{row.pattern}'", row.place(row.by), nearest(row.pattern, known)))
+            told = Diagnostic(f"no node {what} '{row.pattern}'", row.place(row.by), nearest(row.pattern, known))
+            unknown.setdefault((row.by, row.pattern), told)
         if row.device not in devices:
             hint = nearest(row.device, devices)
             found.append(Diagnostic(f"there is no device or kind '{row.device}'", row.place("device"), hint))
@@ -73,16 +77,26 @@ def read(source: Source, graph: Graph, devices: Collection[str]) -> tuple[dict[s
         times[nodes], levels[nodes] = row.seconds, level
         if len(found) >= _MOST:
             break
+    found += _few(list(unknown.values()), graph.nodes)
     if found:
         raise InputError(found)
     return out, _told(list(folded))
+
+
+def _few(unknown: list[Diagnostic], nodes: int) -> list[Diagnostic]:
+    """The first names that no node has; a profile of another model has hundreds."""
+    if len(unknown) <= _MOST_UNKNOWN:
+        return unknown
+    shown, rest = unknown[: _MOST_UNKNOWN - 1], unknown[_MOST_UNKNOWN - 1 :]
+    hint = f"'placedsl check SPEC --nodes' lists the {nodes} nodes; leave out the rows of others, or give their types"
+    return [*shown, Diagnostic(f"{len(rest)} more names of this profile are of no node", rest[0].span, hint)]
 
 
 def _told(folded: list[tuple[str, str]]) -> list[str]:
     if not folded:
         return []
     of = f"'{folded[0][1]}'" if len(folded) == 1 else f"{len(folded)} operators, such as '{folded[0][1]}',"
-    return [f"the profile's times of {of} are not used: what depends on no input of the model is no node"]
+    return [f"the profile's times of {of} are not used: inputs, and what depends on none, are no nodes"]
 
 
 class _Names:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import random
 from pathlib import Path
@@ -13,6 +15,7 @@ from support.onnx_models import model
 
 from placedsl import InputError, loads
 from placedsl.api.spec import Spec
+from placedsl.cli.main import main
 
 INLINE = """graph {
     node a { flops = 3 GFLOP, bytes = 20 MB, output = 1 MB }
@@ -216,14 +219,61 @@ def test_times_of_what_reading_folded_away_are_counted_in_a_note(tmp_path: Path)
     problem = loads('graph from "m.onnx" { profile = "p.json" }\n' + MACHINE, tmp_path).problem
     assert problem.graph.ids == ("mul",)
     assert problem.time[0, 0] == 1e-3
-    message = "the profile's times of 4 operators, such as 'neg', are not used: what depends on no input of the model"
-    assert [note for note in problem.notes if note.startswith("the profile's times")] == [message + " is no node"]
+    message = (
+        "the profile's times of 4 operators, such as 'neg', are not used: inputs, and what depends on none, are no"
+    )
+    assert [note for note in problem.notes if note.startswith("the profile's times")] == [message + " nodes"]
     (tmp_path / "p.json").write_text(profile({"node": "muul", "time": GPU}), encoding="utf-8")
     with pytest.raises(InputError, match="no node is called 'muul'"):
         loads('graph from "m.onnx" { profile = "p.json" }\n' + MACHINE, tmp_path)
 
 
 GPU = {"gpu": 1}
+
+
+def test_names_of_another_model_are_told_once_with_their_number(tmp_path: Path) -> None:
+    """Two times of a name are one name; so few as a misspelling makes are told one by one."""
+    rows = [{"node": f"other{k}", "time": {device: 1}} for k in range(80) for device in ("gpu", "cpu")]
+    with pytest.raises(InputError) as caught:
+        profiled(tmp_path, profile(*rows, {"node": "conv 1", "time": GPU}))
+    told = [d.message for d in caught.value.diagnostics]
+    assert told == [
+        *(f"no node is called 'other{k}'" for k in range(3)),
+        "77 more names of this profile are of no node",
+    ]
+    last = caught.value.diagnostics[-1]
+    assert "'placedsl check SPEC --nodes' lists the 3 nodes" in last.hint
+    assert last.span is not None
+    with pytest.raises(InputError) as caught:
+        profiled(tmp_path, profile(*rows[:8]))
+    assert [d.message for d in caught.value.diagnostics] == [f"no node is called 'other{k}'" for k in range(4)]
+
+
+def test_the_nodes_that_a_wrong_profile_may_name_are_listed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    nodes = [helper.make_node("Relu", ["x"], ["a"], name="/model/layers.0/act, first/Relu"),
+             helper.make_node("Relu", ["a"], ["b"], name="b")]  # fmt: skip
+    (tmp_path / "m.onnx").write_bytes(model(nodes, {"x": [2]}).SerializeToString())
+    (tmp_path / "p.csv").write_text("node,device,time\nnone,gpu,1 ms\n", encoding="utf-8")
+    spec = tmp_path / "m.place"
+    spec.write_text('graph from "m.onnx" { profile = "p.csv" }\ndevice gpu: accelerator\n', encoding="utf-8")
+    assert main(["check", str(spec)]) == 1
+    capsys.readouterr()
+    assert main(["check", str(spec), "--nodes"]) == 0
+    table = list(csv.reader(io.StringIO(capsys.readouterr().out)))
+    assert table == [
+        ["node", "type", "module", "layer"],
+        ["/model/layers.0/act, first/Relu", "Relu", "model.layers.0.act, first", "model.layers.0"],
+        ["b", "Relu", "", ""],
+    ]
+    spec.write_text('graph from "n.onnx"\n', encoding="utf-8")
+    assert main(["check", str(spec), "--nodes"]) == 1
+    assert "no such file" in capsys.readouterr().err
+    spec.write_text("graph {\n node a { time = 1 ms, layer = 3 }\n node b { time = 1 ms }\n}\ndevice gpu: accelerator\n"
+                    "minimize devices_used\n", encoding="utf-8")  # fmt: skip
+    assert main(["check", str(spec), "--nodes"]) == 0
+    assert capsys.readouterr().out == "node,layer\na,3\nb,\n"
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,16 @@ def test_constant_arguments_of_a_model_are_no_tensors(value: dict[str, Any], tmp
     assert graph.memory.tolist() == [0]
 
 
+def test_names_of_inputs_and_weights_are_no_nodes(tmp_path: Path) -> None:
+    """As a profiler that runs the program calls them; a second output has a name of its own."""
+    tensors = {"x": tensor(4), "w": tensor(4), "u": tensor(4), "y": tensor(4), "z": tensor(4)}
+    root = program(tensors, [call("neg.default", "u", self="w"), call("add.Tensor", "y", self="x", other="u")], ("w",))
+    root["graph_module"]["graph"]["nodes"][1]["outputs"].append({"as_tensor": {"name": "z"}})
+    graph = read(archive(root, tmp_path / "m.pt2"))
+    assert graph.ids == ("y",)
+    assert graph.folded.names == {"x", "w", "u", "z", "output"}
+
+
 def test_regions_without_gradients_are_part_of_the_program(tmp_path: Path) -> None:
     """As exporters write what stood under ``torch.no_grad()``; one tensor is handed on as it came."""
     inner = {

@@ -1,8 +1,9 @@
 """Sizes that a spec gives an ONNX model: of dimensions without a number, and of others in the place of their number.
 
 A model whose dimensions are numbers was exported for one batch, and its operators may hold the old size in constants.
-Shapes of ``Reshape`` and ``Expand`` that begin with it, or with a multiple, are given the new one.  Whether all operators follow is tried with primes that
-divide no other size of the model: where one gets lost, or makes shapes that do not fit, the model is refused.
+Shapes of ``Reshape`` and ``Expand`` that begin with it, or with a multiple, are given the new one.  Whether all
+operators follow is tried with primes that divide no other size of the model: where one gets lost, or makes shapes that
+do not fit, the model is refused.
 """
 
 from __future__ import annotations

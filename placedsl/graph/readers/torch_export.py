@@ -155,9 +155,11 @@ class _Program:
             operator = Operator(kind, [self.shapes[n] for n in reads], [self.shapes[n] for n in makes], arguments)
             module = _module(node.get("metadata") or {})
             steps.append(Step(str(node.get("name") or makes[0]), operator, reads, makes, module))
+        names = {name for _, name in gone if name} | {*self.inputs, *self.constants, "output"}
+        names |= {name for step in steps for name in step.makes[1:]}
         return graph_of(
             self.source, steps, self.shapes, self.inputs, self.constants, operations, moved, self.notes,
-            Folded(frozenset(name for _, name in gone if name), frozenset(kind for kind, _ in gone)),
+            Folded(frozenset(names - {step.id for step in steps}), frozenset(kind for kind, _ in gone)),
         )  # fmt: skip
 
     def _argument(self, kind: str, given: Mapping[str, Any]) -> Any:
