@@ -30,8 +30,9 @@ from placedsl.problem.problem import Problem
 from placedsl.problem.virtual_stages import cut
 
 Kind = Literal["pipeline", "virtual_stages", "calls", "devices"]
-#: Attributes of the graph's nodes that runtimes ask for: the layer and module that a node is part of, its type.
-ATTRIBUTES = ("layer", "module", "type")
+#: Attributes of the graph's nodes that runtimes ask for: the layer and module that a node is part of, its type, and the
+#: module whose weights it has as well.
+ATTRIBUTES = ("layer", "module", "type", "tied")
 
 
 @dataclass(frozen=True)
