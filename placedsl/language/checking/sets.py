@@ -136,7 +136,8 @@ class SetChecker(Scope):
             return None if sorts == ("error",) else core.NamedSet(name, sorts, span)
         if name == LAYERS:
             return self._layers(node)
-        self.error(node, f"there is no set '{name}'", nearest(name, (*words.sets, LAYERS)))
+        known = (*words.sets, LAYERS) if "layer" in words.attributes.get("node", {}) else words.sets
+        self.error(node, f"there is no set '{name}'", nearest(name, known))
         return None
 
     def _members(self, node: syntax.Expression, owner: core.Expression, sort: Sort) -> core.SetExpression | None:
@@ -214,7 +215,7 @@ class SetChecker(Scope):
     def _layers(self, node: syntax.Expression) -> core.SetExpression | None:
         """``{g in partition(nodes, layer): g.first has a layer}``: what has none is a group of its own."""
         at, words = node.at, self.vocabulary
-        if "layer" not in words.attributes["node"]:
+        if "layer" not in words.attributes.get("node", {}):
             hint = "its elements are the groups of nodes by an attribute 'layer', which nodes of this graph do not have"
             self.error(node, f"there is no set '{LAYERS}'", hint)
             return None
