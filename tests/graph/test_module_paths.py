@@ -29,6 +29,7 @@ def test_a_layer_is_the_path_up_to_its_first_number(module: str | None, expected
     ("name", "metadata", "expected"),
     [
         ("/model/layers.3/mlp/up_proj/MatMul", {}, "model.layers.3.mlp.up_proj"),
+        ("/body/body.1/body.1.0/Gemm", {}, "body.1.0"), ("/layers.0_1/act_1/Relu", {}, "layers.0.act_1"),
         ("/MatMul_2", {}, None), ("MatMul_2", {}, None), ("bert/encoder/MatMul", {}, None),
         ("node_mul", {SCOPES: "['', 'model', 'model.layers.0', 'mul']"}, "model.layers.0"),
         ("node_mul", {SCOPES: "['', 'mul']"}, None), ("node_mul", {SCOPES: "['mul']"}, None),

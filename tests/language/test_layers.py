@@ -52,6 +52,17 @@ def test_layers_are_sets_of_nodes() -> None:
     assert (placement["a0"], placement["b0"]) == ("gpu[1]", "gpu[1]")
 
 
+def test_together_holds_for_each_of_a_set_of_groups() -> None:
+    """Known to dynamic programming as colocation is; a group of a partition has no second element by number."""
+    together = values("each: forall l in layers: together(l)").solve()
+    assert together.method == "dp"
+    assert together.value == values("colocated by layer").solve().value
+    assert together.value > values("memory").solve().value
+    some = values('some: forall l in layers where l.first.layer == "m.10": together(l)').solve()
+    assert some.value == values("memory").solve().value
+    assert "has no numbers" in wrong("second: forall l in layers: l[2] on gpu[1]")[0]
+
+
 def test_a_spec_may_have_layers_of_its_own() -> None:
     spec = values("one: count(layers) == 1", 'set layers = nodes where id == "a0"\n')
     assert spec.solve().proven()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -11,6 +12,8 @@ from placedsl.arrays import Column
 
 #: Where PyTorch's exporter of ONNX keeps the modules that an operator is in, from the model down to the operator.
 _SCOPES = "pkg.torch.onnx.name_scopes"
+#: A numbered module that is called again.
+_AGAIN = re.compile(r"^(.*\.\d+)_\d+$")
 
 
 def layer(module: str | None) -> str | None:
@@ -38,7 +41,22 @@ def of_onnx(name: str, metadata: Mapping[str, str]) -> str | None:
     written = metadata.get(_SCOPES)
     if written is not None:
         return _innermost(written)
-    return ".".join(name.split("/")[1:-1]) or None if name.startswith("/") else None
+    return _of_scopes(name.split("/")[1:-1]) if name.startswith("/") else None
+
+
+def _of_scopes(scopes: Sequence[str]) -> str | None:
+    """The path that scopes of TorchScript are.
+
+    A child of a ``Sequential`` has the name of its parent in its own (``block``, ``block.0``), and what is called a
+    second time a number behind its name (``layers.0_1``).
+    """
+    out: list[str] = []
+    for scope in scopes:
+        own = _AGAIN.sub(r"\1", scope)
+        if out and own.startswith(f"{out[-1]}."):
+            out.pop()
+        out.append(own)
+    return ".".join(out) or None
 
 
 def _innermost(written: str) -> str | None:

@@ -262,6 +262,8 @@ class NameChecker(SetChecker):
                 return core.Constant(0.0, span), ERROR
             if members is not None:
                 return core.Element(sorts[0], members[position - 1], span), element(sorts[0])
+        if isinstance(of, core.Members) and of.owner_sort.startswith("group:") and known_number(out) == 1:
+            return core.Attribute("first", of.owner_sort, of.owner, None, span), element("node")
         if walks.free_slots(of):
             return self.error(base, "a set that depends on what is bound has no numbers", "name the set: set name = …")
         return core.Pick(of, out, sorts[0], span), type_of_element(sorts[0])
