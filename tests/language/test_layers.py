@@ -12,8 +12,8 @@ from placedsl.diagnostics import InputError
 
 GRAPH = """graph {
     node embed { time = 1 ms, output = 1 MiB }
-    node a0 { time = 2 ms, output = 1 MiB, layer = "m.0" }
-    node b0 { time = 3 ms, output = 1 MiB, layer = "m.0" }
+    node a0 { time = 5 ms, output = 1 MiB, layer = "m.0" }
+    node b0 { time = 5 ms, output = 1 MiB, layer = "m.0" }
     node a1 { time = 2 ms, output = 1 MiB, layer = "m.10" }
     node head { time = 2 ms }
     embed -> a0 -> b0 -> a1 -> head
