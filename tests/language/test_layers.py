@@ -60,7 +60,8 @@ def test_together_holds_for_each_of_a_set_of_groups() -> None:
     assert together.value > values("memory").solve().value
     some = values('some: forall l in layers where l.first.layer == "m.10": together(l)').solve()
     assert some.value == values("memory").solve().value
-    assert "has no numbers" in wrong("second: forall l in layers: l[2] on gpu[1]")[0]
+    second = "constraint second(s: nodes) = s[2] on gpu[1]\n"
+    assert "has no numbers" in wrong("all: forall l in layers: second(l)", second)[0]
 
 
 def test_a_spec_may_have_layers_of_its_own() -> None:
