@@ -54,7 +54,9 @@ LIMITS: Mapping[str, Limit] = {
         Limit("copies", 10_000, "devices", "devices that may share a stage: 'data' of parallelism"),
         # Sums and products of two costs are to stay within the numbers of a computer.
         Limit("cost", 1e100, "SI units", "a time, memory or output of one node", 1e150),
-        Limit("operators", 200_000, "operators", "an ONNX model with its functions written out; layers of a config.json"),
+        Limit(
+            "operators", 200_000, "operators", "an ONNX model with its functions written out; layers of a config.json"
+        ),
         Limit("elements", 1e18, "elements", "a tensor of a model"),
         Limit("constants", 4096, "elements", "a constant of an ONNX model from which shapes are computed", 1e9),
         Limit("samples", 5_000_000, "runs of pieces", "a timeline: its samples times the pieces that run each"),
