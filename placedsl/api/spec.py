@@ -258,15 +258,24 @@ class Spec:
         return spec_html(self.problem)
 
 
-def load(path: str | Path, parameters: Mapping[str, str] | None = None, data: str | Path | None = None) -> Spec:
+def load(
+    path: str | Path,
+    parameters: Mapping[str, str] | None = None,
+    data: str | Path | None = None,
+    *,
+    also: Sequence[str] = (),
+) -> Spec:
     """Read and check a ``.place`` file; InputError with every diagnostic when it cannot be used.
 
     ``parameters`` gives values (as texts, ``"16 GiB"``) to parameters of the spec; ``data`` is a JSON or TOML file
-    with values of parameters, also of indexed ones.
+    with values of parameters, also of indexed ones; ``also``: lines that are added under ``subject to``.
     """
     began = time.monotonic()
     file = arguments.path("path", path)
-    return spec_of(read_source(file), file.parent, parameters, data, began=began)
+    source = read_source(file)
+    if also:
+        source = replace(source, text="\n".join([source.text, "subject to", *(f"    {line}" for line in also), ""]))
+    return spec_of(source, file.parent, parameters, data, began=began)
 
 
 def loads(

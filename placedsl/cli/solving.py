@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from placedsl.api.spec import Spec
     from placedsl.diagnosis.infeasibility.conflict import Conflict
     from placedsl.planner.answer import Answer
+    from placedsl.problem.values import Values
 
 #: Columns that pages of text need at least.
 _NARROWEST = 60
@@ -287,13 +288,15 @@ def explain(
 @click.argument("placement", type=click.Path(path_type=Path))
 @SET
 @DATA
+@click.option("--from", "runtime", metavar="RUNTIME", help="PLACEMENT is a file or folder of a runtime: vllm, …")
 @click.option("--json", "json_file", metavar="FILE", help="Write the evaluation as JSON to a file, or to stdout (-).")
-def evaluate(spec: Path, placement: Path, parameters: dict[str, str], data: Path | None, json_file: str | None) -> int:
+def evaluate(
+    spec: Path, placement: Path, parameters: dict[str, str], data: Path | None, runtime: str | None,
+    json_file: str | None,
+) -> int:  # fmt: skip
     """Report the costs and violations of PLACEMENT (JSON) under SPEC."""
     from placedsl.api import spec as api
     from placedsl.evaluation.evaluate import evaluate as evaluated
-    from placedsl.graph.readers import load as load_text
-    from placedsl.problem import placement_files as placements
     from placedsl.report.json.answer_document import evaluation_document
     from placedsl.report.text.heartbeat import Heartbeat
     from placedsl.report.text.summary import print_evaluation
@@ -301,9 +304,7 @@ def evaluate(spec: Path, placement: Path, parameters: dict[str, str], data: Path
     with Heartbeat(f"reading {spec}") as beat:
         loaded = api.load(spec, parameters, data)
         beat.doing(f"evaluating {placement}")
-        source = load_text(placement)
-        places = placements.read(loaded.problem, source)
-        evaluation = evaluated(loaded.problem, places, placements.read_values(loaded.problem, source))
+        evaluation = evaluated(loaded.problem, *_placement(loaded, placement, runtime))
     if json_file is not None:
         result = evaluation_document(loaded.problem, evaluation)
         target = None if json_file == "-" else Path(json_file)
@@ -311,3 +312,19 @@ def evaluate(spec: Path, placement: Path, parameters: dict[str, str], data: Path
     if json_file != "-":
         print_evaluation(loaded.problem, evaluation, console())
     return 0 if not evaluation.violations else 3
+
+
+def _placement(loaded: Spec, file: Path, runtime: str | None) -> tuple[list[int], Values]:
+    """The placement in a file with the values of variables: an answer, or what a runtime is configured with."""
+    from placedsl.graph.readers import load as load_text
+    from placedsl.problem import placement_files as placements
+
+    if runtime is None:
+        source = load_text(file)
+        places = placements.read(loaded.problem, source)
+        return places, placements.read_values(loaded.problem, source)
+    from placedsl.export import registry
+    from placedsl.export.model import Model
+
+    split = registry.read(file, runtime, Model.of(loaded.problem))
+    return placements.positions(loaded.problem, split.placement), placements.values(loaded.problem, split.variables)

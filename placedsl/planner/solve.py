@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from placedsl.algorithms.colocation import with_implied_colocation
+from placedsl.algorithms.exclusion import with_implied
 from placedsl.algorithms.simple_bounds import SIMPLE, path_bound, simple_bound
 from placedsl.diagnostics import PlacedslError, UsageError
 from placedsl.planner.answer import Answer
@@ -36,7 +36,7 @@ def solve(
 ) -> Answer:
     """Find a placement.  Interruption (Ctrl-C) ends the search and returns the best so far."""
     refuse_many_instances(problem)
-    problem = with_implied_colocation(problem)
+    problem = with_implied(problem)
     return _answer(Run(problem, formulations, resolve(problem, request or Request()), progress, read_seconds, isolated))
 
 

@@ -30,8 +30,9 @@ from placedsl.problem.problem import Problem
 from placedsl.problem.virtual_stages import cut
 
 Kind = Literal["pipeline", "virtual_stages", "calls", "devices"]
-#: Attributes of the graph's nodes that runtimes ask for: the layer and module that a node is part of, its type.
-ATTRIBUTES = ("layer", "module", "type")
+#: Attributes of the graph's nodes that runtimes ask for: the layer and module that a node is part of, its type, and the
+#: bytes of its weights.
+ATTRIBUTES = ("layer", "module", "type", "parameters")
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class PlannedNode:
     ``attributes``     those of :data:`ATTRIBUTES` that the graph gives it
     ``start``, ``finish``  of its operator, under a schedule of one sample; else None
     ``option``         the name of the option that it takes, where operators have options
+    ``position``       its place, from 1, in a topological order of all nodes: that of the file where the file has one
+                       (0: not known)
     """
 
     id: int | str
@@ -69,6 +72,7 @@ class PlannedNode:
     start: float | None = None
     finish: float | None = None
     option: str | None = None
+    position: int = 0
 
     def attribute(self, name: str) -> float | str | None:
         """The value of an attribute; None where the graph does not give it."""
@@ -133,6 +137,7 @@ class Plan:
                        :class:`placedsl.problem.execution.Execution` (there ``transfers``; None: not a pipeline)
     ``devices``        all devices of the machine, in the order of declaration
     ``transfers``      between stages, by source, target and tensor
+    ``microbatches``   samples of a batch, where the spec says how many
     """
 
     spec: str
@@ -144,6 +149,7 @@ class Plan:
     stages: tuple[Stage, ...]
     transfers: tuple[Transfer, ...]
     routing: Transfers | None = None
+    microbatches: int | None = None
 
     def device(self, name: str) -> PlannedDevice:
         """The device of that name; KeyError when there is none."""
@@ -187,8 +193,9 @@ class Plan:
         execution = problem.execution
         return cls(
             problem.name.strip("<>"), kind, execution.run, execution.order, execution.communication,
-            _devices_of(problem), tuple(_stages(problem, placed, sets, devices)),
+            devices_of(problem), tuple(_stages(problem, placed, sets, devices)),
             tuple(_transfers(problem, sets, devices)), None if execution.one_sample else execution.transfers,
+            None if execution.data_parallelism is None else execution.data_parallelism.microbatches,
         )  # fmt: skip
 
 
@@ -260,7 +267,8 @@ def _stages(problem: Problem, placed: Placed, sets: Sequence[Sequence[int]], dev
     group: dict[int, list[str]] = {}
     for follower, leader in sharing(problem, placed).items():
         group.setdefault(leader, []).append(machine.devices[follower].name)
-    describe, rank = _Nodes(problem, placed), _ranks(graph.written)
+    describe = _Nodes(problem, placed)
+    rank = describe.rank
     calls = problem.execution.run == "subgraph_calls"
     piece = placed.values.get("piece", {}) if calls else {}
     out = []
@@ -329,6 +337,7 @@ class _Nodes:
         self.times = times if times is not None and len(times.start) == self.graph.nodes else None
         options, taken = problem.execution.options, placed.values.get("option", {})
         self.option = {} if options is None else {v: options.name[round(o)] for (v,), o in taken.items()}
+        self.rank = _ranks(written)
         self.columns = {name: written.attributes[name].tolist() for name in ATTRIBUTES if name in written.attributes}
 
     def start(self, v: int) -> float:
@@ -347,6 +356,7 @@ class _Nodes:
             None if self.times is None else float(self.times.start[self.node_of[v]]),
             None if self.times is None else float(self.times.finish[self.node_of[v]]),
             self.option.get(self.node_of[v]),
+            self.rank[v] + 1,
         )  # fmt: skip
 
 
@@ -382,7 +392,8 @@ def _transfers(problem: Problem, sets: Sequence[Sequence[int]], devices: Sequenc
     return out
 
 
-def _devices_of(problem: Problem) -> tuple[PlannedDevice, ...]:
+def devices_of(problem: Problem) -> tuple[PlannedDevice, ...]:
+    """All devices of the machine, in the order of declaration."""
     machine, seen = problem.machine, dict[str, int]()
     out = []
     for position, device in enumerate(machine.devices):

@@ -20,9 +20,9 @@ from placedsl.language.checking.schedule_vocabulary import with_execution
 from placedsl.language.checking.scope import Definition, Expansion
 from placedsl.language.checking.vocabulary import Value, Vocabulary, types, vocabulary, with_clusters
 from placedsl.language.elaboration import constraints as rules
+from placedsl.language.elaboration import exports, model_library, parallelism, parameters
 from placedsl.language.elaboration import graph_file as graph_files
 from placedsl.language.elaboration import machine as deployment
-from placedsl.language.elaboration import model_library, parallelism, parameters
 from placedsl.language.elaboration import schedule as schedules
 from placedsl.language.elaboration import solve_block as settings
 from placedsl.language.elaboration.declared_names import sets_and_tables, variables
@@ -110,6 +110,8 @@ class _Elaboration:
         solve = settings.settings(self.constants, spec.all(syntax.Solve))
         named = self.name_constraints(execution)
         graph = self.with_options(graph or self.stand_in(), machine, devices, execution)
+        if exports.asked(named):
+            graph = self.with_units(graph, named)
         asked = spec.all(syntax.Parallelism)
         places = [rule.name.at for rule in spec.all(syntax.Option)] or [spec.graph_at]
         sharing = parallelism.data_parallelism(self.constants, asked, execution, graph, machine, places[0].span)
@@ -123,7 +125,7 @@ class _Elaboration:
         if sharing is not None:
             decided["copies"], _ = parallelism.variable(sharing)
         self.check_definitions(words)
-        stated = goals(self.checker(words), minimize, named)
+        stated = goals(self.checker(words), minimize, exports.conjuncts(named, self.definitions, words))
         setting = Setting(words, self.parameters, self.definitions, spec.found, choices(execution))
         formulations = formulations_of_spec(spec.texts.statements, setting)
         bodies = stated.bodies(sets, decided)
@@ -254,6 +256,18 @@ class _Elaboration:
         except InputError as problem_found:
             spec.found += problem_found.diagnostics
         spec.fail()
+        return graph
+
+    def with_units(self, graph: Graph, named: list[Named]) -> Graph:
+        """The graph with the layers and modules that constraints of runtimes speak of."""
+        graph, layers = exports.with_units(graph)
+        for rule in exports.of_layers(named) if not layers else ():
+            hint = "give the nodes an attribute 'layer' (a number from 0), or a 'module' as in model.layers.3.mlp"
+            self.spec.error(
+                rule.name.at,
+                f"'{rule.name.text}' is about layers, and the graph says of no node which it is part of",
+                hint,
+            )
         return graph
 
     def places(self, devices: deployment.DeviceDeclarations) -> cost_model.Places:

@@ -1,0 +1,169 @@
+"""``exportable_to_NAME``: what a runtime can be told, as the constraints that it is a conjunction of.
+
+They stand in ``models/exports.place``.  Such a constraint counts as each of its parts, so that whoever knows the parts
+knows it; parts that speak of what the spec does not decide (copies, degrees) are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from placedsl.arrays import Column
+from placedsl.graph.graph import Graph
+from placedsl.graph.layers import Described, units
+from placedsl.graph.order import topological
+from placedsl.language.checking.scope import Definition
+from placedsl.language.checking.vocabulary import Vocabulary
+from placedsl.language.elaboration import model_library as library
+from placedsl.language.syntax import statements as syntax
+
+Named = tuple[syntax.Rule, syntax.ConstraintDefinition | None]
+
+PREFIX = "exportable_"
+#: Attributes that nodes have where a rule of the spec asks for them.
+UNIT, END, RUN = "exportable_unit", "exportable_end", "exportable_run"
+#: What a part speaks of that only some specs decide.
+_DECIDED = ("tensor", "data", "copies")
+
+
+def asked(named: Sequence[Named]) -> bool:
+    """Whether a rule of the spec is of this kind."""
+    return any(rule.name.text.startswith(PREFIX) for rule, definition in named if definition is not None)
+
+
+def conjuncts(named: Sequence[Named], definitions: Mapping[str, Definition], words: Vocabulary) -> list[Named]:
+    """The rules with each conjunction of this kind as the rules that it consists of, none of them twice."""
+    given = {_key(rule) for rule, definition in named if not _conjunction(rule, definition)}
+    out: list[Named] = []
+    for rule, definition in named:
+        if definition is None or not _conjunction(rule, definition):
+            out.append((rule, definition))
+            continue
+        for name, by in _parts(definition.body):
+            part = definitions[name]
+            assert isinstance(part, syntax.ConstraintDefinition), name
+            one = syntax.Rule(
+                rule.at, syntax.Word(rule.name.at, name), syntax.Word(rule.name.at, by) if by else None, "", None
+            )
+            if _key(one) not in given and _known(part, words):
+                given.add(_key(one))
+                out.append((one, part))
+    return out
+
+
+def of_layers(named: Sequence[Named]) -> list[syntax.Rule]:
+    """The rules that speak of runs of layers."""
+    keys = {END, RUN}
+    return [
+        rule for rule, definition in named
+        if definition is not None and rule.name.text.startswith(PREFIX)
+        and keys & {by for _, by in _parts(definition.body)}
+    ]  # fmt: skip
+
+
+def _key(rule: syntax.Rule) -> tuple[str, str]:
+    return rule.name.text, rule.by.text if rule.by else ""
+
+
+def _conjunction(rule: syntax.Rule, definition: syntax.ConstraintDefinition | None) -> bool:
+    own = library.constraint_definitions().get(rule.name.text)
+    return rule.body is None and own is definition and rule.name.text.startswith(f"{PREFIX}to_")
+
+
+def _parts(body: syntax.Expression) -> Iterator[tuple[str, str | None]]:
+    """The names of constraints, and what they go by."""
+    match body:
+        case syntax.Binary(operator="and", left=left, right=right):
+            yield from _parts(left)
+            yield from _parts(right)
+        case syntax.Call(name=name, arguments=(syntax.Name(name=key),)):
+            yield name, key
+        case syntax.Name(name=name):
+            yield name, None
+
+
+def _known(definition: syntax.ConstraintDefinition, words: Vocabulary) -> bool:
+    """Whether the spec decides what a part speaks of; plans say by degrees what is said by copies elsewhere."""
+    spoken = {
+        word for word in _DECIDED if f"{word}(" in definition.body.at.text or f"{word}[" in definition.body.at.text
+    }
+    if "copies" in spoken:
+        return "copies" in words.variables and "data" not in words.quantities
+    return all(word in words.quantities for word in spoken)
+
+
+def with_units(graph: Graph) -> tuple[Graph, bool]:
+    """The graph with the three attributes; operators that were fused have what their members have, and units that a
+    fused operator joins are one.  Also whether there are layers."""
+    written = graph.written
+    order = topological(written.nodes, written.edge_source, written.edge_target)
+    assert order is not None, "graphs are acyclic"
+    columns = {name: written.attributes.get(name) for name in ("layer", "module", "parameters")}
+    told = []
+    for v in order.tolist():
+        layer, module, weights = (None if one is None else _value(one[v]) for one in columns.values())
+        weight = float(weights) if isinstance(weights, float) else float(written.memory[v])
+        told.append(Described(str(written.names[v]), layer, module, weight, bool(written.backward[v])))
+    found = units(told)
+    unit_of = dict(zip(order.tolist(), found.of_node, strict=True))
+    node_of = range(written.nodes) if graph.fusion is None else graph.fusion.node_of.tolist()
+    joined = _joined(len(found.units), node_of, unit_of)
+    where = [u for u, unit in enumerate(found.units) if unit.layer is not None]
+    words = {UNIT: [f"unit {u}" for u in range(len(found.units))]}
+    first, last = (where[0], where[-1]) if where else (0, -1)
+    words[END] = ["first" if u < first else "last" if u > last else f"unit {u}" for u in range(len(found.units))]
+    ends = {"first": f"unit {first}", "last": f"unit {last}"} if where else {}
+    words[RUN] = [ends.get(word, word) for word in words[END]]
+    attributes: dict[str, Column] = {}
+    for name, labels in words.items():
+        alike, known = _Sets(len(labels)), dict[str, int]()
+        for u, label in enumerate(labels):
+            alike.join(u, known.setdefault(label, u))
+            alike.join(u, joined[u])
+        # The word of an end goes before that of a unit: constraints ask for it by name.
+        word = {alike.root(u): label for u, label in enumerate(labels)}
+        word |= {alike.root(u): label for u, label in enumerate(labels) if label in ("first", "last")}
+        column = np.full(graph.nodes, None, dtype=object)
+        for v, operator in enumerate(node_of):
+            if unit_of[v] >= 0:
+                column[operator] = word[alike.root(unit_of[v])]
+        attributes[name] = column
+    return replace(graph, attributes={**graph.attributes, **attributes}), bool(where)
+
+
+def _value(given: object) -> float | str | None:
+    if isinstance(given, str):
+        return given
+    if given is None:
+        return None
+    number = float(given)  # type: ignore[arg-type]
+    return None if np.isnan(number) else number
+
+
+class _Sets:
+    """Sets of numbers that are joined."""
+
+    def __init__(self, count: int) -> None:
+        self.up = list(range(count))
+
+    def root(self, number: int) -> int:
+        while self.up[number] != number:
+            self.up[number] = self.up[self.up[number]]
+            number = self.up[number]
+        return number
+
+    def join(self, one: int, other: int) -> None:
+        a, b = sorted((self.root(one), self.root(other)))
+        self.up[b] = a
+
+
+def _joined(count: int, node_of: Sequence[int] | range, unit_of: Mapping[int, int]) -> list[int]:
+    """The first of the units that a fused operator holds members of, for each unit."""
+    sets, held = _Sets(count), dict[int, int]()
+    for v, operator in enumerate(node_of):
+        if (u := unit_of[v]) >= 0:
+            sets.join(held.setdefault(operator, u), u)
+    return [sets.root(u) for u in range(count)]
