@@ -85,7 +85,7 @@ def _devices(
     device: core.Expression,
     problem: Problem,
 ) -> Booleans | None:
-    """The devices that no node may be on; None where a device is excluded for some nodes alone, or for too many pairs."""
+    """The devices that no node may be on; None where one is excluded for some nodes alone, or for too many pairs."""
     pairs = np.zeros((problem.graph.nodes, len(problem.machine.devices)), dtype=bool)
     seen = 0
     try:

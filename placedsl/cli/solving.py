@@ -51,6 +51,16 @@ _LEAST_S = 0.1
 @click.option(
     "--certificate", type=click.Path(path_type=Path), metavar="FILE", help="Write what proves the bound, as JSON."
 )
+@click.option(
+    "--export",
+    "exported",
+    metavar="RUNTIME[=PATH]",
+    help="Write the files of a runtime (default: a folder of its name).",
+)
+@click.option(
+    "--start", type=click.Path(path_type=Path), metavar="FILE", help="Begin with a placement: an answer, or see --from."
+)
+@click.option("--from", "runtime", metavar="RUNTIME", help="--start is a file or folder of a runtime: vllm, …")
 @click.option("--quiet", is_flag=True, help="Print no progress.")
 @click.option(
     "--explain-conflict/--no-conflict", "by_instance", default=None,
@@ -66,6 +76,9 @@ def solve(
     json_file: str | None,
     picture: Path | None,
     certificate: Path | None,
+    exported: str | None,
+    start: Path | None,
+    runtime: str | None,
     quiet: bool,
     by_instance: bool | None,
     why: bool,
@@ -75,8 +88,15 @@ def solve(
     from placedsl.api import spec as api
     from placedsl.report.text.heartbeat import Heartbeat
 
+    if runtime is not None and start is None:
+        raise UsageError("--from: it says what --start is; name a file, as in --start vllm.env --from vllm")
+    if exported is not None:
+        from placedsl.export.registry import known
+
+        known(exported.partition("=")[0])
     with Heartbeat(f"reading {spec}", quiet=quiet):
         loaded = api.load(spec, parameters, data)
+        wanted["start"] = None if start is None else _placement(loaded, start, runtime)
     nodes = loaded.problem.graph.nodes
     if loaded.problem.execution.options is not None:
         nodes = max(nodes, nodes * len(loaded.problem.machine.devices) // _DEVICES_OF_A_NODE)
@@ -137,6 +157,14 @@ def solve(
         _write_certificate(answer, certificate)
     if picture is not None and answer.placement is not None:
         pictures.draw(answer, picture)
+    if exported is not None and answer.placement is not None:
+        from placedsl.cli.exporting import write as write_files
+        from placedsl.export.registry import files
+
+        name, _, path = exported.partition("=")
+        made = files(answer.plan, name, model=loaded.problem.graph.written.source)
+        write_files(made, Path(path or name))
+        click.echo(f"  {name}: {', '.join(made)} in {path or name}", err=json_file == "-")
     return answer.exit_code
 
 
