@@ -55,7 +55,7 @@ _LEAST_S = 0.1
     "--export",
     "exported",
     metavar="RUNTIME[=PATH]",
-    help="Write the files of a runtime (default: a folder of its name).",
+    help="Write the files of a runtime (PATH: its name).",
 )
 @click.option(
     "--start", type=click.Path(path_type=Path), metavar="FILE", help="Begin with a placement: an answer, or see --from."
@@ -76,9 +76,6 @@ def solve(
     json_file: str | None,
     picture: Path | None,
     certificate: Path | None,
-    exported: str | None,
-    start: Path | None,
-    runtime: str | None,
     quiet: bool,
     by_instance: bool | None,
     why: bool,
@@ -88,12 +85,7 @@ def solve(
     from placedsl.api import spec as api
     from placedsl.report.text.heartbeat import Heartbeat
 
-    if runtime is not None and start is None:
-        raise UsageError("--from: it says what --start is; name a file, as in --start vllm.env --from vllm")
-    if exported is not None:
-        from placedsl.export.registry import known
-
-        known(exported.partition("=")[0])
+    start, runtime, exported = _runtimes(wanted)
     with Heartbeat(f"reading {spec}", quiet=quiet):
         loaded = api.load(spec, parameters, data)
         wanted["start"] = None if start is None else _placement(loaded, start, runtime)
@@ -158,14 +150,30 @@ def solve(
     if picture is not None and answer.placement is not None:
         pictures.draw(answer, picture)
     if exported is not None and answer.placement is not None:
-        from placedsl.cli.exporting import write as write_files
-        from placedsl.export.registry import files
-
-        name, _, path = exported.partition("=")
-        made = files(answer.plan, name, model=loaded.problem.graph.written.source)
-        write_files(made, Path(path or name))
-        click.echo(f"  {name}: {', '.join(made)} in {path or name}", err=json_file == "-")
+        _export(answer, exported, err=json_file == "-")
     return answer.exit_code
+
+
+def _runtimes(wanted: dict[str, Any]) -> tuple[Path | None, str | None, str | None]:
+    """``--start``, ``--from`` and ``--export``, taken out of the options; UsageError before anything is solved."""
+    start, runtime, exported = (wanted.pop(name) for name in ("start", "runtime", "exported"))
+    if runtime is not None and start is None:
+        raise UsageError("--from: it says what --start is; name a file, as in --start vllm.env --from vllm")
+    if exported is not None:
+        from placedsl.export.registry import known
+
+        known(exported.partition("=")[0])
+    return start, runtime, exported
+
+
+def _export(answer: Answer, exported: str, *, err: bool) -> None:
+    """Write the files of a runtime, ``NAME`` or ``NAME=PATH``."""
+    from placedsl.cli.exporting import write as write_files
+
+    name, _, path = exported.partition("=")
+    made = answer.export(name)
+    write_files(made, Path(path or name))
+    click.echo(f"  {name}: {', '.join(made)} in {path or name}", err=err)
 
 
 def _refuse_places(files: dict[str, Path | None]) -> None:

@@ -48,7 +48,7 @@ class Given:
         raise UsageError(f"'{self.path}' holds no {' and no '.join(names)}")
 
     def beside(self, name: str) -> Source | None:
-        """A file of the folder; or one beside the file, whose name may stand before its own; None where there is none."""
+        """A file of the folder, or one beside the file, whose name may stand before its own; None: there is none."""
         folder = self.path if paths.is_folder(self.path) else self.path.parent
         own = folder / f"{self.path.name}.{name}"
         found = own if paths.is_file(own) else folder / name
@@ -193,7 +193,7 @@ class Model:
         return out
 
     def layers_in_stages(self, counts: Sequence[int], devices: Sequence[Sequence[str]]) -> Split:
-        """Runs of so many layers a stage; what comes before the layers is in the first, what comes after in the last."""
+        """Runs of so many layers a stage; what comes before them is in the first, what comes after in the last."""
         ends = [sum(counts[: k + 1]) for k in range(len(counts))]
         stage_of, layer, last = {}, 0, len(counts) - 1
         for u, unit in enumerate(self.units.units):

@@ -7,6 +7,7 @@ import json
 import pkgutil
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol, cast
 
@@ -83,8 +84,9 @@ def refused(plan: Plan, name: str) -> list[str]:
 
 
 def files(plan: Plan, name: str, source: Source | None = None, model: Source | None = None) -> Files:
-    """What an exporter makes of a plan, by file name; ``source``: the answer that the plan was read from, ``model``: the
-    file of the graph.
+    """What an exporter makes of a plan, by file name.
+
+    ``source``: the answer that the plan was read from; ``model``: the file of the graph.
 
     UsageError where there is no exporter of this name for plans; InputError with the reasons against the plan.
     """
@@ -130,7 +132,8 @@ def _checked(
             if rule
             else ""
         )
-        found = [Diagnostic(f"not for {name}: {reason}", _place(source, reason), hint) for reason in reasons[:_MOST]]
+        found = [Diagnostic(f"not for {name}: {reason}", _place(source, reason)) for reason in reasons[:_MOST]]
+        found[-1] = replace(found[-1], hint=hint)
         more = [Diagnostic(f"and {len(reasons) - _MOST} more reasons")] if len(reasons) > _MOST else []
         raise InputError([*found, *more])
     out = write()

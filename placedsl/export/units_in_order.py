@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from placedsl.diagnostics import Source
 from placedsl.export.layout import Layout, some
@@ -19,7 +20,7 @@ def runs_of_units_against(layout: Layout) -> Iterator[str]:
         )
     stage_of = {unit: stages[0] for unit, stages in layout.stages_of.items() if len(stages) == 1}
     order = [(unit, stage_of[unit]) for unit in layout.units.units if unit in stage_of]
-    for (unit, stage), (later, next_stage) in zip(order, order[1:], strict=False):
+    for (unit, stage), (later, next_stage) in pairwise(order):
         if next_stage < stage:
             yield (
                 f"{later.name} comes after {unit.name} in the model, and is in stage "

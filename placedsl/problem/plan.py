@@ -30,8 +30,7 @@ from placedsl.problem.problem import Problem
 from placedsl.problem.virtual_stages import cut
 
 Kind = Literal["pipeline", "virtual_stages", "calls", "devices"]
-#: Attributes of the graph's nodes that runtimes ask for: the layer and module that a node is part of, its type, and the
-#: bytes of its weights.
+#: Attributes of the graph's nodes that runtimes ask for: the layer and module of a node, its type, bytes of weights.
 ATTRIBUTES = ("layer", "module", "type", "parameters")
 
 
@@ -59,8 +58,7 @@ class PlannedNode:
     ``attributes``     those of :data:`ATTRIBUTES` that the graph gives it
     ``start``, ``finish``  of its operator, under a schedule of one sample; else None
     ``option``         the name of the option that it takes, where operators have options
-    ``position``       its place, from 1, in a topological order of all nodes: that of the file where the file has one
-                       (0: not known)
+    ``position``       its place, from 1, in a topological order of all nodes, the file's where it has one (0: unknown)
     """
 
     id: int | str
@@ -268,13 +266,14 @@ def _stages(problem: Problem, placed: Placed, sets: Sequence[Sequence[int]], dev
     for follower, leader in sharing(problem, placed).items():
         group.setdefault(leader, []).append(machine.devices[follower].name)
     describe = _Nodes(problem, placed)
-    rank = describe.rank
     calls = problem.execution.run == "subgraph_calls"
     piece = placed.values.get("piece", {}) if calls else {}
     out = []
     for number, (nodes, device) in enumerate(zip(sets, devices, strict=True), 1):
         held = (machine.devices[device].name, *group.get(device, ()))
-        members = [describe.node(v) for v in sorted(graph.members(nodes), key=lambda v: (describe.start(v), rank[v]))]
+        members = [
+            describe.node(v) for v in sorted(graph.members(nodes), key=lambda v: (describe.start(v), describe.rank[v]))
+        ]
         slot = round(piece.get((nodes[0],), 1.0)) if calls and machine.devices[device].kind == "accelerator" else None
         begins = [node.start for node in members if node.start is not None]
         ends = [node.finish for node in members if node.finish is not None]

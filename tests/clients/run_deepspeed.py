@@ -34,7 +34,9 @@ def work(rank: int, ranks: int, folder: Path, layers: int, port: int) -> None:
     whole = models.decoder(layers)
     items = [whole.get_submodule(path) for path in given["layers"]]
     pipeline = PlacedPipeline(
-        layers=[LayerSpec(type(Holder(item)), item) for item in items], num_stages=given["num_stages"], loss_fn=models.loss
+        layers=[LayerSpec(type(Holder(item)), item) for item in items],
+        num_stages=given["num_stages"],
+        loss_fn=models.loss,
     )
     assert list(pipeline.parts) == given["parts"]
     own = [function for function in pipeline.forward_funcs]

@@ -61,4 +61,6 @@ def megatron(wheel: Path, text: str, layers: int) -> list[list[list[str]]]:
 if __name__ == "__main__":
     client, wheel, file, number = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4])
     given_text = file.read_text(encoding="utf-8")
-    print(megatron(wheel, given_text, number) if client == "megatron" else pp_indices(client, wheel, given_text, number))
+    print(
+        megatron(wheel, given_text, number) if client == "megatron" else pp_indices(client, wheel, given_text, number)
+    )

@@ -24,7 +24,9 @@ def main(folder: Path, whole: Path) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(expected, found, strict=True))
     nodes = onnx.load(folder / "annotated.onnx").graph.node
     texts = [entry.value for node in nodes for entry in node.metadata_props if entry.key == "layer_ann"]
-    print(f"accepted by ONNX Runtime {onnxruntime.__version__}: {len(texts)} of {len(nodes)} operators annotated; outputs agree")
+    print(
+        f"accepted by ONNX Runtime {onnxruntime.__version__}: {len(texts)} of {len(nodes)} operators annotated; outputs agree"
+    )
 
 
 if __name__ == "__main__":

@@ -74,7 +74,9 @@ def work(rank: int, ranks: int, arguments: dict, layers: int, port: int) -> None
     if rank == 0:
         every = sorted(name for one in counted for name in one)  # type: ignore[attr-defined]
         assert every == sorted(expected), "each parameter is in one part"
-        print(f"accepted: {len(parts)} parts on {ranks} ranks, {parallelism.pipeline_parallel_schedule}; gradients agree")
+        print(
+            f"accepted: {len(parts)} parts on {ranks} ranks, {parallelism.pipeline_parallel_schedule}; gradients agree"
+        )
     dist.destroy_process_group()
 
 

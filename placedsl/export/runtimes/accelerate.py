@@ -1,8 +1,8 @@
 """Hugging Face accelerate: a ``device_map``, the device of each module.
 
 Rules: ``accelerate/utils/modeling.py: check_device_map`` and ``big_modeling.py: dispatch_model`` of accelerate 1.15.
-Modules on ``cpu`` beside accelerators keep their weights there and run on the first accelerator, so work of a host beside
-accelerators is refused.
+Modules on ``cpu`` beside accelerators keep their weights there and run on the first accelerator, so work of a host
+beside accelerators is refused.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 
 from placedsl.diagnostics import Source, Span
-from placedsl.export.layout import Layout, alone_against, modules_against, named, split_against
+from placedsl.export.layout import OFF_HOSTS, Layout, alone_against, modules_against, named, split_against
 from placedsl.export.layout import training_against as training
 from placedsl.export.model import Given, Model, Split, wrong
 from placedsl.export.units_in_order import document, readme
@@ -34,8 +34,8 @@ def _hosts_against(layout: Layout) -> list[str]:
     if len({stage.devices[0] for stage in hosts}) == 1 and len(hosts) == len(layout.stages):
         return []
     return [
-        f"{stage.devices[0]} is a host and computes {named(stage.nodes)}: beside accelerators, accelerate keeps weights on "
-        "the CPU and computes on an accelerator; add 'on_accelerators: forall v in nodes, d in hosts: not (v on d)'"
+        f"{stage.devices[0]} is a host and computes {named(stage.nodes)}: beside accelerators, accelerate keeps "
+        f"weights on the CPU and computes on an accelerator; {OFF_HOSTS}"
         for stage in hosts
     ]  # fmt: skip
 

@@ -1,13 +1,14 @@
 """DeepSpeed: the bounds of the stages in the list of layers of a ``PipelineModule``.
 
-Rules: ``deepspeed/runtime/pipe/module.py: PipelineModule._partition_layers`` of DeepSpeed 0.19.  No ``partition_method``
-takes bounds, so a subclass sets them (``_set_bounds`` is private there).  The list of layers has one item for each unit:
-embedding, decoder layers, norm, head.
+Rules: ``deepspeed/runtime/pipe/module.py: PipelineModule._partition_layers`` of DeepSpeed 0.19.  None of its
+partition methods takes bounds, so a subclass sets them (``_set_bounds`` is private there).  The list of layers has one
+item for each unit: embedding, decoder layers, norm, head.
 """
 
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 from placedsl.export.layout import (
     Layout,
@@ -88,7 +89,7 @@ def read(given: Given, model: Model) -> Split:
     parts = numbers(root.at("parts"))
     units = len(model.units.units)
     place = source.whole()
-    if len(parts) < 2 or parts[0] != 0 or any(a >= b for a, b in zip(parts, parts[1:], strict=False)):
+    if len(parts) < 2 or parts[0] != 0 or any(a >= b for a, b in pairwise(parts)):
         raise wrong("'parts' rises from 0, one number more than there are stages", place, "as in [0, 2, 5, 6]")
     if parts[-1] != units:
         names = ", ".join(unit.module or unit.name for unit in model.units.units[:8])

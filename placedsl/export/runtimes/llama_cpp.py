@@ -1,8 +1,8 @@
 """llama.cpp: how many layers each device holds, and how many are on the CPU.
 
-Rules: ``src/llama-model.cpp: load_tensors`` of llama.cpp as in llama-cpp-python 0.3.36.  Of n layers and the output, which
-counts as layer n, the first ``n + 1 - ngl`` are on the CPU, where the embedding always is; layer i of the others, m of
-them, is on the first device whose cumulated share exceeds i/m.  Whole numbers that add up to m are exact.
+Rules: ``src/llama-model.cpp: load_tensors`` of llama.cpp as in llama-cpp-python 0.3.36.  Of n layers and the output,
+which counts as layer n, the first ``n + 1 - ngl`` are on the CPU, where the embedding always is; layer i of the others,
+m of them, is on the first device whose cumulated share exceeds i/m.  Whole numbers that add up to m are exact.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def _ends_against(layout: Layout) -> list[str]:
                 )
             elif k > 0:
                 out.append(
-                    f"'{unit.name}' comes before the layers and is in stage {layout.stages[k].number}: it belongs into the first"
+                    f"'{unit.name}' comes before the layers and is in stage {layout.stages[k].number}: it belongs into "
+                    "the first"
                 )
     places = {k for unit in after for k in layout.stages_of[unit]}
     last = len(layout.stages) - 1

@@ -45,7 +45,8 @@ def write(plan: Plan, source: Source | None) -> dict[str, str | bytes]:
         part = cutter.part(sorted(position[own] for own in ids), readers, f"part{number}")
         parts.append({
             "file": name, "device": stage.devices[0],
-            "inputs": [value.name for value in part.graph.input], "outputs": [value.name for value in part.graph.output],
+            "inputs": [value.name for value in part.graph.input],
+            "outputs": [value.name for value in part.graph.output],
             "nodes": ids,
         })  # fmt: skip
         files |= files_of(name, part)

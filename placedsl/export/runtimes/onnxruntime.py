@@ -1,8 +1,8 @@
 """ONNX Runtime: a model whose operators say where they run, and the setting of the session.
 
 Rules: ``onnxruntime/core/framework/layering_annotations.cc``, option ``session.layer_assignment_settings``, of ONNX
-Runtime 1.31.  ``device(=annotation)`` is an exact match; an entry without ``=`` matches by the beginning, and goes before.
-A session has one execution provider of a kind, so an accelerator and hosts are all that can be told apart.
+Runtime 1.31.  ``device(=annotation)`` is an exact match; an entry without ``=`` matches by the beginning, and goes
+before.  A session has one execution provider of a kind, so an accelerator and hosts are all that can be told apart.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def reasons_against(plan: Plan) -> list[str]:
         own = [name for name in used if plan.device(name).kind == kind]
         if len(own) > 1:
             several.append(
-                f"{some(own)} hold nodes, and a session has one execution provider of a kind: use one {kind} (add 'single: "
-                f"count(d in {kind}s: used(d)) <= 1'), or onnx-split, which makes a model for each"
+                f"{some(own)} hold nodes, and a session has one execution provider of a kind: use one {kind} (add "
+                f"'single: count(d in {kind}s: used(d)) <= 1'), or onnx-split, which makes a model for each"
             )
     odd = [name for name in used if any(letter in name for letter in "(),;=")]
     names = [f"'{name}' cannot be an annotation: rename the device" for name in odd]
@@ -51,12 +51,19 @@ def write(plan: Plan, source: Source | None) -> dict[str, str | bytes]:
         "",
         "    options = onnxruntime.SessionOptions()",
         "    options.add_session_config_entry('session.layer_assignment_settings', open('setting.txt').read().strip())",
-        "    session = onnxruntime.InferenceSession('annotated.onnx', options, providers=[...])",
+        f"    session = onnxruntime.InferenceSession('annotated.onnx', options, providers={_providers(plan, names)})",
         "An entry whose execution provider is not there is skipped by ONNX Runtime with a line in its log.",
         "",
     ]
     files = files_of("annotated.onnx", annotated(model, annotation))
     return {**files, "setting.txt": setting + "\n", "README.txt": "\n".join(lines)}
+
+
+def _providers(plan: Plan, names: list[str]) -> str:
+    """As in Python: the accelerator by its number, from 0 in the order of declaration, and the CPU."""
+    order = [device.name for device in plan.devices if device.kind == "accelerator"]
+    own = [f"('CUDAExecutionProvider', {{'device_id': {order.index(name)}}})" for name in names if name in order]
+    return f"[{', '.join([*own, repr('CPUExecutionProvider')])}]"
 
 
 def read(given: Given, model: Model) -> Split:

@@ -1,7 +1,7 @@
 """SGLang: how many decoder layers each rank of the pipeline holds.
 
-Rules: ``sglang/srt/distributed/utils.py: get_pp_indices`` of SGLang 0.5.23: whole numbers, one per rank, whose sum is the
-number of hidden layers; with one rank the variable is not read.
+Rules: ``sglang/srt/distributed/utils.py: get_pp_indices`` of SGLang 0.5.23: whole numbers, one per rank, whose sum
+is the number of hidden layers; with one rank the variable is not read.
 """
 
 from __future__ import annotations

@@ -62,12 +62,12 @@ def write(plan: Plan) -> dict[str, str]:
     ))  # fmt: skip
     lines = [
         f"torchrun --nproc-per-node {len(devices)} train.py, which calls",
-        "    split = {name: getattr(SplitPoint, at.upper()) for name, at in json.load(open('split_spec.json')).items()}",
+        "    split = {name: SplitPoint[at.upper()] for name, at in json.load(open('split_spec.json')).items()}",
         "    pipe = pipeline(model, mb_args=(microbatch,), split_spec=split)",
         "    stages = [pipe.build_stage(k, device, group) for k in own]    # of this rank, see schedule.csv",
         f"    schedule = _PipelineScheduleRuntime(stages, {microbatches}, loss_fn=loss)",
         "    schedule._load_csv('schedule.csv', format='compute_only')",
-        f"{microbatches} microbatches in order {plan.order}; a backward pass is taken to be twice as long as a forward one.",
+        f"{microbatches} microbatches in order {plan.order}; a backward pass is taken to be two forward ones long.",
     ]
     return {
         "split_spec.json": json.dumps(split, indent=2, ensure_ascii=False) + "\n",

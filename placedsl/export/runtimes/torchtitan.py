@@ -1,8 +1,8 @@
 """torchtitan: the modules of each part of the model, as arguments of ``ParallelismConfig``.
 
 Rules: ``torchtitan/distributed/pipeline_parallel.py: _split_module, _get_pp_rank_to_stage_indices_mapping`` of
-torchtitan 0.3.  Part k runs on rank k mod the number of ranks.  Modules are children of the model, or items of a list of
-it (``layers.3``); one that no part names is dropped in silence there, so each is named.
+torchtitan 0.3.  Part k runs on rank k mod the number of ranks.  Modules are children of the model, or items of a list
+of it (``layers.3``); one that no part names is dropped in silence there, so each is named.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def reasons_against(plan: Plan) -> list[str]:
     return [
         *degrees_against(layout), *hosts_against(layout), *_turns_against(layout), *split_against(layout),
         *runs_of_units_against(layout), *modules_against(layout),
-        *(f"'{unit.module}' is within a module: parts name children of the model and items of its lists alone" for unit in deep),
+        *(f"'{unit.module}' is within a module: parts name children of the model, and items of lists" for unit in deep),
     ]  # fmt: skip
 
 

@@ -110,8 +110,7 @@ class _Elaboration:
         solve = settings.settings(self.constants, spec.all(syntax.Solve))
         named = self.name_constraints(execution)
         graph = self.with_options(graph or self.stand_in(), machine, devices, execution)
-        if exports.asked(named):
-            graph = self.with_units(graph, named)
+        graph = exports.with_units(graph, named, spec.found)
         asked = spec.all(syntax.Parallelism)
         places = [rule.name.at for rule in spec.all(syntax.Option)] or [spec.graph_at]
         sharing = parallelism.data_parallelism(self.constants, asked, execution, graph, machine, places[0].span)
@@ -256,18 +255,6 @@ class _Elaboration:
         except InputError as problem_found:
             spec.found += problem_found.diagnostics
         spec.fail()
-        return graph
-
-    def with_units(self, graph: Graph, named: list[Named]) -> Graph:
-        """The graph with the layers and modules that constraints of runtimes speak of."""
-        graph, layers = exports.with_units(graph)
-        for rule in exports.of_layers(named) if not layers else ():
-            hint = "give the nodes an attribute 'layer' (a number from 0), or a 'module' as in model.layers.3.mlp"
-            self.spec.error(
-                rule.name.at,
-                f"'{rule.name.text}' is about layers, and the graph says of no node which it is part of",
-                hint,
-            )
         return graph
 
     def places(self, devices: deployment.DeviceDeclarations) -> cost_model.Places:

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from placedsl.arrays import Column
+from placedsl.diagnostics import Diagnostic
 from placedsl.graph.graph import Graph
 from placedsl.graph.layers import Described, units
 from placedsl.graph.order import topological
@@ -95,7 +96,19 @@ def _known(definition: syntax.ConstraintDefinition, words: Vocabulary) -> bool:
     return all(word in words.quantities for word in spoken)
 
 
-def with_units(graph: Graph) -> tuple[Graph, bool]:
+def with_units(graph: Graph, named: Sequence[Named], found: list[Diagnostic]) -> Graph:
+    """The graph with the attributes that rules speak of; rules about layers where there are none are reported."""
+    if not asked(named):
+        return graph
+    graph, layers = _with_units(graph)
+    hint = "give the nodes an attribute 'layer' (a number from 0), or a 'module' as in model.layers.3.mlp"
+    for rule in of_layers(named) if not layers else ():
+        message = f"'{rule.name.text}' is about layers, and the graph says of no node which layer it is part of"
+        found.append(Diagnostic(message, rule.name.at.span, hint))
+    return graph
+
+
+def _with_units(graph: Graph) -> tuple[Graph, bool]:
     """The graph with the three attributes; operators that were fused have what their members have, and units that a
     fused operator joins are one.  Also whether there are layers."""
     written = graph.written
