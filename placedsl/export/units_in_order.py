@@ -38,8 +38,9 @@ def unit_bounds(layout: Layout) -> list[int]:
     return bounds
 
 
-def readme(layout: Layout, rules: str, launch: Sequence[str]) -> str:
-    """What files without comments were made of, how they are used, and which devices the ranks are on."""
+def readme(layout: Layout, rules: str, launch: Sequence[str], devices: Sequence[str] | None = None) -> str:
+    """What files without comments were made of, how they are used, and which devices the ranks are on (``devices``: in
+    these words)."""
     where = ", ".join("+".join(stage.devices) for stage in layout.stages)
     lines = [
         f"Made by placedsl from {layout.plan.spec}: {some(unit.name for unit in layout.units.units)} on {where}.",
@@ -47,7 +48,7 @@ def readme(layout: Layout, rules: str, launch: Sequence[str]) -> str:
         "",
         *launch,
         "",
-        *(line.removeprefix("# ") for line in layout.visible()),
+        *(line.removeprefix("# ") for line in (layout.visible() if devices is None else devices)),
     ]
     return "\n".join([*lines, ""])
 

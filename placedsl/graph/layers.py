@@ -74,12 +74,10 @@ def units(nodes: Sequence[Described]) -> Units:
     for node, layer in zip(nodes, layers, strict=True):
         if layer is not None:
             keys.append(("layer", *layer))
-        elif node.backward:
-            keys.append(None)
         elif isinstance(node.module, str) and node.module:
             keys.append(None if node.module in containers else ("module", node.module, None))
         else:
-            keys.append(("node", node.name, None) if node.weights > 0 else None)
+            keys.append(("node", node.name, None) if node.weights > 0 and not node.backward else None)
     members: dict[tuple[str, str, int | None], list[int]] = {}
     for position, key in enumerate(keys):
         if key is not None:

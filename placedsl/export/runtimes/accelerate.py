@@ -57,11 +57,10 @@ def write(plan: Plan) -> dict[str, str]:
     lines = [
         "    device_map = json.load(open('device_map.json'))",
         "    model = AutoModelForCausalLM.from_pretrained(MODEL, device_map=device_map)",
-        "Accelerators are numbered from 0 in the order of declaration.",
         "Weights that two modules share (tied embeddings) are copied where the modules are on two devices.",
     ]
-    text = readme(layout, "accelerate 1.15", lines)
-    text = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("CUDA_VISIBLE"))
+    numbered = ["Accelerators are numbered from 0 in the order of declaration."]
+    text = readme(layout, "accelerate 1.15", lines, numbered)
     return {"device_map.json": json.dumps(found, indent=2, ensure_ascii=False) + "\n", "README.txt": text}
 
 

@@ -87,7 +87,8 @@ def _strays_against(layout: Layout) -> Iterator[str]:
 def layout_text(layout: Layout) -> str:
     """As in ``Ett|ttt|tL``."""
     stages = ["t" * count for count in layout.counts]
-    stages[0], stages[-1] = "E" + stages[0], stages[-1] + "L"
+    stages[0] = "E" + stages[0]
+    stages[-1] += "L"
     return "|".join(stages)
 
 

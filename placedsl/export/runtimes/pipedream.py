@@ -54,15 +54,15 @@ def write(plan: Plan) -> dict[str, str]:
         *(f"    rank {rank}: {name}" for rank, name in enumerate(every)),
         f"The modules are {', '.join(unit.module or unit.name for unit in layout.units.units)}, and the criterion.",
     ]
-    text = readme(layout, "PipeDream (7db6a1c)", lines)
-    text = "".join(s for s in text.splitlines(keepends=True) if not s.startswith(("CUDA_VISIBLE", "Accel")))
-    return {"pipedream.json": json.dumps(found) + "\n", "README.txt": text + _visible(layout, every)}
+    text = readme(layout, "PipeDream (7db6a1c)", lines, _visible(layout, every))
+    return {"pipedream.json": json.dumps(found) + "\n", "README.txt": text}
 
 
-def _visible(layout: Layout, every: list[str]) -> str:
+def _visible(layout: Layout, every: list[str]) -> list[str]:
+    """The devices of all ranks, where numbers tell them apart."""
     if len({layout.plan.device(name).cluster for name in every}) > 1:
-        return ""
-    return f"CUDA_VISIBLE_DEVICES={','.join(str(layout.number(name)) for name in every)}\n"
+        return []
+    return [f"CUDA_VISIBLE_DEVICES={','.join(str(layout.number(name)) for name in every)}"]
 
 
 def read(given: Given, model: Model) -> Split:
