@@ -30,6 +30,8 @@ def with_implied_exclusion(problem: Problem) -> Problem:
     """The same problem, where formulas that only say that some devices hold nothing are known as such.
 
     These are ``forall v in nodes, d in …: not (v on d)``.  Such a device supports no node: its times are infinite.
+    Beside other formulas they stay formulas, as no search looks at these, and a conflict of the two is told in the
+    words of the spec.
     """
     said = {i: found for i, rule in enumerate(problem.constraints)
             if not rule.built_in and not rule.groups and (found := _said(rule.body)) is not None}  # fmt: skip
@@ -38,10 +40,11 @@ def with_implied_exclusion(problem: Problem) -> Problem:
     data = ProblemData(problem)
     compiler = Compiler(data, quantities_of(data, [-1] * problem.graph.nodes))
     out = np.zeros(len(problem.machine.devices), dtype=bool)
+    known = {i: _devices(compiler, *pairs, problem) for i, pairs in said.items()}
+    alone = all(rule.equivalent or known.get(i) is not None for i, rule in enumerate(problem.constraints))
     constraints = list(problem.constraints)
-    for i, pairs in said.items():
-        excluded = _devices(compiler, *pairs, problem)
-        if excluded is not None:
+    for i, excluded in known.items():
+        if excluded is not None and (alone or not excluded.any()):
             out |= excluded
             constraints[i] = replace(constraints[i], excludes=True)
     if not any(rule.excludes for rule in constraints):

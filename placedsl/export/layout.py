@@ -194,11 +194,15 @@ def degrees_against(layout: Layout, *, tensor: bool = True) -> Iterator[str]:
         copies = len(stage.devices) // stage.parallelism.get("tensor", 1)
         if copies != layout.data:
             yield (
-                f"stage {layout.stages[0].number} has {layout.data} copies and stage {stage.number} has {copies}: all "
-                "have as many here; "
+                f"stage {layout.stages[0].number} has {_copies(layout.data)} and stage {stage.number} has "
+                f"{_copies(copies)}: all have as many here; "
                 + ("add 'equal: forall v in nodes, w in nodes: data(v) == data(w)'" if "tensor" in stage.parallelism
                    else "leave 'parallelism' out")
             )  # fmt: skip
+
+
+def _copies(number: int) -> str:
+    return "1 copy" if number == 1 else f"{number} copies"
 
 
 def unknown_against(layout: Layout) -> list[str]:

@@ -75,7 +75,9 @@ def layered_model(random: Random, *, training: bool = False, host: bool = True, 
         nodes += back
     lines = ["graph {"]
     for node in nodes:
-        said = f'time = {random.randint(1, 9)} ms, memory = {node.weights} MiB, output = 1 MiB, module = "{node.module}"'
+        said = (
+            f'time = {random.randint(1, 9)} ms, memory = {node.weights} MiB, output = 1 MiB, module = "{node.module}"'
+        )
         said += f', layer = "{node.unit}"' if ".layers." in node.unit else ""
         said += ", backward = true" if node.backward else ""
         lines.append(f"    node {node.id} {{ {said} }}")

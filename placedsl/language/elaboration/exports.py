@@ -25,7 +25,7 @@ Named = tuple[syntax.Rule, syntax.ConstraintDefinition | None]
 
 PREFIX = "exportable_"
 #: Attributes that nodes have where a rule of the spec asks for them.
-UNIT, END, RUN = "exportable_unit", "exportable_end", "exportable_run"
+UNIT, END, RUN, BEGIN = "exportable_unit", "exportable_end", "exportable_run", "exportable_begin"
 #: What a part speaks of that only some specs decide.
 _DECIDED = ("tensor", "data", "copies")
 
@@ -43,7 +43,7 @@ def conjuncts(named: Sequence[Named], definitions: Mapping[str, Definition], wor
         if definition is None or not _conjunction(rule, definition):
             out.append((rule, definition))
             continue
-        for name, by in _parts(definition.body):
+        for name, by in _parts(_meant(definition, words).body):
             part = definitions[name]
             assert isinstance(part, syntax.ConstraintDefinition), name
             one = syntax.Rule(
@@ -57,7 +57,7 @@ def conjuncts(named: Sequence[Named], definitions: Mapping[str, Definition], wor
 
 def of_layers(named: Sequence[Named]) -> list[syntax.Rule]:
     """The rules that speak of runs of layers."""
-    keys = {END, RUN}
+    keys = {END, RUN, BEGIN}
     return [
         rule for rule, definition in named
         if definition is not None and rule.name.text.startswith(PREFIX)
@@ -72,6 +72,13 @@ def _key(rule: syntax.Rule) -> tuple[str, str]:
 def _conjunction(rule: syntax.Rule, definition: syntax.ConstraintDefinition | None) -> bool:
     own = library.constraint_definitions().get(rule.name.text)
     return rule.body is None and own is definition and rule.name.text.startswith(f"{PREFIX}to_")
+
+
+def _meant(definition: syntax.ConstraintDefinition, words: Vocabulary) -> syntax.ConstraintDefinition:
+    """Of some constraints there is another reading for machines without hosts."""
+    if any(device.kind == "host" for device in words.machine.devices):
+        return definition
+    return library.constraint_definitions().get(f"{definition.name.text}_without_hosts", definition)
 
 
 def _parts(body: syntax.Expression) -> Iterator[tuple[str, str | None]]:
@@ -109,8 +116,7 @@ def with_units(graph: Graph, named: Sequence[Named], found: list[Diagnostic]) ->
 
 
 def _with_units(graph: Graph) -> tuple[Graph, bool]:
-    """The graph with the three attributes; operators that were fused have what their members have, and units that a
-    fused operator joins are one.  Also whether there are layers."""
+    """The graph with the attributes, and the graph as written with them; and whether there are layers."""
     written = graph.written
     order = topological(written.nodes, written.edge_source, written.edge_target)
     assert order is not None, "graphs are acyclic"
@@ -123,28 +129,28 @@ def _with_units(graph: Graph) -> tuple[Graph, bool]:
     found = units(told)
     unit_of = dict(zip(order.tolist(), found.of_node, strict=True))
     node_of = range(written.nodes) if graph.fusion is None else graph.fusion.node_of.tolist()
-    joined = _joined(len(found.units), node_of, unit_of)
     where = [u for u, unit in enumerate(found.units) if unit.layer is not None]
-    words = {UNIT: [f"unit {u}" for u in range(len(found.units))]}
     first, last = (where[0], where[-1]) if where else (0, -1)
-    words[END] = ["first" if u < first else "last" if u > last else f"unit {u}" for u in range(len(found.units))]
-    ends = {"first": f"unit {first}", "last": f"unit {last}"} if where else {}
-    words[RUN] = [ends.get(word, word) for word in words[END]]
-    attributes: dict[str, Column] = {}
-    for name, labels in words.items():
-        alike, known = _Sets(len(labels)), dict[str, int]()
-        for u, label in enumerate(labels):
-            alike.join(u, known.setdefault(label, u))
-            alike.join(u, joined[u])
-        # The word of an end goes before that of a unit: constraints ask for it by name.
-        word = {alike.root(u): label for u, label in enumerate(labels)}
-        word |= {alike.root(u): label for u, label in enumerate(labels) if label in ("first", "last")}
-        column = np.full(graph.nodes, None, dtype=object)
+    unit = [f"unit {u}" for u in range(len(found.units))]
+    end = ["first" if u < first else "last" if u > last else word for u, word in enumerate(unit)]
+    run = [
+        unit[first] if word == "first" and where else unit[last] if word == "last" and where else word for word in end
+    ]
+    begin = [unit[first] if word == "first" and where else word for word in end]
+    own: dict[str, Column] = {}
+    joined: dict[str, Column] = {}
+    for name, words in ((UNIT, unit), (END, end), (RUN, run), (BEGIN, begin)):
+        own[name], joined[name] = np.full(written.nodes, None, dtype=object), np.full(graph.nodes, None, dtype=object)
         for v, operator in enumerate(node_of):
-            if unit_of[v] >= 0:
-                column[operator] = word[alike.root(unit_of[v])]
-        attributes[name] = column
-    return replace(graph, attributes={**graph.attributes, **attributes}), bool(where)
+            if (u := unit_of[v]) >= 0:
+                own[name][v] = words[u]
+                if joined[name][operator] not in ("first", "last"):  # constraints ask for these by name
+                    joined[name][operator] = words[u]
+    fusion = graph.fusion
+    if fusion is not None:
+        original = replace(written, attributes={**written.attributes, **own})
+        fusion = replace(fusion, original=original)
+    return replace(graph, attributes={**graph.attributes, **joined}, fusion=fusion), bool(where)
 
 
 def _value(given: object) -> float | str | None:
@@ -154,29 +160,3 @@ def _value(given: object) -> float | str | None:
         return None
     number = float(given)  # type: ignore[arg-type]
     return None if np.isnan(number) else number
-
-
-class _Sets:
-    """Sets of numbers that are joined."""
-
-    def __init__(self, count: int) -> None:
-        self.up = list(range(count))
-
-    def root(self, number: int) -> int:
-        while self.up[number] != number:
-            self.up[number] = self.up[self.up[number]]
-            number = self.up[number]
-        return number
-
-    def join(self, one: int, other: int) -> None:
-        a, b = sorted((self.root(one), self.root(other)))
-        self.up[b] = a
-
-
-def _joined(count: int, node_of: Sequence[int] | range, unit_of: Mapping[int, int]) -> list[int]:
-    """The first of the units that a fused operator holds members of, for each unit."""
-    sets, held = _Sets(count), dict[int, int]()
-    for v, operator in enumerate(node_of):
-        if (u := unit_of[v]) >= 0:
-            sets.join(held.setdefault(operator, u), u)
-    return [sets.root(u) for u in range(count)]
