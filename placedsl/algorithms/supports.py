@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from placedsl.algorithms.units import read_once
 from placedsl.problem.execution import Communication, Execution
 from placedsl.problem.expressions import Provided
-from placedsl.problem.problem import BUILT_IN, Problem
+from placedsl.problem.problem import BUILT_IN, SUPPORTED, Problem
 
 #: The constraints of every search for placements: memory limits, and nodes that share a device.
 PLACING = frozenset(("memory", "colocated"))
@@ -96,7 +96,7 @@ _REQUIRED = {"contiguous": ": non-contiguous stages do not form a chain of ideal
 def ignored(problem: Problem, supports: Supports) -> list[str]:
     """What an algorithm that relaxes leaves out: names of constraints, variables and further objectives."""
     known = supports.constraints
-    out = [c.name for c in problem.constraints if known is not None and c.equivalent not in known]
+    out = [c.name for c in problem.constraints if known is not None and c.equivalent not in {*known, SUPPORTED}]
     out += [f"variable {name}" for name in _decided(problem, supports)]
     if problem.machine.clusters and not supports.clusters:
         out.append("clusters")
@@ -144,5 +144,6 @@ def _unsupported(problem: Problem, supports: Supports) -> list[str]:
         against.append("it knows what a transfer costs each device, not from which device to which")
     known = supports.constraints
     if known is not None:
-        against += [f"it does not look at {one.name}" for one in problem.constraints if one.equivalent not in known]
+        against += [f"it does not look at {one.name}" for one in problem.constraints
+                    if one.equivalent not in {*known, SUPPORTED}]  # fmt: skip
     return against + [f"it does not look at 'then {name}'" for name in _further(problem, supports)]

@@ -60,10 +60,10 @@ class _Answers:
 
         return answer_html(answer)
 
-    def files(self, answer: Answer, runtime: str) -> dict[str, str]:
+    def files(self, answer: Answer, runtime: str) -> dict[str, str | bytes]:
         from placedsl.export.registry import files
 
-        return files(answer.plan, runtime)
+        return files(answer.plan, runtime, model=answer.problem.graph.written.source)
 
     def timeline(
         self, answer: Answer, samples: int | None, schedule: str | None, microbatches: int | None

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from placedsl.planner.answer import Answer
     from placedsl.planner.incumbent import Progress
     from placedsl.problem.formulation import Formulation
+    from placedsl.problem.values import Values
     from placedsl.report.explanation.explain import Explanation
 
 #: The times of an answer, in messages.
@@ -60,12 +61,14 @@ class Spec:
         workers: int | None = None,
         seed: int | None = None,
         progress: Progress | None = None,
+        start: tuple[Sequence[int], Values] | None = None,
     ) -> Answer:
         """Find a placement; what is None is as the spec's ``solve`` block says, else the default.
 
         ``solver`` auto or one that ``placedsl solvers`` lists; ``method`` auto, dp, program, or
         another that docs/methods.md tells of; of either also what plug-ins bring;
-        ``time_limit`` seconds; ``gap`` relative; ``progress`` hears (value, bound, seconds).
+        ``time_limit`` seconds; ``gap`` relative; ``progress`` hears (value, bound, seconds); ``start``: the device
+        position of each node, and values of variables, of a placement that is known beforehand.
         """
         from placedsl.api import display  # noqa: F401 - gives results the reports that show them
         from placedsl.planner.request import Request
@@ -74,7 +77,9 @@ class Spec:
         if progress is not None and not callable(progress):
             raise arguments.wrong("progress", progress, "a function of (value, bound, seconds) is expected")
         request = Request(solver, method, time_limit, gap, workers, seed)
-        return solve(self.problem, self.elaborated.checked_formulations, request, progress, self.read_seconds)
+        return solve(
+            self.problem, self.elaborated.checked_formulations, request, progress, self.read_seconds, known=start
+        )
 
     def conflict(
         self,
@@ -258,15 +263,24 @@ class Spec:
         return spec_html(self.problem)
 
 
-def load(path: str | Path, parameters: Mapping[str, str] | None = None, data: str | Path | None = None) -> Spec:
+def load(
+    path: str | Path,
+    parameters: Mapping[str, str] | None = None,
+    data: str | Path | None = None,
+    *,
+    also: Sequence[str] = (),
+) -> Spec:
     """Read and check a ``.place`` file; InputError with every diagnostic when it cannot be used.
 
     ``parameters`` gives values (as texts, ``"16 GiB"``) to parameters of the spec; ``data`` is a JSON or TOML file
-    with values of parameters, also of indexed ones.
+    with values of parameters, also of indexed ones; ``also``: lines that are added under ``subject to``.
     """
     began = time.monotonic()
     file = arguments.path("path", path)
-    return spec_of(read_source(file), file.parent, parameters, data, began=began)
+    source = read_source(file)
+    if also:
+        source = replace(source, text="\n".join([source.text, "subject to", *(f"    {line}" for line in also), ""]))
+    return spec_of(source, file.parent, parameters, data, began=began)
 
 
 def loads(

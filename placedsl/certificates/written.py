@@ -86,6 +86,6 @@ def _finite(value: float) -> float | None:
 
 def same_problem(document: Mapping[str, Any], problem: Problem) -> bool:
     """Whether a certificate is of this problem."""
-    from placedsl.algorithms.colocation import with_implied_colocation
+    from placedsl.algorithms.exclusion import with_implied
 
-    return bool(document.get("problem") == problem_document(with_implied_colocation(problem)))
+    return bool(document.get("problem") == problem_document(with_implied(problem)))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from placedsl.api.spec import Spec
     from placedsl.diagnosis.infeasibility.conflict import Conflict
     from placedsl.planner.answer import Answer
+    from placedsl.problem.values import Values
 
 #: Columns that pages of text need at least.
 _NARROWEST = 60
@@ -50,6 +51,16 @@ _LEAST_S = 0.1
 @click.option(
     "--certificate", type=click.Path(path_type=Path), metavar="FILE", help="Write what proves the bound, as JSON."
 )
+@click.option(
+    "--export",
+    "exported",
+    metavar="RUNTIME[=PATH]",
+    help="Write the files of a runtime (PATH: its name).",
+)
+@click.option(
+    "--start", type=click.Path(path_type=Path), metavar="FILE", help="Begin with a placement: an answer, or see --from."
+)
+@click.option("--from", "runtime", metavar="RUNTIME", help="--start is a file or folder of a runtime: vllm, …")
 @click.option("--quiet", is_flag=True, help="Print no progress.")
 @click.option(
     "--explain-conflict/--no-conflict", "by_instance", default=None,
@@ -74,8 +85,10 @@ def solve(
     from placedsl.api import spec as api
     from placedsl.report.text.heartbeat import Heartbeat
 
+    start, runtime, exported = _runtimes(wanted)
     with Heartbeat(f"reading {spec}", quiet=quiet):
         loaded = api.load(spec, parameters, data)
+        wanted["start"] = None if start is None else _placement(loaded, start, runtime)
     nodes = loaded.problem.graph.nodes
     if loaded.problem.execution.options is not None:
         nodes = max(nodes, nodes * len(loaded.problem.machine.devices) // _DEVICES_OF_A_NODE)
@@ -136,7 +149,31 @@ def solve(
         _write_certificate(answer, certificate)
     if picture is not None and answer.placement is not None:
         pictures.draw(answer, picture)
+    if exported is not None and answer.placement is not None:
+        _export(answer, exported, err=json_file == "-")
     return answer.exit_code
+
+
+def _runtimes(wanted: dict[str, Any]) -> tuple[Path | None, str | None, str | None]:
+    """``--start``, ``--from`` and ``--export``, taken out of the options; UsageError before anything is solved."""
+    start, runtime, exported = (wanted.pop(name) for name in ("start", "runtime", "exported"))
+    if runtime is not None and start is None:
+        raise UsageError("--from: it says what --start is; name a file, as in --start vllm.env --from vllm")
+    if exported is not None:
+        from placedsl.export.registry import known
+
+        known(exported.partition("=")[0])
+    return start, runtime, exported
+
+
+def _export(answer: Answer, exported: str, *, err: bool) -> None:
+    """Write the files of a runtime, ``NAME`` or ``NAME=PATH``."""
+    from placedsl.cli.exporting import write as write_files
+
+    name, _, path = exported.partition("=")
+    made = answer.export(name)
+    write_files(made, Path(path or name))
+    click.echo(f"  {name}: {', '.join(made)} in {path or name}", err=err)
 
 
 def _refuse_places(files: dict[str, Path | None]) -> None:
@@ -298,13 +335,15 @@ def explain(
 @click.argument("placement", type=click.Path(path_type=Path))
 @SET
 @DATA
+@click.option("--from", "runtime", metavar="RUNTIME", help="PLACEMENT is a file or folder of a runtime: vllm, …")
 @click.option("--json", "json_file", metavar="FILE", help="Write the evaluation as JSON to a file, or to stdout (-).")
-def evaluate(spec: Path, placement: Path, parameters: dict[str, str], data: Path | None, json_file: str | None) -> int:
+def evaluate(
+    spec: Path, placement: Path, parameters: dict[str, str], data: Path | None, runtime: str | None,
+    json_file: str | None,
+) -> int:  # fmt: skip
     """Report the costs and violations of PLACEMENT (JSON) under SPEC."""
     from placedsl.api import spec as api
     from placedsl.evaluation.evaluate import evaluate as evaluated
-    from placedsl.graph.readers import load as load_text
-    from placedsl.problem import placement_files as placements
     from placedsl.report.json.answer_document import evaluation_document
     from placedsl.report.text.heartbeat import Heartbeat
     from placedsl.report.text.summary import print_evaluation
@@ -312,9 +351,7 @@ def evaluate(spec: Path, placement: Path, parameters: dict[str, str], data: Path
     with Heartbeat(f"reading {spec}") as beat:
         loaded = api.load(spec, parameters, data)
         beat.doing(f"evaluating {placement}")
-        source = load_text(placement)
-        places = placements.read(loaded.problem, source)
-        evaluation = evaluated(loaded.problem, places, placements.read_values(loaded.problem, source))
+        evaluation = evaluated(loaded.problem, *_placement(loaded, placement, runtime))
     if json_file is not None:
         result = evaluation_document(loaded.problem, evaluation)
         target = None if json_file == "-" else Path(json_file)
@@ -322,3 +359,19 @@ def evaluate(spec: Path, placement: Path, parameters: dict[str, str], data: Path
     if json_file != "-":
         print_evaluation(loaded.problem, evaluation, console())
     return 0 if not evaluation.violations else 3
+
+
+def _placement(loaded: Spec, file: Path, runtime: str | None) -> tuple[list[int], Values]:
+    """The placement in a file with the values of variables: an answer, or what a runtime is configured with."""
+    from placedsl.graph.readers import load as load_text
+    from placedsl.problem import placement_files as placements
+
+    if runtime is None:
+        source = load_text(file)
+        places = placements.read(loaded.problem, source)
+        return places, placements.read_values(loaded.problem, source)
+    from placedsl.export import registry
+    from placedsl.export.model import Model
+
+    split = registry.read(file, runtime, Model.of(loaded.problem))
+    return placements.positions(loaded.problem, split.placement), placements.values(loaded.problem, split.variables)

@@ -7,26 +7,41 @@ import json
 import pkgutil
 import re
 from collections.abc import Callable, Mapping
-from pathlib import PurePosixPath
-from typing import Protocol, cast
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Any, Protocol, cast
 
 from placedsl import plugins
 from placedsl.diagnostics import Diagnostic, InputError, Source, Span, UsageError, nearest
 from placedsl.export import runtimes
+from placedsl.export.model import Given, Model, Split
 from placedsl.problem.plan import Plan
+from placedsl.system import paths
 
 #: So many reasons against a plan are told.
 _MOST = 20
 
+Files = dict[str, "str | bytes"]
+
 
 class RuntimeExporter(Protocol):
-    """A plan to the files of a runtime.  A module with these functions is one, and so is an object of a plug-in."""
+    """A plan to the files of a runtime, and back.  A module with these functions is one; so is an object of a plug-in,
+    which may do without ``CONSTRAINT`` and ``read``."""
+
+    #: The built-in constraint that placements satisfy which can be exported.
+    CONSTRAINT: str
 
     def reasons_against(self, plan: Plan) -> list[str]:
         """Why the runtime cannot run the plan, in the words of the spec, with a cure; empty: it can."""
 
-    def write(self, plan: Plan) -> Mapping[str, str]:
-        """Texts by file name, of a plan that there is nothing against."""
+    def write(self, plan: Plan, source: Source | None = ...) -> Mapping[str, str | bytes]:
+        """Texts, or bytes, by file name, of a plan that there is nothing against.
+
+        ``source``: the graph's file, given to exporters with ``NEEDS_MODEL`` alone.
+        """
+
+    def read(self, given: Given, model: Model) -> Split:
+        """The placement that such files make; InputError for what the runtime refuses."""
 
 
 def built_in() -> dict[str, str]:
@@ -46,33 +61,84 @@ def known(name: str) -> None:
         raise UsageError(f"there is no exporter '{name}'; {nearest(name, names())}")
 
 
-def files(plan: Plan, name: str, source: Source | None = None) -> dict[str, str]:
-    """The texts that an exporter makes of a plan, by file name; ``source``: the answer that the plan was read from.
+def exporter(name: str) -> RuntimeExporter:
+    """A built-in exporter; UsageError for others."""
+    known(name)
+    modules = built_in()
+    if name not in modules:
+        raise UsageError(f"{plugins.get('exporters', name)} is no built-in exporter")
+    return cast(RuntimeExporter, importlib.import_module(modules[name]))
+
+
+def constraint(name: str) -> str:
+    """The built-in constraint that makes placements exportable; empty: a plug-in, which has none."""
+    return str(getattr(exporter(name), "CONSTRAINT", "")) if name in built_in() else ""
+
+
+def refused(plan: Plan, name: str) -> list[str]:
+    """The reasons against a plan."""
+    if name in built_in():
+        return exporter(name).reasons_against(plan)
+    plugin, made = _plugin(name)
+    return list(plugin.call(made.reasons_against, plan))
+
+
+def files(plan: Plan, name: str, source: Source | None = None, model: Source | None = None) -> Files:
+    """What an exporter makes of a plan, by file name.
+
+    ``source``: the answer that the plan was read from; ``model``: the file of the graph.
 
     UsageError where there is no exporter of this name for plans; InputError with the reasons against the plan.
     """
     known(name)
-    modules = built_in()
-    if name in modules:
-        exporter = cast(RuntimeExporter, importlib.import_module(modules[name]))
-        return _checked(name, exporter.reasons_against(plan), lambda: exporter.write(plan), source)
-    plugin = plugins.get("exporters", name)
-    made = plugin.load()
-    if not hasattr(made, "write") or not hasattr(made, "reasons_against"):
-        raise UsageError(f"{plugin} needs an answer with its problem: 'placedsl emit SPEC --to {name}' solves for one")
+    if name in built_in():
+        own = exporter(name)
+        needs = getattr(own, "NEEDS_MODEL", False)
+        return _checked(
+            name, own.reasons_against(plan), lambda: own.write(plan, model) if needs else own.write(plan), source
+        )
+    plugin, made = _plugin(name)
     return _checked(name, plugin.call(made.reasons_against, plan), lambda: plugin.call(made.write, plan), source)
 
 
+def read(path: Path, name: str, model: Model) -> Split:
+    """The placement that a file or folder of a runtime makes; UsageError where there is none, or no such runtime."""
+    known(name)
+    if not paths.exists(path):
+        raise UsageError(f"there is no file '{path}'")
+    if name in built_in():
+        return exporter(name).read(Given(path), model)
+    plugin, made = _plugin(name)
+    if not hasattr(made, "read"):
+        raise UsageError(f"{plugin} reads no files of its runtime: it has no 'read'")
+    return cast(Split, plugin.call(made.read, Given(path), model))
+
+
+def _plugin(name: str) -> tuple[Any, Any]:
+    plugin = plugins.get("exporters", name)
+    made: Any = plugin.load()
+    if not hasattr(made, "write") or not hasattr(made, "reasons_against"):
+        raise UsageError(f"{plugin} needs an answer with its problem: 'placedsl emit SPEC --to {name}' solves for one")
+    return plugin, made
+
+
 def _checked(
-    name: str, reasons: list[str], write: Callable[[], Mapping[str, str]], source: Source | None
-) -> dict[str, str]:
+    name: str, reasons: list[str], write: Callable[[], Mapping[str, str | bytes]], source: Source | None
+) -> Files:
     if reasons:
+        rule = constraint(name)
+        hint = (
+            f"'{rule}' under 'subject to' asks for such placements; export --fix adds it and solves again"
+            if rule
+            else ""
+        )
         found = [Diagnostic(f"not for {name}: {reason}", _place(source, reason)) for reason in reasons[:_MOST]]
+        found[-1] = replace(found[-1], hint=hint)
         more = [Diagnostic(f"and {len(reasons) - _MOST} more reasons")] if len(reasons) > _MOST else []
         raise InputError([*found, *more])
     out = write()
     for file, text in out.items():
-        if PurePosixPath(file).is_absolute() or ".." in PurePosixPath(file).parts or not isinstance(text, str):
+        if PurePosixPath(file).is_absolute() or ".." in PurePosixPath(file).parts or not isinstance(text, str | bytes):
             raise UsageError(f"exporter '{name}' failed: '{file}' must be a file of its folder, with a text")
     return dict(out)
 

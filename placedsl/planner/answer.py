@@ -26,7 +26,7 @@ EXIT_SOLVED, EXIT_INFEASIBLE, EXIT_LIMIT, EXIT_NOTHING = 0, 3, 4, 5
 class AnswerRenderer(Renderer, Protocol):
     """What reports, the simulation and exporters make of answers."""
 
-    def files(self, answer: Any, runtime: str) -> dict[str, str]:
+    def files(self, answer: Any, runtime: str) -> dict[str, str | bytes]:
         """The files of a runtime."""
 
     def timeline(
@@ -175,8 +175,8 @@ class Answer(Rendered[AnswerRenderer]):
             raise UsageError("there is no placement, and so no plan")
         return Plan.of(self.problem, self.evaluation)
 
-    def export(self, runtime: str) -> dict[str, str]:
-        """The files that configure a runtime (``"vllm"``, or one of a plug-in), texts by file name.
+    def export(self, runtime: str) -> dict[str, str | bytes]:
+        """The files that configure a runtime (``"vllm"``, or one of a plug-in): texts, or bytes of models, by name.
 
         UsageError when there is no such exporter; InputError with the reasons where the runtime cannot run the plan.
         """

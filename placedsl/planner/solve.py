@@ -8,11 +8,11 @@ whether it counts.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from placedsl.algorithms.colocation import with_implied_colocation
+from placedsl.algorithms.exclusion import with_implied
 from placedsl.algorithms.simple_bounds import SIMPLE, path_bound, simple_bound
 from placedsl.diagnostics import PlacedslError, UsageError
 from placedsl.planner.answer import Answer
@@ -23,7 +23,9 @@ from placedsl.planner.strategies.registry import decision
 from placedsl.problem.formulation import Formulation
 from placedsl.problem.instance_limits import refuse_many_instances
 from placedsl.problem.problem import Problem
+from placedsl.problem.values import Values
 from placedsl.system import interruption
+from placedsl.units import show
 
 
 def solve(
@@ -33,11 +35,29 @@ def solve(
     progress: Progress | None = None,
     read_seconds: float = 0.0,
     isolated: bool = True,
+    known: tuple[Sequence[int], Values] | None = None,
 ) -> Answer:
-    """Find a placement.  Interruption (Ctrl-C) ends the search and returns the best so far."""
+    """Find a placement.  Interruption (Ctrl-C) ends the search and returns the best so far.
+
+    ``known``: a placement and the values of variables that are known beforehand; one that violates a constraint is not
+    used, and a note says so.
+    """
     refuse_many_instances(problem)
-    problem = with_implied_colocation(problem)
-    return _answer(Run(problem, formulations, resolve(problem, request or Request()), progress, read_seconds, isolated))
+    problem = with_implied(problem)
+    run = Run(problem, formulations, resolve(problem, request or Request()), progress, read_seconds, isolated)
+    if known is not None:
+        _offer(run, *known)
+    return _answer(run)
+
+
+def _offer(run: Run, placement: Sequence[int], values: Values) -> None:
+    """Begin with a placement that is known."""
+    goal = run.problem.objectives[0]
+    if run.best.offer(np.asarray(placement), values):
+        run.notes.append(f"the search began with a placement of {goal.name} = {show(run.best.value, goal.dimension)}")
+    elif run.best.last_rejected is not None:
+        broken = ", ".join(dict.fromkeys(violation.rule for violation in run.best.last_rejected.violations))
+        run.notes.append(f"the given placement was not used: it violates {broken}")
 
 
 def _answer(run: Run) -> Answer:

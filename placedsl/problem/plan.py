@@ -30,9 +30,9 @@ from placedsl.problem.problem import Problem
 from placedsl.problem.virtual_stages import cut
 
 Kind = Literal["pipeline", "virtual_stages", "calls", "devices"]
-#: Attributes of the graph's nodes that runtimes ask for: the layer and module that a node is part of, its type, and the
-#: module whose weights it has as well.
-ATTRIBUTES = ("layer", "module", "type", "tied")
+#: Attributes of the graph's nodes that runtimes ask for: the layer and module that a node is part of, its type, bytes of
+#: weights, and the module whose weights it has as well.
+ATTRIBUTES = ("layer", "module", "type", "parameters", "tied")
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ class PlannedNode:
     ``attributes``     those of :data:`ATTRIBUTES` that the graph gives it
     ``start``, ``finish``  of its operator, under a schedule of one sample; else None
     ``option``         the name of the option that it takes, where operators have options
+    ``position``       its place, from 1, in a topological order of all nodes, the file's where it has one (0: unknown)
     """
 
     id: int | str
@@ -70,6 +71,7 @@ class PlannedNode:
     start: float | None = None
     finish: float | None = None
     option: str | None = None
+    position: int = 0
 
     def attribute(self, name: str) -> float | str | None:
         """The value of an attribute; None where the graph does not give it."""
@@ -134,6 +136,7 @@ class Plan:
                        :class:`placedsl.problem.execution.Execution` (there ``transfers``; None: not a pipeline)
     ``devices``        all devices of the machine, in the order of declaration
     ``transfers``      between stages, by source, target and tensor
+    ``microbatches``   samples of a batch, where the spec says how many
     """
 
     spec: str
@@ -145,6 +148,7 @@ class Plan:
     stages: tuple[Stage, ...]
     transfers: tuple[Transfer, ...]
     routing: Transfers | None = None
+    microbatches: int | None = None
 
     def device(self, name: str) -> PlannedDevice:
         """The device of that name; KeyError when there is none."""
@@ -188,8 +192,9 @@ class Plan:
         execution = problem.execution
         return cls(
             problem.name.strip("<>"), kind, execution.run, execution.order, execution.communication,
-            _devices_of(problem), tuple(_stages(problem, placed, sets, devices)),
+            devices_of(problem), tuple(_stages(problem, placed, sets, devices)),
             tuple(_transfers(problem, sets, devices)), None if execution.one_sample else execution.transfers,
+            None if execution.data_parallelism is None else execution.data_parallelism.microbatches,
         )  # fmt: skip
 
 
@@ -261,13 +266,15 @@ def _stages(problem: Problem, placed: Placed, sets: Sequence[Sequence[int]], dev
     group: dict[int, list[str]] = {}
     for follower, leader in sharing(problem, placed).items():
         group.setdefault(leader, []).append(machine.devices[follower].name)
-    describe, rank = _Nodes(problem, placed), _ranks(graph.written)
+    describe = _Nodes(problem, placed)
     calls = problem.execution.run == "subgraph_calls"
     piece = placed.values.get("piece", {}) if calls else {}
     out = []
     for number, (nodes, device) in enumerate(zip(sets, devices, strict=True), 1):
         held = (machine.devices[device].name, *group.get(device, ()))
-        members = [describe.node(v) for v in sorted(graph.members(nodes), key=lambda v: (describe.start(v), rank[v]))]
+        members = [
+            describe.node(v) for v in sorted(graph.members(nodes), key=lambda v: (describe.start(v), describe.rank[v]))
+        ]
         slot = round(piece.get((nodes[0],), 1.0)) if calls and machine.devices[device].kind == "accelerator" else None
         begins = [node.start for node in members if node.start is not None]
         ends = [node.finish for node in members if node.finish is not None]
@@ -330,6 +337,7 @@ class _Nodes:
         self.times = times if times is not None and len(times.start) == self.graph.nodes else None
         options, taken = problem.execution.options, placed.values.get("option", {})
         self.option = {} if options is None else {v: options.name[round(o)] for (v,), o in taken.items()}
+        self.rank = _ranks(written)
         self.columns = {name: written.attributes[name].tolist() for name in ATTRIBUTES if name in written.attributes}
 
     def start(self, v: int) -> float:
@@ -348,6 +356,7 @@ class _Nodes:
             None if self.times is None else float(self.times.start[self.node_of[v]]),
             None if self.times is None else float(self.times.finish[self.node_of[v]]),
             self.option.get(self.node_of[v]),
+            self.rank[v] + 1,
         )  # fmt: skip
 
 
@@ -383,7 +392,8 @@ def _transfers(problem: Problem, sets: Sequence[Sequence[int]], devices: Sequenc
     return out
 
 
-def _devices_of(problem: Problem) -> tuple[PlannedDevice, ...]:
+def devices_of(problem: Problem) -> tuple[PlannedDevice, ...]:
+    """All devices of the machine, in the order of declaration."""
     machine, seen = problem.machine, dict[str, int]()
     out = []
     for position, device in enumerate(machine.devices):

@@ -20,7 +20,8 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "spec": plan.spec,
         "kind": plan.kind,
         "execution": {"run": plan.run, "order": plan.order, "communication": plan.communication}
-        | ({} if plan.routing is None else {"transfers": plan.routing}),
+        | ({} if plan.routing is None else {"transfers": plan.routing})
+        | ({} if plan.microbatches is None else {"microbatches": plan.microbatches}),
         "devices": [
             {"name": d.name, "kind": d.kind, "family": d.family, "number": d.number}
             | ({"cluster": d.cluster} if d.cluster else {})
@@ -37,7 +38,7 @@ def plan_from_document(document: object, source: Source | None = None) -> Plan:
     """
     root = Entry(document, (), source, DOCUMENT)
     execution = root.at("execution")
-    routing = execution.get("transfers")
+    routing, batch = execution.get("transfers"), execution.get("microbatches")
     devices = tuple(_device(d) for d in root.at("devices").each())
     held = [_stage_of(s, {d.name for d in devices}) for s in root.at("stages").each()]
     return Plan(
@@ -46,6 +47,7 @@ def plan_from_document(document: object, source: Source | None = None) -> Plan:
         execution.at("communication").one_of(get_args(Communication)),
         devices, tuple(stage for stage, _ in held), tuple(t for _, sent in held for t in sent),
         None if routing is None else routing.one_of(get_args(Transfers)),
+        None if batch is None else batch.positive(),
     )  # fmt: skip
 
 
@@ -89,7 +91,7 @@ def _node_document(node: PlannedNode) -> dict[str, Any]:
     known: dict[str, Any] = {
         "name": None if node.name == str(node.id) else node.name, "backward": node.backward or None,
         "operator": node.operator, "memory": node.memory or None, "start": node.start, "finish": node.finish,
-        "attributes": dict(node.attributes or {}) or None,
+        "attributes": dict(node.attributes or {}) or None, "position": node.position or None,
     }  # fmt: skip
     return {"id": node.id} | {name: value for name, value in known.items() if value is not None}
 
@@ -138,11 +140,12 @@ def _number(entry: Entry, key: str) -> float | None:
 def _node(entry: Entry, options: Mapping[str, str]) -> PlannedNode:
     own = entry.at("id").id()
     name, backward, operator = (entry.get(key) for key in ("name", "backward", "operator"))
-    attributes = entry.get("attributes")
+    attributes, position = entry.get("attributes"), entry.get("position")
     return PlannedNode(
         own, str(own) if name is None else name.text(), backward is not None and backward.truth(),
         None if operator is None else operator.id(), _number(entry, "memory") or 0.0,
         {key: given.value if isinstance(given.value, str) else given.number()
          for key, given in ({} if attributes is None else attributes.fields()).items()},
         _number(entry, "start"), _number(entry, "finish"), options.get(str(own)),
+        0 if position is None else position.positive(),
     )  # fmt: skip

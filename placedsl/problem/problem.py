@@ -20,6 +20,8 @@ from placedsl.units import NUMBER, Dimension, whole
 #: Constraints known by name: their meaning is a formula in ``models/constraints.place``.  In a problem, ``boundaries``
 #: is ``colocated``, by the sections of its attribute.
 BUILT_IN = ("memory", "contiguous", "convex", "colocated", "boundaries", "sequential", "congestion")
+#: What a constraint amounts to that every placement satisfies on devices which support its nodes.
+SUPPORTED = "supported"
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,8 @@ class Constraint:
     ``built_in`` is the name of a built-in constraint, or empty for one that the user wrote; ``by``
     is the node attribute of ``colocated by``.  ``body`` is the formula in either case, ``label`` the
     number of its equation.  ``groups`` names the groups of nodes that must share a device, where a formula
-    of the user says just that (empty: it does not).
+    of the user says just that (empty: it does not); ``excludes``: its formula only says that some devices hold
+    nothing, and the times of the problem are infinite there.
     """
 
     name: str
@@ -39,11 +42,13 @@ class Constraint:
     span: Span
     label: str = ""
     groups: str = ""
+    excludes: bool = False
 
     @property
     def equivalent(self) -> str:
-        """The built-in constraint that it is, or that its formula is equivalent to."""
-        return "colocated" if self.groups else self.built_in
+        """The built-in constraint that it is, or that its formula is equivalent to; ``supported``: it only says that
+        devices hold nothing, which the running times say as well."""
+        return "colocated" if self.groups else SUPPORTED if self.excludes else self.built_in
 
 
 @dataclass(frozen=True)

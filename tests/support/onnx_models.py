@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from placedsl.diagnostics import Source
 from placedsl.graph.graph import Graph
@@ -72,3 +72,19 @@ def chained_functions(depth: int, first: str = "") -> Any:
     made.functions.extend(functions)
     made.opset_import.append(helper.make_opsetid(local, 1))
     return made
+
+
+def chain(names: Sequence[str]) -> Source:
+    """Matrix products of these names one after another, with weights, and a constant that two of them read."""
+    import numpy as np
+
+    made = np.random.default_rng(0)
+    weights = [numpy_helper.from_array(made.standard_normal((3, 3)).astype(np.float32), f"w_{name}") for name in names]
+    constant = numpy_helper.from_array(np.ones((3, 3), dtype=np.float32), "one")
+    nodes = [helper.make_node("Neg", ["one"], ["minus"], name="folded")]
+    read = "x"
+    for k, name in enumerate(names):
+        used = "minus" if k % 2 else f"w_{name}"
+        nodes.append(helper.make_node("MatMul", [read, used], [f"{name}_out"], name=name))
+        read = f"{name}_out"
+    return source(model(nodes, {"x": (2, 3)}, outputs=[read], initialisers=[*weights, constant]))

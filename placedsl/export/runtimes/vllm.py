@@ -7,33 +7,37 @@ made, so it is refused here.
 
 from __future__ import annotations
 
-from placedsl.export import layer_counts
+from placedsl.export import partition_variable
+from placedsl.export.layout import Layout, degrees_against, hosts_against, pipeline_against, runs_against
+from placedsl.export.layout import training_against as training
+from placedsl.export.model import Given, Model, Split
 from placedsl.problem.plan import Plan
 
 MEANING = "vLLM: environment variables for pipeline parallelism with layers per rank"
+CONSTRAINT = "exportable_to_vllm"
+_VARIABLE = "VLLM_PP_LAYER_PARTITION"
 
 
 def reasons_against(plan: Plan) -> list[str]:
     """Why vLLM cannot run the plan; empty: it can."""
-    backward = [node for stage in plan.stages for node in stage.nodes if node.backward]
-    training = [f"vLLM serves inference, and the graph has a backward part ('{backward[0].id}')"] if backward else []
-    return [*training, *layer_counts.reasons_against(plan)]
+    if early := pipeline_against(plan):
+        return [*training(plan, "vLLM"), *early]
+    layout = Layout.of(plan)
+    return [
+        *training(plan, "vLLM"), *degrees_against(layout), *hosts_against(layout), *runs_against(layout),
+    ]  # fmt: skip
 
 
 def write(plan: Plan) -> dict[str, str]:
     """``vllm.env``: a file for ``docker run --env-file`` or ``set -a; . vllm.env``."""
-    found = layer_counts.layer_counts(plan)
-    devices = [stage.devices[0] for stage in plan.stages]
-    ranks = len(devices)
-    lines = [
-        f"# {plan.spec}: {sum(found.counts)} layers (by {found.source}) on {', '.join(devices)}",
-        f"# vllm serve MODEL --pipeline-parallel-size {ranks}",
-        f"VLLM_PP_LAYER_PARTITION={','.join(map(str, found.counts))}",
-    ]
-    if len({plan.device(name).cluster for name in devices}) > 1:
-        lines.append("# The devices are in several clusters: start the ranks on them in the order above.")
-    else:
-        accelerators = [device.name for device in plan.devices if device.kind == "accelerator"]
-        lines.append("# Accelerators are numbered from 0 in the order of declaration.")
-        lines.append(f"CUDA_VISIBLE_DEVICES={','.join(str(accelerators.index(name)) for name in devices)}")
-    return {"vllm.env": "\n".join([*lines, ""])}
+    layout = Layout.of(plan)
+    flags = f"--pipeline-parallel-size {len(layout.stages)}"
+    flags += f" --tensor-parallel-size {layout.tensor}" * (layout.tensor > 1)
+    flags += f" --data-parallel-size {layout.data}" * (layout.data > 1)
+    lines = [f"# vllm serve MODEL {flags}"]
+    return {"vllm.env": partition_variable.text(layout, lines, _VARIABLE)}
+
+
+def read(given: Given, model: Model) -> Split:
+    """The placement that such a file, or ``2,3,1`` alone, makes; InputError for what vLLM refuses."""
+    return partition_variable.read(given.file("vllm.env"), model, _VARIABLE)

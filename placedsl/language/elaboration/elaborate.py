@@ -21,9 +21,9 @@ from placedsl.language.checking.schedule_vocabulary import with_execution
 from placedsl.language.checking.scope import Definition, Expansion
 from placedsl.language.checking.vocabulary import Value, Vocabulary, types, vocabulary, with_clusters
 from placedsl.language.elaboration import constraints as rules
+from placedsl.language.elaboration import exports, model_library, parallelism, parameters
 from placedsl.language.elaboration import graph_file as graph_files
 from placedsl.language.elaboration import machine as deployment
-from placedsl.language.elaboration import model_library, parallelism, parameters
 from placedsl.language.elaboration import schedule as schedules
 from placedsl.language.elaboration import solve_block as settings
 from placedsl.language.elaboration.declared_names import sets_and_tables, variables
@@ -111,6 +111,7 @@ class _Elaboration:
         solve = settings.settings(self.constants, spec.all(syntax.Solve))
         named = self.name_constraints(execution)
         graph = self.with_options(graph or self.stand_in(), machine, devices, execution)
+        graph = exports.with_units(graph, named, spec.found)
         asked = spec.all(syntax.Parallelism)
         places = [rule.name.at for rule in spec.all(syntax.Option)] or [spec.graph_at]
         sharing = parallelism.data_parallelism(self.constants, asked, execution, graph, machine, places[0].span)
@@ -124,7 +125,7 @@ class _Elaboration:
         if sharing is not None:
             decided["copies"], _ = parallelism.variable(sharing)
         self.check_definitions(words)
-        stated = goals(self.checker(words), minimize, named)
+        stated = goals(self.checker(words), minimize, exports.conjuncts(named, self.definitions, words))
         setting = Setting(words, self.parameters, self.definitions, spec.found, choices(execution))
         formulations = formulations_of_spec(spec.texts.statements, setting)
         bodies = stated.bodies(sets, decided)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placedsl.algorithms.colocation import with_implied_colocation
+from placedsl.algorithms.exclusion import with_implied
 from placedsl.algorithms.pipelines import solve as contiguous
 from placedsl.graph.graph import Graph
 from placedsl.grounding.build import build
@@ -64,7 +64,7 @@ def explain(problem: Problem, formulations: Callable[[], Iterable[Formulation]],
 
     InputError for what cannot be stated as a program.
     """
-    problem = with_implied_colocation(problem)
+    problem = with_implied(problem)
     chosen = resolve(problem, request)
     fit = _fit(problem)
     quotient, classes = contiguous.pipeline_of(problem)

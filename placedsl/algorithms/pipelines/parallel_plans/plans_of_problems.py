@@ -30,7 +30,7 @@ from placedsl.graph.order import csr, rows_of
 from placedsl.problem.cluster_levels import ClusterLevels
 from placedsl.problem.execution import DataParallelism, Execution, OptionCosts
 from placedsl.problem.expressions import Provided
-from placedsl.problem.problem import Constraint, Problem
+from placedsl.problem.problem import SUPPORTED, Constraint, Problem
 from placedsl.problem.values import Values
 
 #: A chain of stages over devices that are all alike.
@@ -142,7 +142,7 @@ def _own(problem: Problem) -> list[Constraint]:
     """The constraints that the search does not satisfy by construction."""
     known = _supported(problem).constraints
     assert known is not None
-    return [rule for rule in problem.constraints if rule.equivalent not in known]
+    return [rule for rule in problem.constraints if rule.equivalent not in {*known, SUPPORTED}]
 
 
 def _goals(problem: Problem) -> tuple[Goal, ...]:

