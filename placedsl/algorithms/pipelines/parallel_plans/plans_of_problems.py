@@ -207,6 +207,8 @@ def solve(problem: Problem, *, deadline: float | None = None, stop: Callable[[],
         message = f"more than {most:,} ideals, the sets that the search is over, matter here"
     elif not (settled.complete or settled.stuck or limits.passed):
         message = "the search has room for so many states, and tries so many choices of options, only"
+    if message and sharing.chunks > 1 and settled.plan is None:
+        message += ", and no division of one order of the nodes was found that fits"
     left = (*beyond(problem), *settled.stuck)
     if settled.plan is None:
         return PlanFound(None, {}, (), settled.bounds, settled.complete, left, message)
