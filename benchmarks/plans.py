@@ -72,6 +72,7 @@ RULES: tuple[tuple[str, ...], ...] = (
     (f"forall v in nodes, w in nodes: {TAKES.format('v')} == {TAKES.format('w')}",),
     (f"count(v in nodes: {TAKES.format('v')}) <= 20",), ("forall d in devices: memory(d) <= 0.9 * d.memory",),
     ("forall v in nodes: in_flight(v) <= 3",), ("copies_used >= 60 or stages_used <= 4",),
+    ("devices_used == count(devices) - 1",), ("devices_used == count(devices) - 3", "stages_used <= 3"),
     ('data(nodes["5"]) == data(nodes["34"])', "stages_used >= 5", 'not takes(nodes["20"], "activation recomp")'),
 )  # fmt: skip
 

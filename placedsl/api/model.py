@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import linecache
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
 from pathlib import Path
@@ -17,10 +17,11 @@ from placedsl.diagnostics import Source, UsageError
 from placedsl.expr import Element, Family, Set, Term
 from placedsl.expr.terms import Place, named, place_of_caller, term
 from placedsl.graph.networkx_graphs import native_text
+from placedsl.graph.option_columns import MOVED
 from placedsl.language.elaboration.statement_entries import STATEMENTS
 from placedsl.language.syntax.printer import word
 from placedsl.system import files
-from placedsl.units import TIME, exact
+from placedsl.units import DATA, TIME, exact
 
 if TYPE_CHECKING:
     from placedsl.planner.answer import Answer
@@ -30,7 +31,7 @@ _DIMENSIONS = {
     name: dimension
     for statement in ("device", "link", "edge", "solve")
     for name, dimension in STATEMENTS[statement].dimensions.items()
-} | {"time": TIME}
+} | {"time": TIME, "parameters": DATA, "stash": DATA, "sharded": DATA}
 
 
 class Model:
@@ -86,9 +87,23 @@ class Model:
         block = f" {{ {', '.join(settings)} }}" if settings else ""
         self._add(f"{_graph_from(path)}{block}")
 
-    def node(self, name: str, **entries: Any) -> Element:
-        """One ``node`` of a ``graph { … }``; ``time`` may be a mapping from device kinds to times."""
-        self._graph_items.append((f"node {word(name)}{_block(entries)}", place_of_caller()))
+    def node(
+        self,
+        name: str,
+        *,
+        options: Mapping[str, Mapping[str, Any] | Sequence[Mapping[str, Any]]] | None = None,
+        **entries: Any,
+    ) -> Element:
+        """One ``node`` of a ``graph { … }``; ``time`` may be a mapping from device kinds to times.
+
+        ``options`` are further ways to run it: entries by name, or a list of these where a name has several degrees.
+        """
+        further = [
+            f"option {word(own)}{_block(given)}"
+            for own, several in arguments.mapping("options", options, '{"recomputed": {"time": "52 ms"}}').items()
+            for given in ([several] if isinstance(several, Mapping) else several)
+        ]
+        self._graph_items.append((f"node {word(name)}{_block(entries, further)}", place_of_caller()))
         return Set("nodes")[name]
 
     def edge(self, *nodes: str | Element, **entries: Any) -> None:
@@ -263,16 +278,18 @@ def _node_name(node: str | Element) -> str:
     return word(node if isinstance(node, str) else json.loads(str(node).removeprefix("nodes[").removesuffix("]")))
 
 
-def _block(entries: Mapping[str, Any]) -> str:
+def _block(entries: Mapping[str, Any], further: Sequence[str] = ()) -> str:
     """`` { name = value, … }``, or nothing; what is None is left out."""
     given = [f"{word(name)} = {_value(name, value)}" for name, value in entries.items() if value is not None]
+    given += further
     return f" {{ {', '.join(given)} }}" if given else ""
 
 
 def _value(name: str, value: Any) -> str:
     """A value of a block: a plain number is in SI units where the language wants a dimension."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {_value(name, one)}" for key, one in value.items()) + "}"
+        keys = {key: word(str(key)) if name in MOVED else key for key in value}  # by node, else by kind of device
+        return "{" + ", ".join(f"{keys[key]}: {_value(name, one)}" for key, one in value.items()) + "}"
     plain = isinstance(value, Real) and not isinstance(value, bool)
     if plain and name in _DIMENSIONS and math.isfinite(value):
         return exact(int(value) if isinstance(value, Integral) else float(value), _DIMENSIONS[name])

@@ -123,12 +123,13 @@ def _without(statements: list[Any], spans: Iterable[Span], source: Source) -> li
 
 def _pruned(statement: Any, place: int) -> list[Any]:
     """A statement without the entry, rule or graph item at a place; none where that is all of it."""
-    for field in ("block", "rules", "items"):
+    for field in ("block", "options", "rules", "items"):
         parts = () if isinstance(statement, syntax.Variable) else getattr(statement, field, ())
         holder = max((p for p in parts if p.at[0] <= place), key=lambda p: p.at, default=None)
-        if holder is None or (field != "items" and place >= holder.at[1]):
+        whole = field in ("items", "options")  # with parts of their own
+        if holder is None or (not whole and place >= holder.at[1]):
             continue
-        kept = _pruned(holder, place) if field == "items" else []
+        kept = _pruned(holder, place) if whole else []
         return [replace(statement, **{field: tuple(r for p in parts for r in ([p] if p is not holder else kept))})]
     return []
 

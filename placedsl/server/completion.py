@@ -168,7 +168,11 @@ def _words(place: _Place) -> Iterator[Completion]:
     if frame.block and (place.begins_line or before in ("", "{")):
         yield from _beginnings(place)
         return
-    if frame.opener == "{" and frame.holder in ("node", "graph") and before in ("{", ","):
+    in_graph = any(f.holder == "graph" for f in place.frames)
+    if frame.opener == "{" and in_graph and before in ("{", ","):
+        if [t.text for t in place.earlier[: frame.start][-3:-2]] in (["gather"], ["scatter"]):
+            yield from _nodes(place)
+            return
         yield from place.items("word", DEVICE_KINDS.items())
         yield from place.items("device", ((n, "device") for n in words.families))
         return
@@ -285,6 +289,8 @@ def _entries(place: _Place) -> Iterator[Completion]:
     if place.before in ("{", ",") or place.begins_line:
         given = {t.text for t in place.innermost.tokens}
         yield from place.items("entry", ((n, e.meaning) for n, e in known.items() if n not in given))
+        if place.innermost.holder == "node":
+            yield from place.items("keyword", [("option", "a further way to run it")])
     else:
         yield from _expression(place)
 

@@ -89,7 +89,7 @@ class _Walk:
         if kind is not None and not isinstance(node, syntax.Variable):
             self.known(kind, node.name)
         match node:
-            case syntax.GraphInline(items=items):
+            case syntax.GraphInline(items=items) | syntax.Node(options=items):
                 for item in items:
                     self.statement(item, scope)
             case syntax.Chain(names=chained):
@@ -158,7 +158,7 @@ class _Walk:
             case syntax.Interconnect(name=word):
                 if word is not None:
                     self.mark(word, "word")
-            case _ if not isinstance(node, syntax.Node | syntax.Solve):
+            case _ if not isinstance(node, syntax.Solve):
                 self.parts(node, self.given(node, scope), ("parameters",))
         for entry in getattr(node, "block", ()):
             self.entry(node, entry, scope)
@@ -232,9 +232,10 @@ class _Walk:
         """``name = value`` in the block of a statement."""
         self.mark(entry.name, "entry", None, type(holder).__name__)
         if isinstance(entry.value, syntax.Braces):
-            # A map from kinds, families or devices.
+            # A map from kinds, families or devices; of what options move, from nodes.
+            kind = "node" if entry.name.text in ("gather", "scatter") else "device"
             for key, value in entry.value.pairs:
-                self.time_key(key, scope)
+                self.key(key, scope, kind)
                 self.expressions((value,), scope)
             return
         settings = isinstance(holder, syntax.Solve | syntax.GraphFile)
@@ -243,19 +244,18 @@ class _Walk:
         else:
             self.expression(entry.value, scope)
 
-    def time_key(self, key: syntax.Expression, scope: Scope) -> None:
-        """The key of a map of times: a kind, a family or a device."""
+    def key(self, key: syntax.Expression, scope: Scope, kind: str) -> None:
+        """The key of a map: a kind, a family or a device, or a node."""
         match key:
-            case syntax.Name(name=name):
-                at = self.reading.first(key.at, "NAME")
-                symbol = self.tables["device"].get(name)
-                self.occurrence(at, name, "device" if symbol else "word", symbol)
-            case syntax.Text(value=name):
-                symbol = self.tables["device"].get(name)
-                if symbol is not None:
-                    self.found.append(Occurrence(place(key.at), name, "device", symbol, "", plain=False, quoted=True))
+            case syntax.Name(name=name) | syntax.Text(value=name):
+                symbol, quoted = self.tables[kind].get(name), isinstance(key, syntax.Text)
+                plain = kind == "device" and not quoted
+                if symbol is not None or not quoted:
+                    known = kind if symbol else "word"
+                    at = place(key.at) if quoted else self.reading.first(key.at, "NAME")
+                    self.found.append(Occurrence(at, name, known, symbol, "", plain, quoted and kind == "device"))
             case syntax.Index(base=base, arguments=arguments):
-                self.time_key(base, scope)
+                self.key(base, scope, kind)
                 self.expressions(arguments, scope)
             case _:
                 self.expression(key, scope)

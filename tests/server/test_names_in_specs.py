@@ -113,6 +113,20 @@ def test_references(marked: str, count: int) -> None:
     assert len({p.strip('"') for p in pieces(WHOLE, found)}) <= 1
 
 
+def test_nodes_that_options_send_to_are_renamed() -> None:
+    text = """graph {
+    node a { time = 1 s, output = 1 MiB, option two { tensor = 2, scatter = {b: 1 MiB, "c d": 1 MiB} } }
+    node b { time = 1 s, option two { tensor = 2, gather = {a: 1 MiB} } }
+    node "c d" { time = {gpu: 1 s} }
+    a -> b
+    a -> "c d"
+}""" + WHOLE[WHOLE.index("\ndevice") : WHOLE.index("link")].replace("room * factor", "1 GiB")
+    for marked, count in (("node |a", 4), ("node |b", 3), ('node "|c d"', 3)):
+        place = at(text, marked)
+        assert len(references(state_of(text), place)) == count
+        assert len(references(state_of(renamed(text, place, "e f")), place)) == count
+
+
 def test_references_without_the_declaration() -> None:
     state = state_of(WHOLE)
     place = at(WHOLE, "param roo|m")

@@ -122,6 +122,10 @@ COMPLETED: list[tuple[str, str, list[str], list[str]]] = [
     ('subject to\n    x: nodes["', '"] on cpu\n', ["a", "b 1", "c"], ["load"]),
     ("formulation f {\n    ", "\n}\n", ["var", "provides", "tight"], ["device"]),
     ("formulation f {\n    var pos[v in nodes]\n    provides load(w) = ", "\n}\n", ["pos", "w", "room"], ["device"]),
+    ("graph {\n    node n { ", "}\n}\n", ["time", "stash", "option"], ["tensor", "device"]),
+    ("graph {\n    node n { time = 1 s, option o { ", "} }\n}\n", ["tensor", "gather", "stash"], ["option", "name"]),
+    ("graph {\n    node n { option o { scatter = {", "} } }\n}\n", ["a"], ["accelerator"]),
+    ("graph {\n    node n { option o { time = {", "} } }\n}\n", ["accelerator", "gpu"], ["a"]),
     ("# a comment ", "\n", [], ["device"]),
 ]
 

@@ -52,6 +52,13 @@ GOALS: dict[str, Callable[[Plan], Fraction]] = {
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<=": lambda a, b: a <= b, ">=": lambda a, b: a >= b, "==": lambda a, b: a == b,
 }  # fmt: skip
+
+
+def devices(plan: Plan) -> int:
+    """How many devices take part."""
+    return sum(stage.copies * stage.degree for stage in plan)
+
+
 NUMBERS: dict[str, Callable[[Stage], int]] = {"data": lambda stage: stage.copies, "tensor": lambda stage: stage.degree}
 
 
@@ -79,7 +86,10 @@ def _drawn_rule(asked: Asked, rng: random.Random) -> Rule:
              lambda plan: all(of(plan, v).degree <= small for v in alike)),
         Rule(f"stages_used {op} {k}", lambda plan: compare(len(plan), k)),
         Rule(f"copies_used {op} {k}", lambda plan: compare(sum(s.copies for s in plan), k)),
-        Rule(f"devices_used <= {k}", lambda plan: sum(s.copies * s.degree for s in plan) <= k),
+        Rule(f"devices_used {op} {k}", lambda plan: compare(devices(plan), k)),
+        Rule(f"devices_used + stages_used {op} {k + 2}", lambda plan: compare(devices(plan) + len(plan), k + 2)),
+        Rule(f"devices_used >= {k} or tensor({node_a}) >= {small}",
+             lambda plan: devices(plan) >= k or of(plan, a).degree >= small),
         Rule(f"{quantity}({node_a}) {op} {small}", lambda plan: compare(number(of(plan, a)), small)),
         Rule(f"{quantity}({node_a}) {op} {quantity}({node_b})",
              lambda plan: compare(number(of(plan, a)), number(of(plan, b)))),
@@ -188,7 +198,7 @@ def plans(asked: Asked) -> Iterator[Plan]:
                 many = behind + copies > asked.microbatches and asked.held == "pipeline"
                 if devices + copies * degree > asked.devices or many:
                     continue
-                for own in _stages(asked, nodes, edges, stage, copies, degree, behind + copies):
+                for own in stages_of(asked, nodes, edges, stage, copies, degree, behind + copies):
                     yield from before(left - stage, devices + copies * degree, behind + copies, (own, *later))
 
     yield from before(frozenset(nodes), 0, 0, ())
@@ -198,7 +208,7 @@ def _names(options: list[dict[str, Any]]) -> list[str]:
     return [option["id"] for option in options]
 
 
-def _stages(
+def stages_of(
     asked: Asked,
     nodes: dict[int, dict[str, Any]],
     edges: dict[tuple[int, int], int],

@@ -12,6 +12,7 @@ from placedsl.arrays import Floats
 from placedsl.diagnostics import Source, Span
 from placedsl.graph.build import Place, build, column, edge_costs
 from placedsl.graph.graph import Graph
+from placedsl.graph.option_columns import OptionColumns
 from placedsl.graph.readers.native_options import BYTES_OF_NODES, NodeOptions
 from placedsl.graph.readers.records import Document, word
 from placedsl.units import TIME, Quantity, UnitError, parse_unit
@@ -60,11 +61,12 @@ def read(source: Source) -> Graph:
     for i, record in enumerate(records):
         nodes.read(i, record)
     pairs, own = _edges(document, unit, edges)
-    options = NodeOptions(document, unit, pairs)
+    columns = OptionColumns(pairs, own)
     if any("options" in record for record in records):
+        options = NodeOptions(document, unit, columns)
         for i, (own_id, record) in enumerate(zip(nodes.ids, records, strict=True)):
             options.of_node(i, own_id, record)
-        nodes.time = options.least_times(len(records))
+        nodes.time = columns.least_times(len(records))
     document.stop()
     edge_bytes, edge_time = edge_costs(nodes.ids, nodes.output, nodes.transfer, pairs, own)
     fields = {"source": "from", "target": "to", "cost": "output"}
@@ -83,7 +85,7 @@ def read(source: Source) -> Graph:
         # Where nothing is timed times are estimated, which is in seconds.
         time_in_seconds="time_unit" in root or not (nodes.time or np.nan_to_num(edge_time).any()), locate=locate,
     )  # fmt: skip
-    return options.added_to(graph)
+    return columns.added_to(graph)
 
 
 class _Nodes:

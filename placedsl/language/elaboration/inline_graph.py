@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from placedsl.arrays import Floats
 from placedsl.diagnostics import InputError, Span, nearest
 from placedsl.graph.build import Place, build, column, edge_costs
 from placedsl.graph.graph import Graph
+from placedsl.graph.option_columns import AMOUNTS, OptionColumns
 from placedsl.language.checking.checker import Checker
 from placedsl.language.checking.vocabulary import TEXT, TRUTH
+from placedsl.language.elaboration.inline_options import InlineOptions
+from placedsl.language.elaboration.inline_options import stand_in as option_stand_in
+from placedsl.language.elaboration.inline_values import InlineValues
 from placedsl.language.elaboration.statement_entries import NODE_DIMENSIONS, STATEMENTS
 from placedsl.language.syntax import statements as syntax
 from placedsl.problem import expressions as core
@@ -25,9 +31,10 @@ class _Reader:
 
     def __init__(self, checker: Checker, families: list[str]) -> None:
         self.checker = checker
-        self.kinds = ["accelerator", "host", *families]
+        self.values = InlineValues(checker, families)
         self.nodes: list[syntax.Node] = []
-        self.time: dict[str, dict[int, float]] = {}
+        #: Of each node, by kind, family or device.
+        self.times: list[dict[str, float]] = []
         self.memory: list[float] = []
         self.output: list[float] = []
         self.transfer: list[float] = []
@@ -35,52 +42,30 @@ class _Reader:
         self.names: list[str] = []
         self.attributes: dict[str, dict[int, float | str]] = {}
 
-    def value(self, node: syntax.Expression, what: str) -> float:
-        """The value of an entry of a node or an edge, in SI; 0 after reporting."""
-        dimension, example = _KNOWN[what].dimension, _KNOWN[what].example
-        if isinstance(node, syntax.Number) and not node.problem:
-            value, given, kind = node.value, node.dimension, "number"
-        else:
-            out, checked = self.checker.number(node)
-            value, given, kind = 0.0, checked.dimension, checked.kind
-            if isinstance(out, core.Constant) and not isinstance(out.value, str):
-                value = float(out.value)
-            elif kind != "error":
-                self.checker.error(node, "a value known beforehand is expected here")
-                kind = "error"
-        if kind == "error":
-            return 0.0
-        if given != dimension and not (value == 0.0 and given == NUMBER):
-            self.checker.error(node, f"'{what}' is {dimension}, this is {given}", f"as in {what} = {example}")
-            return 0.0
-        if value < 0:
-            self.checker.error(node, f"'{what}' cannot be negative", f"as in {what} = {example}")
-            return 0.0
-        return value
-
     def node(self, node: syntax.Node) -> None:
         """Read one ``node`` statement."""
         position = len(self.nodes)
         self.nodes.append(node)
         memory, output, transfer = 0.0, np.nan, np.nan
-        backward, name, timed = False, node.name.text, False
+        backward, name = False, node.name.text
+        times: dict[str, float] = {}
         seen: set[str] = set()
         for entry in node.block:
             key, value = entry.name.text, entry.value
             if key in seen:
                 self.checker.error(entry.name, f"'{key}' is given twice")
+                continue
             seen.add(key)
             if key == "time":
-                self.times(position, value)
-                timed = True
+                times = self.values.times(value)
             elif key == "memory":
-                memory = self.value(value, key)
+                memory = self.values.value(value, key)
             elif key == "output":
-                output = self.value(value, key)
+                output = self.values.value(value, key)
             elif key == "transfer":
-                transfer = self.value(value, key)
+                transfer = self.values.value(value, key)
             elif key in NODE_DIMENSIONS:
-                self.attributes.setdefault(key, {})[position] = self.value(value, key)
+                self.attributes.setdefault(key, {})[position] = self.values.value(value, key)
             elif key in ("backward", "name"):
                 out, kind = self.checker.check(value)
                 wanted = TRUTH if key == "backward" else TEXT
@@ -92,51 +77,33 @@ class _Reader:
                     name = str(out.value)
             else:
                 self.attribute(position, entry)
-        if not timed and seen.isdisjoint(("flops", "bytes")):
+        if seen.isdisjoint(("time", "flops", "bytes")) and not node.options:
             hint = "as in { time = 4 ms }, or flops and bytes to estimate it from"
             self.checker.error(node.name, f"node '{node.name.text}' has no time", hint)
+        self.times.append(times)
         self.memory.append(memory)
         self.output.append(output)
         self.transfer.append(transfer)
         self.backward.append(backward)
         self.names.append(name)
 
-    def times(self, position: int, value: syntax.Expression) -> None:
-        """``time = 4 ms`` for every kind, or a map from kinds, families or devices."""
-        if not isinstance(value, syntax.Braces):
-            one = self.value(value, "time")
-            for kind in ("accelerator", "host"):
-                self.time.setdefault(kind, {})[position] = one
-            return
-        for key, amount in value.pairs:
-            match key:
-                case syntax.Name(name=kind):
-                    pass
-                case syntax.Index(base=syntax.Name(name=family), arguments=(syntax.Number(value=index),)):
-                    kind = f"{family}[{index:g}]"
-                case _:
-                    kind = ""
-            if amount is None:
-                self.checker.error(key, "a kind of device and a time are expected", "as in {accelerator: 4 ms}")
-            elif kind.partition("[")[0] not in self.kinds:
-                self.checker.error(key, f"there is no device or kind '{kind}'", nearest(kind, self.kinds))
-            elif position in self.time.setdefault(kind, {}):
-                self.checker.error(key, f"the time on '{kind}' is given twice")
-            else:
-                self.time[kind][position] = self.value(amount, "time")
-
     def edge(self, chain: syntax.Chain) -> tuple[float, float] | None:
         """The bytes and the transfer time that a chain gives its edges (nan: not given), or None."""
         output = transfer = np.nan
         for entry in chain.block:
             if entry.name.text == "output":
-                output = self.value(entry.value, "output")
+                output = self.values.value(entry.value, "output")
             elif entry.name.text == "transfer":
-                transfer = self.value(entry.value, "transfer")
+                transfer = self.values.value(entry.value, "transfer")
             else:
                 hint = nearest(entry.name.text, _EDGE)
                 self.checker.error(entry.name, f"an edge has no '{entry.name.text}'", hint)
         return (output, transfer) if chain.block else None
+
+    def amounts(self, position: int) -> dict[str, float]:
+        """The bytes that a node has as it stands, which its options have where they do not say."""
+        own = {key: self.attributes.get(key, {}).get(position, 0.0) for key in AMOUNTS}
+        return {key: float(amount) for key, amount in own.items()} | {"memory": self.memory[position]}
 
     def attribute(self, position: int, entry: syntax.Entry) -> None:
         """A further attribute: a plain number or a text."""
@@ -171,23 +138,23 @@ def read_inline(statement: syntax.GraphInline, checker: Checker, families: list[
                 own[len(edges)] = costs
             edges.append((a.text, b.text))
             edge_words.append(b if edges and len(edges) > 1 and edges[-2][1] == a.text else a)
+    count, ids = len(reader.nodes), [n.name.text for n in reader.nodes]
+    edge_bytes, edge_time = edge_costs(ids, reader.output, reader.transfer, edges, own)
+    columns = OptionColumns(edges, own)
+    if any(node.options for node in reader.nodes):
+        options = InlineOptions(reader.values, columns, edge_bytes)
+        for i, node in enumerate(reader.nodes):
+            options.of_node(i, node, reader.times[i], reader.amounts(i))
     if len(checker.found) > before:
-        named = {node.name.text for node in reader.nodes}
+        named = set(ids)
         for word in (w for item in statement.items if isinstance(item, syntax.Chain) for w in item.names):
             if word.text not in named:
                 checker.error(word, f"there is no node '{word.text}'", nearest(word.text, named))
         found = list(checker.found)
         checker.found.clear()
         raise InputError(found)
-    count = len(reader.nodes)
-    time = {}
-    for kind, given in reader.time.items():
-        values = np.full(count, np.inf)
-        values[list(given)] = list(given.values())
-        time[kind] = values
+    time = columns.least_times(count) if len(columns) else _by_kind(reader.times)
     attributes = {key: column(by_node, count) for key, by_node in reader.attributes.items()}
-    ids = [n.name.text for n in reader.nodes]
-    edge_bytes, edge_time = edge_costs(ids, reader.output, reader.transfer, edges, own)
 
     def locate(place: Place) -> Span:
         if place.kind == "node" and place.index is not None and place.index < count:
@@ -198,11 +165,21 @@ def read_inline(statement: syntax.GraphInline, checker: Checker, families: list[
             return checker.span(_edge_word(statement, place.index, place.field))
         return statement.at.span
 
-    return build(
+    graph = build(
         source=statement.at.source, ids=ids, names=reader.names, time=time, memory=np.array(reader.memory),
         backward=np.array(reader.backward, dtype=bool), attributes=attributes, edges=edges,
         edge_time=edge_time, edge_bytes=edge_bytes, own_edges=own, time_in_seconds=True, locate=locate,
     )  # fmt: skip
+    return columns.added_to(graph)
+
+
+def _by_kind(times: Sequence[Mapping[str, float]]) -> dict[str, Floats]:
+    """By kind, family or device, the time of each node; inf: not given."""
+    out = {kind: np.full(len(times), np.inf) for kind in dict.fromkeys(kind for given in times for kind in given)}
+    for i, given in enumerate(times):
+        for kind, time in given.items():
+            out[kind][i] = time
+    return out
 
 
 def stand_in(statement: syntax.GraphInline) -> Graph:
@@ -219,7 +196,7 @@ def stand_in(statement: syntax.GraphInline) -> Graph:
     return Graph(
         ids=ids, names=ids, time={}, memory=zero, backward=zero > 0, attributes=attributes, edge_source=none,
         edge_target=none, edge_tensor=none, tensor_producer=none, tensor_time=zero[:0], tensor_bytes=zero[:0],
-        time_in_seconds=True, source=statement.at.source,
+        time_in_seconds=True, source=statement.at.source, options=option_stand_in(nodes),
     )  # fmt: skip
 
 

@@ -125,7 +125,7 @@ class _Formatter:
         if line[0].begins or self.previous is None or self.previous.text == "{":
             return True
         is_entry = len(line) > 1 and line[1].text == "=" and line[0].type in ("NAME", "STRING")
-        return self.previous.text == "," and is_entry
+        return self.previous.text == "," and (is_entry or line[0].type == "OPTION")
 
     def _line(self, line: _Line, indent: int) -> str:
         parts: list[str] = []

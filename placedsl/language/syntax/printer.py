@@ -93,7 +93,11 @@ def block(entries: syntax.Block) -> str:
     """`` { name = value, … }``, or nothing."""
     if not entries:
         return ""
-    return " { " + ", ".join(f"{word(e.name.text)} = {expression(e.value)}" for e in entries) + " }"
+    return " { " + ", ".join(_entries(entries)) + " }"
+
+
+def _entries(entries: syntax.Block) -> list[str]:
+    return [f"{word(e.name.text)} = {expression(e.value)}" for e in entries]
 
 
 def rule(node: syntax.Rule) -> str:
@@ -143,7 +147,7 @@ def statement(node: syntax.Statement) -> str:
         case syntax.Parallelism(block=entries):
             return f"parallelism{block(entries) or ' {}'}"
         case syntax.Option(name=name, items=items, block=entries):
-            return f"option {word(name.text)}({_list(items)}){block(entries)}"
+            return f"option {word(name.text)}{f'({_list(items)})' if items else ''}{block(entries)}"
         case syntax.Minimize(objectives=objectives):
             return "minimize " + " then ".join(expression(o) for o in objectives)
         case syntax.Subject(rules=rules):
@@ -216,5 +220,6 @@ def _endpoint(node: syntax.Endpoint) -> str:
 
 def _graph_item(node: syntax.Node | syntax.Chain) -> str:
     if isinstance(node, syntax.Node):
-        return f"node {word(node.name.text)}{block(node.block)}"
+        parts = [*_entries(node.block), *map(statement, node.options)]
+        return f"node {word(node.name.text)}" + (f" {{ {', '.join(parts)} }}" if parts else "")
     return " -> ".join(word(n.text) for n in node.names) + block(node.block)

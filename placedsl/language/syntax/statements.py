@@ -75,6 +75,7 @@ class Node:
     at: At
     name: Word
     block: Block
+    options: tuple[Option, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,7 +201,7 @@ class Parallelism:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Option:
-    """``option name(v in nodes, t in {2, 4}) { tensor = t, … }``: a way to run each of these nodes."""
+    """``option name(v in nodes, t in {2, 4}) { tensor = t, … }``; without ``items``, in a node: a way to run these."""
 
     at: At
     name: Word

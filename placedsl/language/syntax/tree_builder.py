@@ -162,6 +162,8 @@ class TreeBuilder(Transformer[Token, Any]):
     def block(self, parts: list[Any]) -> syntax.Block:
         return tuple(p for p in parts if p is not None)
 
+    node_block = block
+
     def endpoint(self, parts: list[Any]) -> syntax.Endpoint:
         return syntax.Endpoint(self._cover(parts), parts[0], parts[1])
 
@@ -183,7 +185,12 @@ class TreeBuilder(Transformer[Token, Any]):
         return syntax.Fuse(self._cover(parts), (), parts[1])
 
     def node(self, parts: list[Any]) -> syntax.Node:
-        return syntax.Node(self._cover(parts[:2]), parts[1], parts[2] or ())
+        block = parts[2] or ()
+        entries = tuple(p for p in block if isinstance(p, syntax.Entry))
+        return syntax.Node(self._cover(parts[:2]), parts[1], entries, tuple(p for p in block if p not in entries))
+
+    def node_option(self, parts: list[Any]) -> syntax.Option:
+        return syntax.Option(self._cover(parts[:2]), parts[1], (), parts[2] or ())
 
     def chain(self, parts: list[Any]) -> syntax.Chain:
         return syntax.Chain(self._cover(parts[:-1]), tuple(parts[:-1]), parts[-1] or ())

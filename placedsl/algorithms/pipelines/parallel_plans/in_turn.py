@@ -6,12 +6,11 @@ of each chunk at once depends on S and on its place, so that S and the number of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 import numpy as np
 
 from placedsl.algorithms.ideals.chain_cover import chain_cover
 from placedsl.algorithms.ideals.enumeration import ideals
+from placedsl.algorithms.pipelines.parallel_plans.even_chunks import Held, first_plan, layouts, least_load_of_work
 from placedsl.algorithms.pipelines.parallel_plans.in_turn_kernel import (
     edges_of,
     fits,
@@ -41,8 +40,6 @@ _MOST_IDEALS, _FEWEST = {2: 130, 3: 80}, 60
 _STATES, _ANSWERS = 1 << 15, 1 << 20
 #: Where chunks may begin: so many ways at most; and numbers that say what chunks of some stages take at least.
 _ENDS, _NUMBERS = 1_000_000, 30_000_000
-#: Samples of each chunk that a copy holds at once, by copies, stages and place: one tuple a moment.
-Held = Callable[[int, int, int], tuple[tuple[int, ...], ...]]
 
 
 def most_ideals(chunks: int) -> int:
@@ -63,14 +60,21 @@ def best_plan(
     cover = chain_cover(costs.units, costs.before, costs.after)
     if cover is None:
         return PlanResult(None, 0.0, False, True)
+    lowest = least_load_of_work(instance, chunks)
+    if lowest == np.inf:
+        return PlanResult(None, within, True)
+    known = first_plan(instance, chunks, held, within, lambda: limits.passed)
     walked = ideals(cover, np.ones(costs.units, dtype=np.int64), most=most_ideals(chunks), deadline=limits.deadline)
     if not walked.complete:
-        return PlanResult(None, 0.0, False, walked.too_many)
+        return PlanResult(known, lowest, False, walked.too_many)
     table = _InTurnTable(PlanTable(instance, costs, cover, walked.positions, "time_per_sample"), chunks, held, limits)
-    first = table.ask(min(within, table.plain.ceiling()))
-    if first is None or first[0] is None:
-        return PlanResult(None, within if first == (None, True) else table.lowest, first == (None, True))
-    return least_load(table.ask, limits, table.lowest, table.plain.ceiling(), within, first[0])
+    lowest = max(lowest, table.lowest)
+    if known is None:
+        first = table.ask(min(within, table.plain.ceiling()))
+        if first is None or first[0] is None:
+            return PlanResult(None, within if first == (None, True) else lowest, first == (None, True))
+        known = first[0]
+    return least_load(table.ask, limits, lowest, table.plain.ceiling(), within, known)
 
 
 class _InTurnTable:
@@ -98,7 +102,7 @@ class _InTurnTable:
             readers, *costs, flat.bounds.of_kinds, flat.bounds.fewest, flat.bounds.most, flat.bounds.in_flight,
         )  # fmt: skip
         self.room = 2 * _NUMBERS
-        self.layouts = [_Layout(self, *pair) for pair in self._pairs()]
+        self.layouts = [_Layout(self, *pair) for pair in layouts(instance, chunks)]
         # Stages of one device each are the quickest to look through, and often the best.
         self.layouts.sort(key=lambda layout: -layout.copies * layout.stages)
         deepest = max((layout.stages for layout in self.layouts), default=1)
@@ -132,19 +136,6 @@ class _InTurnTable:
         np.add.at(read, (place[tensor[own]], unit[own]), 1)
         made, read = (ideal_sums(plain.cover, plain.positions, of).T for of in (made, read))
         return np.ascontiguousarray(made > 0), np.ascontiguousarray(read)
-
-    def _pairs(self) -> Iterator[tuple[int, int]]:
-        """Numbers of copies and stages that plans may have, those with most devices first."""
-        instance, limits = self.plain.instance, self.plain.limits
-        for copies in instance.copies:
-            most = min(instance.devices // (copies * instance.degrees[0]), instance.units // self.chunks)
-            for stages in range(1, most + 1):
-                rounds = not instance.held and instance.microbatches % (copies * stages)
-                low, high = limits.copies
-                fewest, largest = limits.stages
-                wrong = copies * stages < low or (high is not None and copies * stages > high)
-                if not (rounds or wrong or stages < fewest or (largest is not None and stages > largest)):
-                    yield copies, stages
 
     @property
     def lowest(self) -> float:

@@ -47,6 +47,7 @@ class PlanLimits:
 
     ``fewest``, ``most``   c copies that a stage with a node of that kind has;  ``in_flight``  c samples on each of them
     ``stages``, ``copies`` fewest and most stages, and copies that all stages have together (None: any number)
+    ``devices``            fewest devices that take part;  ``load``  seconds per sample of a stage
     """
 
     fewest: Integers
@@ -54,6 +55,8 @@ class PlanLimits:
     in_flight: Integers
     stages: tuple[int, int | None] = (0, None)
     copies: tuple[int, int | None] = (0, None)
+    devices: int = 0
+    load: float = np.inf
 
     @classmethod
     def none(cls, kinds: int) -> PlanLimits:

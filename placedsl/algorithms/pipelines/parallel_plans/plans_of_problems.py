@@ -48,9 +48,6 @@ IN_TURN = replace(
 #: The same over clusters whose copies share samples.
 ACROSS = replace(SUPPORTS, objectives=("time_per_sample",), clusters=True, further=())
 
-#: The same over devices of several classes.
-UNLIKE = replace(SUPPORTS, objectives=("time_per_sample",), further=())
-
 #: Which ends of a quantity the searches keep to ("": what stands for whether rows hold).
 HOLDS_ACROSS: Holds = {
     "": (True, True), "tensor": (True, True), "takes": (True, True), "data": (True, True), "in_flight": (False, True),
@@ -58,7 +55,7 @@ HOLDS_ACROSS: Holds = {
 }  # fmt: skip
 HOLDS_IN_TURN: Holds = {**HOLDS_ACROSS, "stages_used": (True, True), "copies_used": (True, True)}
 HOLDS: Holds = {
-    **HOLDS_ACROSS, "stages_used": (True, True), "copies_used": (True, True), "devices_used": (False, True),
+    **HOLDS_ACROSS, "stages_used": (True, True), "copies_used": (True, True), "devices_used": (True, True),
 }  # fmt: skip
 
 
@@ -87,7 +84,7 @@ def _supported(problem: Problem) -> Supports:
         return IN_TURN
     if problem.execution.cluster_levels is not None:
         return ACROSS
-    return SUPPORTS if len(_classes(problem)) == 1 else UNLIKE
+    return SUPPORTS
 
 
 def _classes(problem: Problem) -> list[Integers]:
@@ -177,7 +174,7 @@ def solve(problem: Problem, *, deadline: float | None = None, stop: Callable[[],
             return PlanResult(None, np.inf, True)
         if len(classes) > 1:
             made, rows = zip(*(planned.instance(domain, int(own[0])) for own in classes), strict=True)
-            found = unlike_devices.best_plan(made, classes, limits, load)
+            found = unlike_devices.best_plan(made, classes, limits, load, goal)
             options_of = {int(d): row for own, row in zip(classes, rows, strict=True) for d in own}
             if found.plan is None:
                 return found
@@ -187,7 +184,8 @@ def solve(problem: Problem, *, deadline: float | None = None, stop: Callable[[],
         if sharing.chunks > 1:
             found = in_turn.best_plan(instance, sharing.chunks, sharing.held_at_once, limits, load)
         elif levels is None:
-            found = best_plan(instance, limits, goal, load)
+            found = best_plan(unlike_devices.any_number(instance), limits, goal, load)
+            found = unlike_devices.with_devices((instance,), classes, limits, load, goal, found)
         else:
             found = plans_across.best_plan(instance, levels, limits, load)
         return found if found.plan is None else replace(found, plan=_with_options_of(found.plan, row))
@@ -202,13 +200,15 @@ def solve(problem: Problem, *, deadline: float | None = None, stop: Callable[[],
     elif sharing.chunks > 1:
         goals, holds, most = goals[:1], HOLDS_IN_TURN, in_turn.most_ideals(sharing.chunks)
     elif len(classes) > 1:
-        goals, holds, most = goals[:1], HOLDS_ACROSS, unlike_devices.MOST_IDEALS
+        most = unlike_devices.MOST_IDEALS
     settled = settle(rules, propagation, start, goals, planned.point, asked, holds, lambda: limits.passed)
     message = ""
     if settled.too_many:
         message = f"more than {most:,} ideals, the sets that the search is over, matter here"
-    elif most < MOST_IDEALS and not (settled.complete or settled.stuck or limits.passed):
-        message = "the search has room for so many states only"
+    elif not (settled.complete or settled.stuck or limits.passed):
+        message = "the search has room for so many states, and tries so many choices of options, only"
+    if message and sharing.chunks > 1 and settled.plan is None:
+        message += ", and no division of one order of the nodes was found that fits"
     left = (*beyond(problem), *settled.stuck)
     if settled.plan is None:
         return PlanFound(None, {}, (), settled.bounds, settled.complete, left, message)
@@ -238,7 +238,8 @@ class _PlannedProblem:
         and row of the instance's options: n x o."""
         graph, costs, columns = self.problem.graph, self.costs, self.rules.columns
         data, together = columns.of("data"), columns.of("in_flight")
-        limits = np.stack((domain.low[data], domain.high[data], domain.high[together]), axis=1)
+        most_copies = np.minimum(domain.high[data], self.rules.copies[device])
+        limits = np.stack((domain.low[data], most_copies, domain.high[together]), axis=1)
         loose = limits >= np.array([np.inf, self.largest["data"], self.largest["in_flight"]])
         limits = np.where(loose, ANY_NUMBER, limits)
         by_node: list[list[int]] = [[] for _ in range(graph.nodes)]
@@ -276,8 +277,10 @@ class _PlannedProblem:
         moved = moved_by_degree(self.problem, costs, device)
         assert moved is not None
         tensors = self.problem.transfer[:, device]
-        capacity = min(self.rules.capacity, float(self.problem.memory_limits[device]))
-        further = PlanLimits(fewest, most, in_flight, stages, copies)
+        capacity = min(float(self.rules.capacity[device]), float(self.problem.memory_limits[device]))
+        fewest_devices = int(max(0.0, domain.low[columns.start["devices_used"]]))
+        required = fewest_devices if fewest_devices > 1 else 0
+        further = PlanLimits(fewest, most, in_flight, stages, copies, required, float(self.rules.time[device]))
         instance = PlanInstance(
             kind, self.unit, options, self.unit[graph.tensor_producer], self.reads, tensors + moved[0],
             tensors + moved[1], *self.between, sharing.tensor, sharing.degrees, devices, capacity,

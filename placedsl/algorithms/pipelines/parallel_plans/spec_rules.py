@@ -73,7 +73,7 @@ class SpecRules:
     ``low``, ``high``, ``integer``   C
     ``name``         per row: the constraint that it belongs to
     ``beyond``       names of constraints that are about something else
-    ``capacity``     bytes of a device, beside its memory, ``time``  seconds per sample: limits that every device has
+    ``capacity``, ``time``, ``copies``  D limits of devices: bytes beside their memory, seconds per sample, copies
     """
 
     columns: PlanColumns
@@ -90,8 +90,9 @@ class SpecRules:
     integer: Booleans
     name: tuple[str, ...]
     beyond: tuple[str, ...]
-    capacity: float
-    time: float
+    capacity: Floats
+    time: Floats
+    copies: Floats
 
     @property
     def rows(self) -> int:
@@ -206,14 +207,13 @@ def _understood(
 
 
 class _Limits:
-    """Limits that every device has alike: they are kept as numbers, and as rows no longer."""
+    """Limits of devices, alike within each class of like ones: they are kept as numbers, and as rows no longer."""
 
     def __init__(self, problem: Problem, layout: PlanColumns) -> None:
         self.devices = len(problem.machine.devices)
+        self.classes = problem.interchangeable(clustered=False)
         self.layout = layout
-        self.capacity = np.inf
-        self.time = np.inf
-        self.copies = np.inf
+        self.of = {name: np.full(self.devices, np.inf) for name in ("memory", "load", "copies")}
 
     def take(self, blocks: list[tuple[RowBlock, Integers | None, Booleans | None]]) -> bool:
         """Take limits of devices out of the blocks of a constraint; False if it tells devices apart, or asks for
@@ -238,11 +238,14 @@ class _Limits:
             if (least > (0.0 if name != "load" else -np.inf)).any():
                 return False
             np.minimum.at(found.setdefault(name, np.full(self.devices, np.inf)), device, most)
-        if any(len(np.unique(most)) > 1 for most in found.values()):
-            return False
-        self.capacity = min(self.capacity, float(found["memory"][0]) if "memory" in found else np.inf)
-        self.time = min(self.time, float(found["load"][0]) if "load" in found else np.inf)
-        self.copies = min(self.copies, float(found["copies"][0]) if "copies" in found else np.inf)
+        least = np.full(int(self.classes.max()) + 1, np.inf)
+        for most in found.values():
+            least[:] = np.inf
+            np.minimum.at(least, self.classes, most)
+            if (most > least[self.classes]).any():
+                return False
+        for name, most in found.items():
+            self.of[name] = np.minimum(self.of[name], most)
         blocks[:] = kept
         return True
 
@@ -278,8 +281,8 @@ def _rules(
     none, real = np.zeros(0, dtype=np.int64), np.zeros(0)
     low, high = np.concatenate(columns.lower), np.concatenate(columns.upper)
     data = layout.of("data")
-    high[data] = np.minimum(high[data], limits.copies)
-    high[layout.start["time_per_sample"]] = limits.time
+    high[data] = np.minimum(high[data], limits.of["copies"].max())
+    high[layout.start["time_per_sample"]] = limits.of["load"].max()
     return SpecRules(
         layout,
         np.concatenate([block.row + at for (block, _, _, _), at in zip(blocks, starts, strict=False)] or [none]),
@@ -291,5 +294,5 @@ def _rules(
         np.concatenate([literal for _, literal, _, _ in blocks] or [none]),
         np.concatenate([wanted for _, _, wanted, _ in blocks] or [none.astype(bool)]),
         low, high, np.concatenate(columns.integer), tuple(name for block, _, _, name in blocks for _ in block.lower),
-        beyond, limits.capacity, limits.time,
+        beyond, limits.of["memory"], limits.of["load"], limits.of["copies"],
     )  # fmt: skip

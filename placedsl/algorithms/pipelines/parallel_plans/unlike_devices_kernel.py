@@ -1,9 +1,10 @@
-"""Compiled: plans over devices of several classes, from the loss towards the input, within a load.
+"""Compiled: plans over devices that are counted by class, from the loss towards the input, within a load.
 
 What lies behind a stage matters to it by its copies (samples in flight) and by the devices of each class that it takes:
-for each ideal and number of copies, and for each number of devices of all classes but the last, the fewest of the last.
-Each stage is on devices of one class.  As with devices that are all alike, only the least number of copies counts that
-satisfies the load and the memory.
+for each ideal, number of stages (a layer) and of copies, and for each number of devices of all classes but the last,
+the fewest of the last.  Each stage is on devices of one class.  As with devices that are all alike, only the least
+number of copies counts that satisfies the load and the memory; every number does where a plan has to have so many
+devices or copies.
 """
 
 from __future__ import annotations
@@ -30,23 +31,27 @@ _ROUNDING = 1e-12
 
 
 @kernel(nogil=True)
-def extend(pairs, terms, knapsacks, bound, base, own, total, fewest, used):  # type: ignore[no-untyped-def]
+def extend(pairs, terms, knapsacks, loads, base, own, asked, fewest, used):  # type: ignore[no-untyped-def]
     """Go on from an ideal by stages on devices of one class; how many knapsacks were given up on.
 
-    ``own``     the position of the class, its devices, and what one more of them adds to a position in ``fewest`` (0:
-                it is the last class)
-    ``total``   devices of all classes
-    ``fewest``  K x (s + 1) x j devices of the last class;  ``used``  j devices of all other classes
+    ``loads``   seconds within which all stages stay, and those on devices of the class
+    ``own``     devices of the class, and what one more of them adds to a position in ``fewest`` (0: it is the last
+                class)
+    ``asked``   devices that all stages may have, whether every number of copies counts, and not only the least, and
+                the devices of what is not reached
+    ``fewest``  K l x (s + 1) x j devices of the last class, l the layers;  ``used``  j devices of all other classes
     """
-    count, stride = own
+    (whole, bound), (count, stride), (total, every, never) = loads, own, asked
     everything, classes, bounds = len(pairs.weight) - 1, len(terms.degree), terms.bounds
     paid = np.zeros((pairs.limit.shape[0], classes))
     mark = np.zeros(pairs.input_cost.shape[2], dtype=np.int32)
     scratch = scratch_for(terms)
-    states, least = _states(fewest, base, used)
+    (position, last, begins), least = _states(fewest, base, bounds.layers, used, bounds.every, never)
+    if least == NEVER:
+        return 0
     mark_cuts(pairs, base, mark, True)
     for goal in range(base + 1, everything + 1):
-        rest = devices_for(terms.weight[everything] - terms.weight[goal], bound)
+        rest = devices_for(terms.weight[everything] - terms.weight[goal], whole)
         if least + 1 + rest > total or not contained(pairs, base, goal):
             continue
         edge_costs(pairs, base, goal, mark, False, paid)
@@ -68,56 +73,69 @@ def extend(pairs, terms, knapsacks, bound, base, own, total, fewest, used):  # t
             held = _held_at_most(terms, base, goal, g, together, scratch, knapsacks)
             if held == 0:
                 continue
-            stage = Stage(base, goal, g, time, edges, sent, first, most, held, base, goal)
             scratch.seen[0] += 1
-            _extend(terms, stage, knapsacks, bound, scratch, states, (count, stride, total - rest), fewest, used)
+            for layer in range(bounds.layers):
+                target = layer + 1
+                if target == bounds.layers:
+                    if not bounds.saturates:
+                        break
+                    target = layer
+                source, target = base * bounds.layers + layer, goal * bounds.layers + target
+                stage = Stage(base, goal, g, time, edges, sent, first, most, held, source, target)
+                room = (count, stride, total - rest)
+                of_layer = (position, last, begins[layer])
+                _extend(terms, stage, knapsacks, bound, scratch, of_layer, room, every, fewest, used)
     mark_cuts(pairs, base, mark, False)
     return scratch.seen[2]
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
-def _states(fewest, base, used):  # type: ignore[no-untyped-def]
-    """The states of an ideal that have fewer devices than any with fewer copies: their positions, their devices of the
-    last class, and where those of each number of copies begin; and the fewest devices of any."""
+def _states(fewest, base, layers, used, every, never):  # type: ignore[no-untyped-def]
+    """The states of an ideal, by layers, that have fewer devices than any of the layer with fewer copies (``every``:
+    all states): their positions, their devices of the last class, and where those of each layer and number of copies
+    begin; and the fewest devices of any."""
     rows, width = fewest.shape[1], fewest.shape[2]
-    number = 0
-    best = np.full(width, NEVER, dtype=np.int64)
-    begins = np.zeros(rows + 1, dtype=np.int64)
-    for s in range(rows):
-        for j in range(width):
-            if fewest[base, s, j] < best[j]:
-                best[j] = fewest[base, s, j]
-                number += 1
+    begins = np.zeros((layers, rows + 1), dtype=np.int64)
+    best = np.empty(width, dtype=np.int64)
+    number, least = 0, NEVER
+    for layer in range(layers):
+        best[:] = never
+        for s in range(rows):
+            begins[layer, s] = number
+            for j in range(width):
+                k = fewest[base * layers + layer, s, j]
+                if k < best[j] or (every and k < never):
+                    best[j] = k
+                    number += 1
+        begins[layer, rows] = number
     position, last = np.empty(number, dtype=np.int64), np.empty(number, dtype=np.int64)
-    best[:] = NEVER
-    at, least = 0, NEVER
-    for s in range(rows):
-        begins[s] = at
-        for j in range(width):
-            if fewest[base, s, j] < best[j]:
-                best[j] = fewest[base, s, j]
-                position[at], last[at] = j, best[j]
-                least = min(least, best[j] + used[j])
-                at += 1
-    begins[rows] = at
+    at = 0
+    for layer in range(layers):
+        best[:] = never
+        for s in range(rows):
+            if begins[layer, s] == begins[layer, s + 1]:
+                continue
+            for j in range(width):
+                k = fewest[base * layers + layer, s, j]
+                if k < best[j] or (every and k < never):
+                    best[j] = k
+                    position[at], last[at] = j, k
+                    least = min(least, k + used[j])
+                    at += 1
     return (position, last, begins), least
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
-def _extend(terms, stage, knapsacks, bound, scratch, states, room, fewest, used):  # type: ignore[no-untyped-def]
-    """Extend all states of an ideal by a stage of one degree, with the fewest copies that do."""
-    (position, last, begins), (count, stride, devices) = states, room
-    degree, held, start = terms.degree[stage.g], terms.bounds.held, stage.first
+def _extend(terms, stage, knapsacks, bound, scratch, states, room, every, fewest, used):  # type: ignore[no-untyped-def]
+    """Extend all states of a layer by a stage of one degree, with the fewest copies that do (``every``: with each
+    number that does)."""
+    position, last, begins = states
+    held, start = terms.bounds.held, stage.first
     for behind in range(fewest.shape[1]):
         if begins[behind] == begins[behind + 1]:
             continue
-        if start == 0 or behind + start > terms.most_copies or start > stage.most:
-            return
-        number = start
-        while number:
-            if behind + number > terms.most_copies or number > stage.most:
-                number = 0
-                break
+        number, found = start, False
+        while number and behind + number <= terms.most_copies and number <= stage.most:
             in_flight = -(-(held if held else behind + number) // number)
             if in_flight <= stage.in_flight:
                 if scratch.stage[number] != scratch.seen[0]:
@@ -130,24 +148,35 @@ def _extend(terms, stage, knapsacks, bound, scratch, states, room, fewest, used)
                     else:
                         scratch.exceeds[number] = in_flight
                 if in_flight <= scratch.fits[number]:
-                    break
+                    begin, end = begins[behind], begins[behind + 1]
+                    _reach(number, terms.degree[stage.g], room, position[begin:end], last[begin:end],
+                           fewest[stage.target, behind + number], used)  # fmt: skip
+                    if not found:
+                        start, found = number, True
+                    if not every:
+                        break
             number = terms.next_copies[number + 1]
-        if number == 0:
+        if not found:
             return  # nor with more copies behind, and more samples in flight
-        start, s, taken = number, behind + number, number * degree
-        for i in range(begins[behind], begins[behind + 1]):
-            j, k = position[i], last[i]
-            if used[j] + k + taken > devices:
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _reach(copies, degree, room, position, last, row, used):  # type: ignore[no-untyped-def]
+    """Note the states that some come to by a stage with so many copies."""
+    (count, stride, devices), taken = room, copies * degree
+    for i in range(len(position)):
+        j, k = position[i], last[i]
+        if used[j] + k + taken > devices:
+            continue
+        if stride:
+            if (j // stride) % (count + 1) + taken > count:
                 continue
-            if stride:
-                if (j // stride) % (count + 1) + taken > count:
-                    continue
-                j += taken * stride
-            else:
-                k += taken
-                if k > count:
-                    continue
-            fewest[stage.goal, s, j] = min(fewest[stage.goal, s, j], k)
+            j += taken * stride
+        else:
+            k += taken
+            if k > count:
+                continue
+        row[j] = min(row[j], k)
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
