@@ -243,7 +243,7 @@ def split_against(layout: Layout) -> Iterator[str]:
             where = (
                 some(devices) if len(devices) > 1 else f"stages {some(str(layout.stages[k].number) for k in stages)}"
             )
-            cure = "colocated by layer" if unit.layer is not None else "colocated by module"
+            cure = "boundaries by layer" if unit.layer is not None else "colocated by module"
             yield f"{unit.name} is on {where} ({named(nodes)}): add '{cure}'"
 
 

@@ -10,11 +10,12 @@ from pathlib import Path
 
 os.environ.setdefault("DS_ACCELERATOR", "cpu")
 
-import models
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as processes
 from run_torch_pipelining import free_port
+
+import models
 
 
 def work(rank: int, ranks: int, folder: Path, layers: int, port: int) -> None:

@@ -9,12 +9,13 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-import models
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as processes
 from torch.distributed.pipelining import SplitPoint, pipeline
 from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
+
+import models
 
 
 def rows_of(folder: Path) -> list[list[str]]:

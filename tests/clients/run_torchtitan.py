@@ -8,7 +8,6 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-import models
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as processes
@@ -17,6 +16,8 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torchtitan.config.configs import ParallelismConfig
 from torchtitan.distributed.pipeline_parallel import _build_pipeline_schedule, _pipeline_module_split
+
+import models
 
 
 class Titan(nn.Module):

@@ -43,7 +43,12 @@ def spec_text(host: bool = False) -> str:
             chain.append(f"{part}{k}")
     lines.append('    node norm { time = 1 ms, memory = 1 MiB, output = 1 MiB, module = "model.norm" }')
     lines.append('    node head { time = 1 ms, memory = 4 MiB, module = "lm_head" }')
-    lines += [f"    {' -> '.join([*chain, 'norm', 'head'])}", "}", "device gpu[4]: accelerator", "device cpu: host" * host]
+    lines += [
+        f"    {' -> '.join([*chain, 'norm', 'head'])}",
+        "}",
+        "device gpu[4]: accelerator",
+        "device cpu: host" * host,
+    ]
     return "\n".join([*lines, "interconnect { bandwidth = 16 GiB/s }", "minimize time_per_sample", ""])
 
 

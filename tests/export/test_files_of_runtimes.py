@@ -152,7 +152,7 @@ def test_a_placement_becomes_these_files(name: str) -> None:
     assert notes or any("# text: 3 layers" in str(text) for text in expected.values())
 
 
-LAYER_SPLIT = ("1 1 2 2 2 2 2", "layer 0 is on gpu[1] and gpu[2] ('a0' and 'm0'): add 'colocated by layer'")
+LAYER_SPLIT = ("1 1 2 2 2 2 2", "layer 0 is on gpu[1] and gpu[2] ('a0' and 'm0'): add 'boundaries by layer'")
 HOST = ("1 1 1 c 2 2 2", "cpu is a host and holds 'm1'")
 TURNS = ("1 1 1 2 1 1 1", "gpu[1] holds stages 1 and 3, which are not one run of layers: add 'contiguous'")
 EMPTY = ("3 1 1 1 2 2 2", "stage 1 (gpu[3]: 'embed') holds no layer, and no stage may be empty")

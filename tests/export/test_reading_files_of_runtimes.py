@@ -115,7 +115,9 @@ def test_what_a_runtime_refuses_is_told(
 def test_damaged_files_are_read_or_refused(name: str, model: Model, tmp_path: Path) -> None:
     """Never another error, and never a part of a placement."""
     source = random.Random(f"{SEED} {name}")
-    written = {file: str(text) for file, text in registry.files(plan_of(GRAPH + MACHINE, WRITTEN[name][0]), name).items()}
+    written = {
+        file: str(text) for file, text in registry.files(plan_of(GRAPH + MACHINE, WRITTEN[name][0]), name).items()
+    }
     letters = '0123456789,.-=[]{}":EtL|*()/# \nxé'
     for _ in range(300):
         damaged = dict(written)
@@ -123,7 +125,13 @@ def test_damaged_files_are_read_or_refused(name: str, model: Model, tmp_path: Pa
         text = list(damaged[file])
         for _ in range(source.randint(1, 6)):
             at = source.randrange(len(text))
-            source.choice((lambda: text.__setitem__(at, source.choice(letters)), lambda: text.insert(at, source.choice(letters)), lambda: text.pop(at) if len(text) > 1 else None))()  # noqa: B023
+            source.choice(
+                (
+                    lambda: text.__setitem__(at, source.choice(letters)),
+                    lambda: text.insert(at, source.choice(letters)),
+                    lambda: text.pop(at) if len(text) > 1 else None,
+                )
+            )()
         damaged[file] = "".join(text)
         try:
             split = read(tmp_path, name, model, damaged)

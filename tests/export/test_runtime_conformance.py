@@ -94,7 +94,7 @@ def test_every_exporter_has_a_sample() -> None:
 @every_exporter
 def test_an_exporter_says_what_it_is_for(name: str) -> None:
     assert module(name).MEANING
-    assert module(name).CONSTRAINT == f"exportable_to_{name.replace('-', '_')}"
+    assert f"exportable_to_{name.replace('-', '_')}" == module(name).CONSTRAINT
 
 
 @every_exporter

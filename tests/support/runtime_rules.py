@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+
 from support.layered_models import LayeredModel
 
 Files = Mapping[str, "str | bytes"]
