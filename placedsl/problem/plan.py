@@ -30,7 +30,7 @@ from placedsl.problem.problem import Problem
 from placedsl.problem.virtual_stages import cut
 
 Kind = Literal["pipeline", "virtual_stages", "calls", "devices"]
-#: Attributes of the graph's nodes that runtimes ask for: the layer and module that a node is part of, its type, bytes of
+#: Attributes of the graph's nodes that runtimes ask for: the layer and module of a node, its type, bytes of
 #: weights, and the module whose weights it has as well.
 ATTRIBUTES = ("layer", "module", "type", "parameters", "tied")
 

@@ -1,9 +1,10 @@
-"""python run_accelerate.py device_map.json LAYERS: real dispatch over simulated devices, logits against the whole model."""
+"""python run_accelerate.py device_map.json LAYERS: real dispatch over simulated devices, logits against the model's."""
 
 from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import torch
 from accelerate import dispatch_model
@@ -22,8 +23,7 @@ def main(path: str, layers: int) -> None:
     tokens = torch.randint(0, 64, (2, 8))
     with torch.no_grad():
         expected = model(tokens, use_cache=False).logits
-    with open(path, encoding="utf-8") as file:
-        given = json.load(file)
+    given = json.loads(Path(path).read_text(encoding="utf-8"))
     check_device_map(model, given)
     unknown = [key for key in given if key not in dict(model.named_modules())]
     assert not unknown, f"no modules: {unknown}"

@@ -1,4 +1,4 @@
-"""python run_deepspeed.py FOLDER LAYERS: the PipelineModule of the file in gloo processes, forward across the stages."""
+"""python run_deepspeed.py FOLDER LAYERS: the PipelineModule of the file in gloo processes, forward across stages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def work(rank: int, ranks: int, folder: Path, layers: int, port: int) -> None:
         loss_fn=models.loss,
     )
     assert list(pipeline.parts) == given["parts"]
-    own = [function for function in pipeline.forward_funcs]
+    own = list(pipeline.forward_funcs)
     assert len(own) == given["parts"][rank + 1] - given["parts"][rank]
     tokens, _ = models.batch(2)
     x = tokens

@@ -1,4 +1,4 @@
-"""python run_onnxruntime.py FOLDER MODEL: a session with the setting and the annotated model, against the whole model."""
+"""python run_onnxruntime.py FOLDER MODEL: a session of the annotated model, against the whole model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def main(folder: Path, whole: Path) -> None:
     nodes = onnx.load(folder / "annotated.onnx").graph.node
     texts = [entry.value for node in nodes for entry in node.metadata_props if entry.key == "layer_ann"]
     print(
-        f"accepted by ONNX Runtime {onnxruntime.__version__}: {len(texts)} of {len(nodes)} operators annotated; outputs agree"
+        f"accepted by ONNX Runtime {onnxruntime.__version__}: {len(texts)} of {len(nodes)} operators annotated; "
+        "outputs agree"
     )
 
 

@@ -56,7 +56,8 @@ def work(rank: int, ranks: int, folder: Path, layers: int, port: int) -> None:
         every = sorted(name for one in counted for name in one)  # type: ignore[attr-defined]
         assert every == sorted(expected), "each parameter is in one stage"
         print(
-            f"accepted: {pipe.num_stages} stages on {ranks} ranks, {microbatches} microbatches; losses and gradients agree"
+            f"accepted: {pipe.num_stages} stages on {ranks} ranks, {microbatches} microbatches; "
+            "losses and gradients agree"
         )
     dist.destroy_process_group()
 

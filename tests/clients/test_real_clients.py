@@ -77,7 +77,8 @@ def export(name: str, text: str, folder: Path, microbatches: int | None = None) 
 def run(script: str, *words: object, limit: float = LIMIT_S) -> str:
     """What a program of this folder prints; it and all that it started are ended at the limit."""
     child = subprocess.Popen(
-        [sys.executable, str(HERE / script), *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        [sys.executable, str(HERE / script), *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True,
         start_new_session=True, env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "TOKENIZERS_PARALLELISM": "false"},
     )  # fmt: skip
     try:

@@ -175,7 +175,8 @@ def test_fix_adds_the_constraint_and_tells_what_it_costs(
     assert "before" in told
     assert "proven optimal" in told
     assert sorted(file.name for file in out.iterdir()) == sorted(registry.files(
-        Plan.of((loaded := placedsl.load(spec)).problem, loaded.evaluate(json.loads(fixed.read_text())["placement"])), name
+        Plan.of((loaded := placedsl.load(spec)).problem, loaded.evaluate(json.loads(fixed.read_text())["placement"])),
+        name,
     ))  # fmt: skip
     assert main(["evaluate", str(spec), str(out), "--from", name]) == 0
 

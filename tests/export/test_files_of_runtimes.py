@@ -11,7 +11,9 @@ from placedsl.problem.plan import Plan
 
 GRAPH = """graph {
     node embed { time = {accelerator: 1 ms, host: 1 ms}, memory = 4 MiB, output = 1 MiB, module = "model.embed_tokens" }
-    node a0 { time = {accelerator: 2 ms, host: 9 ms}, memory = 8 MiB, output = 1 MiB, module = "model.layers.0.attention" }
+    node a0 {
+        time = {accelerator: 2 ms, host: 9 ms}, memory = 8 MiB, output = 1 MiB, module = "model.layers.0.attention"
+    }
     node m0 { time = {accelerator: 2 ms, host: 9 ms}, memory = 8 MiB, output = 1 MiB, module = "model.layers.0.mlp" }
     node m1 { time = {accelerator: 2 ms, host: 9 ms}, memory = 8 MiB, output = 1 MiB, module = "model.layers.1.mlp" }
     node m2 { time = {accelerator: 2 ms, host: 9 ms}, memory = 8 MiB, output = 1 MiB, module = "model.layers.2.mlp" }
@@ -169,7 +171,8 @@ REFUSED = {
         ("1 1 1 2 2 1 1", "the stages are 1 on gpu[1], 2 on gpu[2] and 3 on gpu[1]"),
     ),
     "llama-cpp": (
-        ("1 1 1 2 2 2 2", "'model.embed_tokens' comes before the layers and is on gpu[1]: llama.cpp keeps it on the CPU"),
+        ("1 1 1 2 2 2 2",
+         "'model.embed_tokens' comes before the layers and is on gpu[1]: llama.cpp keeps it on the CPU"),
         ("c 1 1 c 2 2 2", "the CPU holds the embedding and the first layers alone"),
         ("c 1 2 2 2 2 2", "layer 0 is on gpu[1] and gpu[2]"),
         ("c 1 1 1 1 1 2", "are the output and not all in the last stage"),

@@ -125,13 +125,17 @@ def test_what_cannot_be_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     """No ONNX model, no spec, weights that are not there, an answer of another model, bytes to stdout."""
     places = {"a": "gpu[1]", "b": "gpu[2]"}
     plan = _plan(places)
-    for model_, told in ((None, "the model's file is needed"), (source(model([helper.make_node("Neg", ["x"], ["y"], name="a")], {"x": (2,)})), "the model has no operator 'b'")):  # fmt: skip
+    short = source(model([helper.make_node("Neg", ["x"], ["y"], name="a")], {"x": (2,)}))
+    for model_, told in ((None, "the model's file is needed"), (short, "the model has no operator 'b'")):
         with pytest.raises(InputError, match=told):
             registry.files(plan, "onnx-split", model=model_)
     absent = chain(["a", "b"])
-    holed = model([helper.make_node("MatMul", ["x", "w"], ["y"], name="a"), helper.make_node("Neg", ["y"], ["z"], name="b")],
-                  {"x": (2, 3)}, {"w": (3, 3)})  # fmt: skip
-    with pytest.raises(InputError, match="weights of 'model.onnx' cannot be read"):
+    product, negative = (
+        helper.make_node("MatMul", ["x", "w"], ["y"], name="a"),
+        helper.make_node("Neg", ["y"], ["z"], name="b"),
+    )
+    holed = model([product, negative], {"x": (2, 3)}, {"w": (3, 3)})
+    with pytest.raises(InputError, match=r"weights of 'model\.onnx' cannot be read"):
         registry.files(plan, "onnx-split", model=source(holed))
     assert registry.files(plan, "onnx-split", model=absent)
     (tmp_path / "model.onnx").write_bytes(absent.data)
@@ -150,7 +154,8 @@ def _plan(places: dict[str, str]) -> Plan:
 
 
 def test_two_way_plans_are_refused() -> None:
-    text = "graph {\n    node a { time = 1 ms }\n    node b { time = 1 ms }\n    node c { time = 1 ms }\n    a -> b -> c\n}\n"
+    nodes = "".join(f"    node {name} {{ time = 1 ms }}\n" for name in "abc")
+    text = f"graph {{\n{nodes}    a -> b -> c\n}}\n"
     text += "device gpu[2]: accelerator\nschedule dataflow\nminimize latency\n"
     spec = placedsl.loads(text)
     plan = Plan.of(spec.problem, spec.evaluate({"a": "gpu[1]", "b": "gpu[2]", "c": "gpu[1]"}))

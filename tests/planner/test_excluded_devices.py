@@ -15,7 +15,8 @@ DEVICES = ("gpu[1]", "gpu[2]", "slow[1]", "cpu")
 RULES = {
     "forall v in nodes, d in hosts: not (v on d)": {"cpu"},
     "forall d in {slow[1], cpu}, v in nodes: not (v on d)": {"slow[1]", "cpu"},
-    "forall v in nodes: forall d in devices where d.kind == \"host\" or d.name == \"gpu[2]\": not (v on d)": {"gpu[2]", "cpu"},
+    "forall v in nodes: forall d in devices where d.kind == \"host\" or d.name == \"gpu[2]\": not (v on d)":
+        {"gpu[2]", "cpu"},
     "forall v in nodes where v.memory > 0 GiB, d in hosts: not (v on d)": set(),
 }  # fmt: skip
 

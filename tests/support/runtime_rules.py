@@ -140,7 +140,9 @@ def deepspeed(files: Files, model: LayeredModel) -> Where:
     _refuse(len(parts) != given["num_stages"] + 1 or parts[0] != 0 or parts[-1] != len(model.units), "all layers")
     devices = _visible(str(files["README.txt"]), given["num_stages"])
     return {
-        unit: devices[stage] for stage in range(given["num_stages"]) for unit in model.units[parts[stage] : parts[stage + 1]]
+        unit: devices[stage]
+        for stage in range(given["num_stages"])
+        for unit in model.units[parts[stage] : parts[stage + 1]]
     }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 Rules: ``megatron/core/transformer/pipeline_parallel_layer_layout.py: PipelineParallelLayerLayout`` and
 ``transformer_config.py: __post_init__`` of megatron-core 0.19.  Letters: ``E`` embedding, ``t`` decoder layer, ``L``
-loss; ``|`` between stages.  The final norm runs where the loss does.  Stage k runs on rank k mod the number of ranks, so
+loss; ``|`` between stages.  The final norm runs where the loss does.  Stage k runs on rank k modulo their number, so
 that stages of one device come round in turn.  A stage may be without decoder layers.
 """
 
