@@ -18,6 +18,7 @@ from placedsl.graph.order import csr
 from placedsl.grounding.plan_universe import of_plans
 from placedsl.problem.expressions import Sort
 from placedsl.problem.problem import Problem
+from placedsl.problem.streaming import RESERVE, STREAMS
 
 Column = np.ndarray
 
@@ -124,8 +125,9 @@ def _machine(problem: Problem) -> tuple[dict[str, tuple[Integers, ...]], dict[tu
     attributes["device", "number"] = np.array(number, dtype=float)
     for name in ("name", "family", "kind"):
         attributes["device", name] = np.array([getattr(d, name) for d in devices], dtype=object)
-    for name in {k for d in devices for k in d.attributes}:
-        attributes["device", name] = np.array([d.attributes.get(name, np.nan) for d in devices])
+    for name in {STREAMS, RESERVE} | {k for d in devices for k in d.attributes}:
+        missing = 0.0 if name in (STREAMS, RESERVE) else np.nan
+        attributes["device", name] = np.array([d.attributes.get(name, missing) for d in devices])
     for name in {k for d in devices for k in d.texts}:
         attributes["device", name] = np.array([d.texts.get(name) for d in devices], dtype=object)
     return sets, attributes

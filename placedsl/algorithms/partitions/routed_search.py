@@ -66,6 +66,7 @@ def begin(problem: Problem, start: Integers | None, seed: int) -> RoutedSearch:
         np.ascontiguousarray(quotient.work), quotient.memory,
         with_rounding(problem.memory_limits, quotient.memory), touch_start, touched,
         quotient.pin_start, quotient.pin_unit, way, problem.accelerators, problem.execution.transfers == "broadcast",
+        problem.streaming.per_byte, problem.streaming.room,
     )  # fmt: skip
     even = even_segments(partition_units(problem).instance)
     given = even if start is None else np.empty(quotient.units, dtype=np.int64)

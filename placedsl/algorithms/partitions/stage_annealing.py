@@ -90,7 +90,9 @@ def _first_stages(units: PartitionUnits) -> Integers:
 def _unlike(instance: PartitionInstance) -> bool:
     """Whether devices differ in anything."""
     differs = (instance.work != instance.work[0]).any() or (instance.transfer != instance.transfer[0]).any()
-    return bool(differs or (instance.capacity != instance.capacity[0]).any())
+    for one in (instance.capacity, instance.per_byte, instance.room):
+        differs = differs or (one != one[0]).any()
+    return bool(differs)
 
 
 def _supported(instance: PartitionInstance, device: Integers) -> bool:

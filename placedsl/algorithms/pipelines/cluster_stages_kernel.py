@@ -46,7 +46,7 @@ def list_cluster_stages(
                 fits = pairs.unsupported[c, end] == pairs.unsupported[c, base]
                 largest, alone = 0.0, 0.0
                 for q in range(pairs.limit.shape[0]):
-                    reading = pairs.unit_sum[q, c, end] - pairs.unit_sum[q, c, base] + paid[q, c]
+                    reading = pairs.unit_sum[q, c, end] - pairs.unit_sum[q, c, base] + paid[q, c] + pairs.offset[q, c]
                     if q < loads:
                         load[filled, q, c] = reading
                         if q < pairs.loads:

@@ -138,7 +138,7 @@ def most_stored(classes: DeviceClasses, most: int | None = None) -> int:
 
 def pipeline_of(problem: Problem) -> tuple[Quotient, DeviceClasses]:
     """The contracted graph with contiguity required, and the classes of like devices."""
-    classes = device_classes(classes_of(problem), problem.memory_limits)
+    classes = device_classes(classes_of(problem), problem.memory_limits, problem.streaming)
     sample = [int(members[0]) for members in classes.devices]
     return placement_units(problem, contiguous=True, devices=sample), classes
 

@@ -39,6 +39,7 @@ class StagePairs(NamedTuple):
     ``own``         m x c x K edge costs of the ideal itself;  ``rest``  the same for its complement
     ``component``, ``kind``   the pairs of component and class for which some edge costs something
     ``even``        m x c: input and output cost of every edge are equal
+    ``offset``      m x c: what a component is more than its sums
     ``input_cost``, ``output_cost``, ``limit``, ``loads``   as in
                     :class:`placedsl.algorithms.stages.stage_costs.StageCostModel`
     """
@@ -58,6 +59,7 @@ class StagePairs(NamedTuple):
     output_cost: Floats
     limit: Floats
     loads: int
+    offset: Floats
 
 
 @kernel()
@@ -202,7 +204,7 @@ def largest_load(pairs: StagePairs, small: int, large: int, c: int, paid: Floats
     """The largest load of the stage on one device of class c; inf where that is above ``bound`` or not allowed."""
     largest = 0.0
     for q in range(pairs.limit.shape[0]):
-        cost = pairs.unit_sum[q, c, large] - pairs.unit_sum[q, c, small] + paid[q, c]
+        cost = pairs.unit_sum[q, c, large] - pairs.unit_sum[q, c, small] + paid[q, c] + pairs.offset[q, c]
         if cost > pairs.limit[q, c] or (q < pairs.loads and cost > bound):
             return np.inf
         if q < pairs.loads:
@@ -218,7 +220,7 @@ def least_load(pairs: StagePairs, small: int, large: int, c: int, bound: float) 
         cost = pairs.unit_sum[q, c, large] - pairs.unit_sum[q, c, small]
         if pairs.even[q, c]:
             cost += abs(pairs.own[q, c, large] - pairs.own[q, c, small])
-        cost *= 1.0 - 1e-9
+        cost = cost * (1.0 - 1e-9) + pairs.offset[q, c] - 1e-9 * abs(pairs.offset[q, c])
         if cost > pairs.limit[q, c] or (q < pairs.loads and cost > bound):
             return np.inf
         if q < pairs.loads:

@@ -49,7 +49,7 @@ def stage_pairs(
         weight, words, top, ideal_sums(cover, positions, costs.unit_cost),
         ideal_sums(cover, positions, (~costs.supported).astype(np.int64)), cuts, own, rest, component, kind,
         (costs.input_cost == costs.output_cost).all(axis=2), costs.input_cost, costs.output_cost,
-        costs.limit + rounding, costs.loads,
+        costs.limit + rounding, costs.loads, costs.offsets,
     )  # fmt: skip
 
 
