@@ -20,8 +20,8 @@ class Device:
     ``name`` is what answers say (``gpu[2]``, or ``cpu`` for a family of one declared without
     a count), ``family`` the declared name, ``memory`` bytes (inf: unlimited), ``attributes``
     further numbers in SI units (``price`` in USD/s, ``compute`` in FLOP/s, those of the spec's own …), ``texts`` the
-    spec's own attributes that are texts.  ``reserves_peak``: where it streams what does not fit, the peak of activations
-    is set aside.
+    spec's own attributes that are texts.  ``reserves_peak``: where it streams what does not fit, it sets aside the peak
+    of activations.
     """
 
     name: str

@@ -51,7 +51,7 @@ def streaming_spec(seed: int, *, peak: bool = False, links: bool = False) -> str
         room = rng.choice([0, 0.5, whole / 2, whole / devices, sum(sizes[: rng.randint(1, nodes)]), whole, 2 * whole])
         # About as long as the work: what is streamed decides.
         rate = scale * rng.choice([0.2, 1, 4]) * 1e3
-        reserve = "peak" if peak else f"{rng.choice([0, 0, 1, 0.4, 3]) :g} {unit}"
+        reserve = "peak" if peak else f"{rng.choice([0, 0, 1, 0.4, 3]):g} {unit}"
         said = f"memory = {room:.12g} {unit}, streams = {rate:.12g} B/s"
         said += f", reserve = {reserve}" if peak or rng.random() < 0.7 else ""
         streams = name == families[0] or rng.random() < 0.7

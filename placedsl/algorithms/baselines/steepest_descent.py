@@ -63,9 +63,7 @@ def solve(problem: Problem, budget: Budget, progress: Progress) -> tuple[Sequenc
     return best, -np.inf
 
 
-def partition_instance(
-    quotient: Quotient, work: Floats, capacity: Floats, streaming: Streaming
-) -> PartitionInstance:
+def partition_instance(quotient: Quotient, work: Floats, capacity: Floats, streaming: Streaming) -> PartitionInstance:
     """The arrays of the quotient with running times ``work`` (D x u); each tensor is a hyperedge of its own."""
     tensors = np.repeat(np.arange(len(quotient.tensor_producer)), np.diff(quotient.pin_start))
     touch_start, touched = csr(quotient.pin_unit, tensors, quotient.units)

@@ -76,7 +76,13 @@ def solve_neighbourhood(
 
 
 def _streamed(
-    model: Any, on: dict[tuple[int, int], Any], instance: PartitionInstance, d: int, used: float, held: bool, unit: float
+    model: Any,
+    on: dict[tuple[int, int], Any],
+    instance: PartitionInstance,
+    d: int,
+    used: float,
+    held: bool,
+    unit: float,
 ) -> Any:
     """How long a device streams what does not fit, in grid units; ``used``, ``held``: its fixed units' bytes, and
     whether there are any."""

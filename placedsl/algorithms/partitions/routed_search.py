@@ -101,10 +101,12 @@ def run(search: RoutedSearch) -> Iterator[bool]:
     if search.value <= 0.0 or len(instance.capacity) < 2:
         return
     steps = min(_MOST_STEPS, STEPS_PER_UNIT * len(instance.memory))
-    while True:
+    while search.value > 0.0:
         state = state_of(instance, search.best if turn % 2 else search.starts[0])
         hot = _HOT / float(search.rng.choice([1.0, 3.0, 10.0]))
         for schedule in slices(steps, hot, _COLD, count, iter(lambda: int(search.rng.integers(2**31)), -1)):
+            if search.value <= 0.0:
+                return
             undercut = search.value if np.isfinite(search.value) else 4.0 * _largest(state.load)
             found = search.best.copy()
             anneal_routed(instance, state, found, undercut, _MARGIN, schedule)

@@ -116,7 +116,7 @@ def run(search: StageSearch) -> Iterator[bool]:
     devices = len(search.instance.capacity)
     if search.value <= 0.0 or devices < 2 or not _supported(search.instance, search.best):
         return
-    while True:
+    while search.value > 0.0:
         yield from _anneal_run(search)
 
 

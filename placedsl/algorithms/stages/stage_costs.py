@@ -138,8 +138,8 @@ class StageCostModel:
         if not 0.0 < load < np.inf:
             return self
         # What is streamed may be as long as the room for more.
-        most = np.where(np.arange(len(self.limit)) < self.loads, 2.0 * load, np.inf)[:, None] - np.minimum(self.offsets, 0.0)
-        most = most[:, :, None]
+        most = np.where(np.arange(len(self.limit)) < self.loads, 2.0 * load, np.inf)[:, None]
+        most = (most - np.minimum(self.offsets, 0.0))[:, :, None]
         return replace(
             self, unit_cost=np.minimum(self.unit_cost, most), input_cost=np.minimum(self.input_cost, most),
             output_cost=np.minimum(self.output_cost, most),
@@ -191,7 +191,10 @@ def cost_model_of(quotient: Quotient, classes: DeviceClasses, loads: Sequence[Lo
         classes=classes, before=quotient.before, after=quotient.after, work=quotient.work, memory=quotient.memory,
         touch_start=edges.touch_start, touched=edges.touched, role=edges.role, readers=edges.readers,
         unit_cost=np.stack(
-            [*(one.computation * work + one.streams * beyond for one in loads), np.broadcast_to(quotient.memory, work.shape)]
+            [
+                *(one.computation * work + one.streams * beyond for one in loads),
+                np.broadcast_to(quotient.memory, work.shape),
+            ]
         ),
         input_cost=np.stack([*(edges.transfer if one.inputs else nothing for one in loads), nothing]),
         output_cost=np.stack([*(edges.transfer if one.outputs else nothing for one in loads), nothing]),

@@ -9,8 +9,8 @@ from placedsl import limits
 from placedsl.diagnostics import Span, nearest
 from placedsl.language.checking.checker import Checker
 from placedsl.language.checking.vocabulary import OF_EVERY_DEVICE, SETS, Type
-from placedsl.language.elaboration.imports import first_at
 from placedsl.language.elaboration import streamed_parameters
+from placedsl.language.elaboration.imports import first_at
 from placedsl.language.elaboration.statement_entries import DEVICE_KINDS, STATEMENTS
 from placedsl.language.syntax import statements as syntax
 from placedsl.machine.machine import Cluster, Device, Kind, Link, Machine

@@ -46,7 +46,7 @@ def entry_of_family(
         return None
     rate, entry = given[STREAMS]
     if not rate:
-        checker.error(entry.value, "a rate of zero streams nothing", "leave it out, and ask for 'memory' to make it fit")
+        checker.error(entry.value, "a rate of zero streams nothing", "leave it out; with 'memory', everything fits")
     elif "memory" not in given:
         hint = "as in { memory = 16 GiB  streams = 25 GB/s }"
         checker.error(entry.name, "what is streamed is what does not fit, and this device has no 'memory'", hint)
@@ -75,9 +75,9 @@ def refuse(
             checker.error(entry.name, f"'parallelism' does not know '{STREAMS}': each stage is on one device", hint)
         for rule, definition in rules:
             if definition is not None and rule.name.text == "memory":
-                hint = f"leave out one of the two; of other devices alone: fits: forall d in {_others(entries)}: memory(d) <= d.memory"
                 message = f"'memory' asks that everything fits, and '{name}' streams what does not"
-                checker.error(rule.name, message, "either it must fit or it is streamed: " + hint)
+                hint = f"leave one out; for other devices: fits: forall d in {_others(entries)}: memory(d) <= d.memory"
+                checker.error(rule.name, message, f"either it must fit or it is streamed: {hint}")
                 break
 
 
@@ -96,7 +96,8 @@ def refuse_costs(checker: Checker, entries: Mapping[str, syntax.Entry], machine:
             checker.error(entry.name, f"'{STREAMS}' gives seconds, and the times of this graph have no unit", hint)
         elif streaming.peaks[members].any() and not np.isfinite(graph.tensor_bytes).all():
             hint = "give reserve = 16 MiB, say, or the tensors' output = ... in place of their times"
-            checker.error(entry.name, "'reserve = peak' adds up tensors, and this graph does not give their sizes", hint)
+            message = "'reserve = peak' adds up tensors, and this graph does not give their sizes"
+            checker.error(entry.name, message, hint)
         elif members:
             whole = float(graph.memory.sum()) + float(np.maximum(-streaming.room[members], 0.0).max())
             if whole * float(streaming.per_byte[members].max()) > limits.limit("cost"):
