@@ -12,6 +12,7 @@ import numpy as np
 
 from placedsl.arrays import Booleans, Floats
 from placedsl.machine.machine import Machine
+from placedsl.problem.execution import Streams
 
 #: The attributes of a device that say it.
 STREAMS, RESERVE = "streams", "reserve"
@@ -30,6 +31,11 @@ class Streaming:
     per_byte: Floats
     room: Floats
     peaks: Booleans
+
+    @property
+    def kind(self) -> Streams:
+        """What is set aside."""
+        return "peak" if self.peaks.any() else "reserve" if self.any else "none"
 
     @property
     def any(self) -> bool:

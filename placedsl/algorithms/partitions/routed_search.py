@@ -20,7 +20,7 @@ from placedsl.problem.execution import Execution
 from placedsl.problem.problem import Problem
 
 SUPPORTS = Supports(
-    objectives=("time_per_sample",), executions=(Execution(),), constraints=PLACING, routes=True
+    objectives=("time_per_sample",), executions=(Execution(),), constraints=PLACING, routes=True, peaks=True
 )  # fmt: skip
 #: The largest t x D x D of times that is kept.
 MOST_WAYS = 50_000_000

@@ -40,7 +40,7 @@ _MOST_ENTRIES = 50_000_000
 
 SUPPORTS = Supports(
     objectives=("time_per_sample",), executions=(Execution(),), requires=("contiguous",),
-    constraints=PLACING | {"contiguous", "convex"}, clusters=False,
+    constraints=PLACING | {"contiguous", "convex"}, clusters=False, peaks=True,
 )  # fmt: skip
 
 

@@ -121,10 +121,12 @@ def _with_ways(words: Vocabulary) -> Vocabulary:
              "time": AttributeType(time, "device")}  # fmt: skip
     device = {
         **words.attributes["device"], "turn": AttributeType(PLAIN),
-        STREAMS: AttributeType(number(BANDWIDTH)), RESERVE: AttributeType(data),
+        STREAMS: AttributeType(number(BANDWIDTH)), RESERVE: AttributeType(data), "reserves_peak": AttributeType(TRUTH),
     }  # fmt: skip
     attributes = {
         **words.attributes, "device": device, "gathering": moved, "scattering": moved,
+        "node": {**words.attributes["node"], "turn": AttributeType(PLAIN)},
+        "tensor": {**words.attributes["tensor"], "last_turn": AttributeType(PLAIN)},
         "way": {
             "operator": AttributeType(element("node")), "name": AttributeType(TEXT), "number": AttributeType(PLAIN),
             "tensor": AttributeType(PLAIN), **per_device, "weights": per_device["time"],

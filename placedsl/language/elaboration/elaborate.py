@@ -45,6 +45,7 @@ from placedsl.problem import expression_walks as walks
 from placedsl.problem.execution import Execution
 from placedsl.problem.formulation import Formulation, choices
 from placedsl.problem.problem import Constraint, Problem, Settings
+from placedsl.problem.streaming import streaming_of
 
 #: So many nodes that run nowhere are reported.
 _MOST_NAMED = 20
@@ -117,6 +118,7 @@ class _Elaboration:
         execution = replace(execution, data_parallelism=sharing)
         execution = schedules.with_transfers(execution, spec.all(syntax.Schedule), machine, graph)
         parallelism.refuse_routes(self.constants, sharing, execution)
+        execution = replace(execution, streams=streaming_of(machine).kind)
         streamed_parameters.refuse(self.constants, devices.streams, named, execution, asked)
         streamed_parameters.refuse_costs(self.constants, devices.streams, machine, graph)
         words = self.vocabulary(graph, machine, devices, execution)
