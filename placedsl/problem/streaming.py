@@ -14,8 +14,8 @@ from placedsl.arrays import Booleans, Floats
 from placedsl.machine.machine import Machine
 from placedsl.problem.execution import Streams
 
-#: The attributes of a device that say it.
-STREAMS, RESERVE = "streams", "reserve"
+#: The attributes of a device that say it, and the value of the second that is no number.
+STREAMS, RESERVE, PEAK = "streams", "reserve", "peak"
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,12 +14,13 @@ from placedsl.problem.problem import Problem
 from support import brute_force
 
 
-def streaming_spec(seed: int, *, peak: bool = False, links: bool = False) -> str:
+def streaming_spec(seed: int, *, peak: bool = False, links: bool = False, clusters: bool = False) -> str:
     """A spec with at most a few thousand placements: rooms below, at and above what stages hold."""
     rng = random.Random(f"streaming {seed}")
     families = rng.choice([("gpu", 2), ("gpu", 3), ("gpu", 1, "tpu", 1), ("gpu", 2, "tpu", 1), ("gpu", 1, "tpu", 2)])
-    hosts = rng.choice([0, 0, 1]) if not links else 0
-    devices = sum(families[1::2]) + hosts
+    families = rng.choice([("gpu", 1), ("gpu", 2), ("gpu", 1, "tpu", 1)]) if clusters else families
+    hosts = rng.choice([0, 0, 1]) if not links and not clusters else 0
+    devices = sum(families[1::2]) * (1 + clusters) + hosts
     training = rng.random() < 0.25
     nodes = rng.randint(1, {2: 8, 3: 6, 4: 5}[devices] // (2 if training else 1))
     unit = rng.choice(["MiB", "kB", "GB"])
@@ -47,6 +48,7 @@ def streaming_spec(seed: int, *, peak: bool = False, links: bool = False) -> str
             lines.append(f"    f{u} -> b{u}")
     lines.append("}")
     whole = sum(sizes)
+    lines += ["cluster server[2] {"] if clusters else []
     for name, count in zip(families[::2], families[1::2], strict=True):
         room = rng.choice([0, 0.5, whole / 2, whole / devices, sum(sizes[: rng.randint(1, nodes)]), whole, 2 * whole])
         # About as long as the work: what is streamed decides.
@@ -56,6 +58,7 @@ def streaming_spec(seed: int, *, peak: bool = False, links: bool = False) -> str
         said += f", reserve = {reserve}" if peak or rng.random() < 0.7 else ""
         streams = name == families[0] or rng.random() < 0.7
         lines.append(f"device {name}[{count}]: accelerator {{ {said if streams else f'memory = {room} {unit}'} }}")
+    lines += [f"interconnect {{ bandwidth = {scale * 4e3:g} B/s }}", "}"] if clusters else []
     if hosts:
         said = f" {{ memory = {rng.choice([1, 4])} {unit}, streams = {scale * 2e3:g} B/s }}"
         lines.append(f"device cpu: host{said if rng.random() < 0.5 else ''}")

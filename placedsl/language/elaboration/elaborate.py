@@ -119,7 +119,8 @@ class _Elaboration:
         execution = schedules.with_transfers(execution, spec.all(syntax.Schedule), machine, graph)
         parallelism.refuse_routes(self.constants, sharing, execution)
         execution = replace(execution, streams=streaming_of(machine).kind)
-        streamed_parameters.refuse(self.constants, devices.streams, named, execution, asked)
+        families = devices.device_families
+        streamed_parameters.refuse(self.constants, devices.streams, families, named, execution, asked)
         streamed_parameters.refuse_costs(self.constants, devices.streams, machine, graph)
         words = self.vocabulary(graph, machine, devices, execution)
         report_clashes(spec, words)

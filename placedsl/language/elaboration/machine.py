@@ -73,7 +73,7 @@ class DeviceDeclarations:
         #: The types of the attributes that devices have of the spec's own.
         self.own: dict[str, Type] = {}
         #: By family, where it is said that devices stream what does not fit.
-        self.streams: dict[str, syntax.Entry] = {}
+        self.streams: dict[str, streamed_parameters.StreamingEntries] = {}
         #: More devices or clusters than can be dealt with, which has been reported.
         self.too_many = False
         for statement in statements:
@@ -156,11 +156,10 @@ class DeviceDeclarations:
     def _family(self, statement: syntax.DeviceFamily, labels: list[str]) -> None:
         name = statement.name.text
         further: list[syntax.Entry] = []
-        peak = streamed_parameters.peak_entry(statement.block)
-        numbers = tuple(entry for entry in statement.block if entry is not peak)
+        peak, numbers = streamed_parameters.reserve_in_words(self.checker, statement.block)
         given = entry_values(self.checker, numbers, "device", further)
         values = {k: v for k, (v, _) in given.items()}
-        streams = streamed_parameters.entry_of_family(self.checker, given, peak)
+        streams = streamed_parameters.entries_of_family(self.checker, given, peak, statement.block)
         if streams is not None:
             self.streams[name] = streams
             values.setdefault(RESERVE, 0.0)
