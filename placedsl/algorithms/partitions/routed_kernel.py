@@ -165,6 +165,8 @@ def anneal_routed(instance, state, best, best_value, margin, schedule):  # type:
             if largest < best_value * (1.0 - 1e-12):
                 best_value = largest
                 best[:] = state.device
+                if largest <= 0.0:
+                    return best_value  # nothing is less
                 target = min(target, largest * (1.0 - margin))
             energy = _energy(instance, state, target)
     return best_value
