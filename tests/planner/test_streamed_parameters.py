@@ -1,7 +1,7 @@
 """Devices that stream what does not fit: every path over random small specs agrees with plain enumeration.
 
 Rooms are below, at and above what stages hold; rates and reserves differ; with hosts, training, clusters, links from
-device to device, and peaks of activations.  Each path has processes of its own: two solver libraries do not go into one.
+device to device, and peaks of activations.  Each path has processes of its own: two solver libraries do not share one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from support.suites import PATHS
 import placedsl
 from placedsl.problem.problem import Problem
 
-pytestmark = pytest.mark.rotates(2)
+pytestmark = pytest.mark.rotates(6)
 
 KINDS = ("plain", "peak", "links", "clusters")
 METHODS = ("slicegraph", "random", "brkga", "mla", "mla-weighted", "local-search", "greedy", "pipedream", "single")
