@@ -51,7 +51,7 @@ def streamed_bound(problem: Problem) -> float:
     # Less than what sums are off by, for what is left of large numbers.
     rounding = BOUND_ROUNDING * (float(memory.sum()) + float(np.abs(room).max(initial=0.0))) * float(per_byte.max())
     least = max(float(alone.min(axis=1).max(initial=0.0)), float(together) / max(1, devices))
-    return max(0.0, least - rounding) if np.isfinite(least) else least
+    return float(max(0.0, least - rounding)) if np.isfinite(least) else least
 
 
 def path_bound(problem: Problem) -> float:

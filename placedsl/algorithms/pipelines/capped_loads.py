@@ -52,7 +52,6 @@ class ComparedLoads:
         return pairs._replace(
             unit_sum=rows(pairs.unit_sum), own=rows(pairs.own), rest=rows(pairs.rest), component=component, kind=kind,
             even=even, input_cost=read, output_cost=make, limit=limit, loads=len(self.order) - self.alone,
-            offset=rows(pairs.offset),
         )  # fmt: skip
 
 

@@ -108,7 +108,7 @@ def by_level(every: StageCostModel, classes: DeviceClasses, cluster: Integers) -
     costs = replace(
         every, classes=classes, work=every.work[:number], unit_cost=every.unit_cost[:, :number],
         input_cost=every.input_cost[:, :number].copy(), output_cost=every.output_cost[:, :number].copy(),
-        limit=every.limit[:, :number], offset=every.offset[:, :number],
+        limit=every.limit[:, :number], per_byte=every.per_byte[:number], room=every.room[:number],
     )  # fmt: skip
     read, make = (
         np.stack([side[:, number * k : number * (k + 1)] for k in range(1, copies)])

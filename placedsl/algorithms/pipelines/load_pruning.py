@@ -58,8 +58,7 @@ class LoadPruning:
         self.total = int(self.weight.sum())
         self.knapsacks = [_knapsack(costs, c) for c in range(len(self.counts))]
         # The components that computation counts in, and the classes that pay for edges in these.
-        streamed = range(costs.loads - costs.streamed, costs.loads)  # the same with more to it
-        self.timed = [q for q in range(len(costs.limit) - 1) if q not in streamed and costs.unit_cost[q].any()]
+        self.timed = [q for q in range(len(costs.limit) - 1) if costs.unit_cost[q].any()]
         self.payers = np.flatnonzero(np.any((costs.input_cost + costs.output_cost)[self.timed] > 0.0, axis=(0, 2)))
         self._within(bound, None)
 

@@ -88,8 +88,7 @@ def _largest_alone(pairs: StagePairs, base: int, goal: int, c: int, paid: Floats
     """The largest of the loads of a stage in which no weights are sent."""
     largest = 0.0
     for q in range(pairs.loads, pairs.loads + alone):
-        one = pairs.unit_sum[q, c, goal] - pairs.unit_sum[q, c, base] + paid[q, c] + pairs.offset[q, c]
-        largest = max(largest, one)
+        largest = max(largest, pairs.unit_sum[q, c, goal] - pairs.unit_sum[q, c, base] + paid[q, c])
     return largest
 
 

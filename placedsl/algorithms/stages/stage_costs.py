@@ -74,9 +74,8 @@ class StageCostModel:
     ``capped``     how many components after the loads are loads as well that are not minimised: ``limit`` is their cap
     ``exchanges``  devices that share a stage exchange its weights in the loads, rather than in those that are capped
     ``beyond``     how long a device may compute beyond its load: the cap
-    ``streamed``   how many loads, the last of those that are minimised, are others with what is streamed: with a part
-                   for each byte, and less or more by ``offset``, m x c, whatever is in the stage (empty: nothing).  For
-                   bounds the others alone do
+    ``per_byte``, ``room``   c: a stage streams each byte of the last component, its memory, beyond its room; that is
+                   part of its first load (empty: nothing is streamed)
     """
 
     classes: DeviceClasses
@@ -96,8 +95,8 @@ class StageCostModel:
     capped: int = 0
     exchanges: bool = True
     beyond: float = 0.0
-    streamed: int = 0
-    offset: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    per_byte: Floats = field(default_factory=lambda: np.zeros(0))
+    room: Floats = field(default_factory=lambda: np.zeros(0))
 
     @property
     def units(self) -> int:
@@ -110,9 +109,11 @@ class StageCostModel:
         return self.loads + self.capped
 
     @property
-    def offsets(self) -> Floats:
-        """m x c: what each component is more than its sums."""
-        return self.offset if self.offset.size else np.zeros(self.limit.shape)
+    def most_streamed(self) -> Floats:
+        """c: how long a device would stream that had all units."""
+        if not self.per_byte.size:
+            return np.zeros(len(self.classes.counts))
+        return np.maximum(float(self.memory.sum()) - self.room, 0.0) * self.per_byte
 
     @property
     def share(self) -> float:
@@ -137,9 +138,7 @@ class StageCostModel:
         """
         if not 0.0 < load < np.inf:
             return self
-        # What is streamed may be as long as the room for more.
-        most = np.where(np.arange(len(self.limit)) < self.loads, 2.0 * load, np.inf)[:, None]
-        most = (most - np.minimum(self.offsets, 0.0))[:, :, None]
+        most = np.where(np.arange(len(self.limit)) < self.loads, 2.0 * load, np.inf)[:, None, None]
         return replace(
             self, unit_cost=np.minimum(self.unit_cost, most), input_cost=np.minimum(self.input_cost, most),
             output_cost=np.minimum(self.output_cost, most),
@@ -160,7 +159,8 @@ class StageCostModel:
         reading: Floats = self.unit_cost[:, kind, own].sum(axis=1)
         reading += self.output_cost[:, kind][:, made & (read < self.readers)].sum(axis=1)
         reading += self.input_cost[:, kind][:, ~made & (read > 0)].sum(axis=1)
-        reading += self.offsets[:, kind]
+        if self.per_byte.size:
+            reading[0] += max(0.0, float(reading[-1]) - float(self.room[kind])) * float(self.per_byte[kind])
         return reading
 
 
@@ -178,28 +178,18 @@ def cost_model_of(quotient: Quotient, classes: DeviceClasses, loads: Sequence[Lo
     edges = Edges.of(quotient)
     work = np.where(np.isfinite(quotient.work), quotient.work, 0.0)
     nothing = np.zeros_like(edges.transfer)
-    # max(0, b - room) / rate is the larger of two loads, one without it and one with b / rate - room / rate.
-    with_streams = [one for one in loads if one.streams and classes.per_byte]
-    loads = [*(one._replace(streams=False) for one in loads), *with_streams]
-    per_byte = np.array(classes.per_byte or (0.0,) * len(classes.counts))
-    beyond = np.outer(per_byte, quotient.memory)
-    offset = np.zeros((len(loads) + 1, len(per_byte)))
-    for row, one in enumerate(loads):
-        if one.streams:
-            offset[row] = -np.where(per_byte > 0.0, np.array(classes.room), 0.0) * per_byte
+    streams = loads[0].streams and bool(classes.per_byte)
     return StageCostModel(
         classes=classes, before=quotient.before, after=quotient.after, work=quotient.work, memory=quotient.memory,
         touch_start=edges.touch_start, touched=edges.touched, role=edges.role, readers=edges.readers,
         unit_cost=np.stack(
-            [
-                *(one.computation * work + one.streams * beyond for one in loads),
-                np.broadcast_to(quotient.memory, work.shape),
-            ]
+            [*(one.computation * work for one in loads), np.broadcast_to(quotient.memory, work.shape)]
         ),
         input_cost=np.stack([*(edges.transfer if one.inputs else nothing for one in loads), nothing]),
         output_cost=np.stack([*(edges.transfer if one.outputs else nothing for one in loads), nothing]),
         limit=np.array([*([np.inf] * len(classes.counts) for _ in loads), classes.memory]),
-        loads=len(loads), streamed=len(with_streams), offset=offset,
+        loads=len(loads), per_byte=np.array(classes.per_byte if streams else ()),
+        room=np.array(classes.room if streams else ()),
     )  # fmt: skip
 
 
