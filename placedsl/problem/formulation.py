@@ -140,4 +140,6 @@ def passed_over(problem: Problem, formulations: Iterable[Formulation], chosen: F
 def _asked(problem: Problem) -> tuple[set[str], set[str]]:
     """The quantities that the objectives ask for, and those that anything asks for."""
     wanted = {n for o in problem.objectives for n in provided_names(o.body)}
+    if problem.execution.streams != "none":
+        wanted |= {"streamed"}  # one that does not know it says of loads what they are not
     return wanted, wanted | {n for r in problem.constraints for n in provided_names(r.body)}

@@ -74,6 +74,24 @@ def test_an_objective_of_the_spec_says_the_same(seed: int) -> None:
     assert math.isclose(one.value, other.value, rel_tol=2e-6)
 
 
+def test_formulations_that_do_not_know_it_are_not_taken() -> None:
+    """Their loads are less than the evaluator's; parts that come along know it."""
+    text = (
+        "graph {\n    node a { time = 4 ms, memory = 3 GB, output = 8 MB }\n    node b { time = 5 ms, memory = 2 GB }\n"
+        "    a -> b\n}\ndevice gpu[2]: accelerator { memory = 1 GB, streams = 1 TB/s }\n"
+        "interconnect { bandwidth = 8 GB/s }\nminimize time_per_sample\nformulation mine {\n    HEAD\n"
+        "    use placement\n    provides load(d) = sum(v in nodes: v.time[d] * x[v, d])\n}\n"
+    )
+    for head, reason in (
+        ("schedule pipedream", "it does not say what devices stream"),
+        ("under run pipeline, parallelism none", "it does not provide streamed"),
+    ):
+        answer = placedsl.loads(text.replace("HEAD", head)).solve(workers=1)
+        assert answer.proven()
+        assert answer.value == pytest.approx(7e-3)
+        assert f"formulation 'mine' is not taken: {reason}" in answer.notes
+
+
 def least_of(problem: Problem, kind: str) -> float:
     """The least time per sample, by enumeration; over links and clusters with the loads of the evaluator."""
     from support.brute_force import best_by_evaluation
