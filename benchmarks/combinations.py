@@ -57,6 +57,9 @@ are checked otherwise:
 A cell is *refused* if a message says why; the numbers refer to the messages below. The tests run some of the cells on
 every commit. [Plans](combinations-of-plans.md), with options, copies and tensor parallelism, have a page of their own.
 
+Devices that [stream what does not fit](language/streamed-parameters.md#how-it-is-solved) are known under 1F1B where
+each stage is alone; every other execution is refused at the entry `streams`.
+
 Of {total:,} specs {works:,} work and {refused:,} are refused.{before}
 
 """

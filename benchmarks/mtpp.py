@@ -201,6 +201,7 @@ def scale(_: argparse.Namespace) -> int:
         instance = PartitionInstance(
             rng.uniform(50, 250, operators)[None], np.zeros(operators), np.array([np.inf]), none, none, start,
             np.array([u for own in pins for u in own]), rng.uniform(30, 70, len(pins))[None], none, none,
+            np.zeros(1), np.array([np.inf]),
         )  # fmt: skip
         later, earlier = csr(source, target, operators), csr(target, source, operators)
         for devices in (8, 64, 256):

@@ -69,8 +69,10 @@ def anneal_slices(
 ) -> Iterator[bool]:
     """Run ``anneal`` for each schedule and offer its result (None: no better candidate) to the search.
 
-    Yields after each slice whether the search's best candidate has improved.
+    Yields after each slice whether the search's best candidate has improved; nothing is better than a value of 0.
     """
     for schedule in schedules:
+        if search.value <= 0.0:
+            return
         candidate = anneal(schedule)
         yield candidate is not None and search.take(candidate)

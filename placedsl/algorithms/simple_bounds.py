@@ -10,9 +10,12 @@ import numpy as np
 
 from placedsl.graph.order import csr, joined_partitions, topological
 from placedsl.problem.problem import Problem
+from placedsl.tolerances import BOUND_ROUNDING
 
 #: What the simple bound is, in words.
 SIMPLE = "the largest operator, or the even share of the work"
+#: And what the one with streaming is.
+STREAMED = "the largest operator, or the even share of the work and of what is streamed"
 
 
 def simple_bound(problem: Problem) -> float:
@@ -26,6 +29,29 @@ def simple_bound(problem: Problem) -> float:
     sharing = problem.execution.data_parallelism
     most = 1 if sharing is None else sharing.degrees[-1]
     return float(max(least.max(initial=0.0) / most, least.sum() / max(1, problem.time.shape[1])))
+
+
+def streamed_bound(problem: Problem) -> float:
+    """The same with what devices stream of the memory that does not fit; 0 where none streams.
+
+    A device of room r that streams a byte in s seconds takes at least (m - r) s for m bytes, and 0 at least for less.
+    So with unlike devices every node costs its least time and streaming over the devices, and all rooms are full.
+    """
+    graph, streaming = problem.graph, problem.streaming
+    if not streaming.any:
+        return 0.0
+    unit = joined_partitions(graph.nodes, problem.colocation_groups())
+    units, devices = int(unit.max(initial=-1)) + 1, problem.time.shape[1]
+    work, memory = np.zeros((units, devices)), np.bincount(unit, weights=graph.memory, minlength=units)
+    np.add.at(work, unit, problem.time)
+    streams = streaming.per_byte > 0.0
+    room, per_byte = np.where(streams, streaming.room, 0.0), streaming.per_byte
+    alone = work + np.maximum(memory[:, None] - room, 0.0) * per_byte
+    together = (work + memory[:, None] * per_byte).min(axis=1).sum() - (np.maximum(room, 0.0) * per_byte).sum()
+    # Less than what sums are off by, for what is left of large numbers.
+    rounding = BOUND_ROUNDING * (float(memory.sum()) + float(np.abs(room).max(initial=0.0))) * float(per_byte.max())
+    least = max(float(alone.min(axis=1).max(initial=0.0)), float(together) / max(1, devices))
+    return float(max(0.0, least - rounding)) if np.isfinite(least) else least
 
 
 def path_bound(problem: Problem) -> float:

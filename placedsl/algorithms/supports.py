@@ -18,6 +18,8 @@ from placedsl.problem.problem import BUILT_IN, Problem
 PLACING = frozenset(("memory", "colocated"))
 #: What is left out by an algorithm that counts the least that each transfer can cost its two devices.
 ROUTES = "the routes of transfers"
+#: What is left out by an algorithm that adds up the memory of nodes.
+PEAKS = "the peak of activations"
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class Supports:
     ``chunks``            stages of a plan that hold several parts of the model
     ``variables``         variables of the spec
     ``routes``            costs of transfers that depend on both devices
+    ``peaks``             activations whose peak is set aside where devices stream what does not fit; a search may leave
+                          them to the evaluator
     ``formulations``      formulations of the spec, whose rows may rule out placements
     ``relaxes``           constraints, variables and further objectives that are not supported are left out: the value
                           is then a bound of the problem.  Otherwise each is a reason against
@@ -54,6 +58,7 @@ class Supports:
     chunks: bool = False
     variables: bool = False
     routes: bool = False
+    peaks: bool = False
     formulations: bool = False
     relaxes: bool = False
     further: tuple[str, ...] | bool = True
@@ -102,6 +107,8 @@ def ignored(problem: Problem, supports: Supports) -> list[str]:
         out.append("clusters")
     if not supports.routes and not costs_by_device(problem):
         out.append(ROUTES)
+    if not supports.peaks and problem.execution.streams == "peak":
+        out.append(PEAKS)
     return out + [f"then {name}" for name in _further(problem, supports)]
 
 
@@ -142,6 +149,8 @@ def _unsupported(problem: Problem, supports: Supports) -> list[str]:
         against.append("it does not know clusters")
     if not supports.routes and not costs_by_device(problem):
         against.append("it knows what a transfer costs each device, not from which device to which")
+    if not supports.peaks and problem.execution.streams == "peak":
+        against.append("it adds up the memory of nodes, and knows no peak of activations")
     known = supports.constraints
     if known is not None:
         against += [f"it does not look at {one.name}" for one in problem.constraints if one.equivalent not in known]

@@ -41,6 +41,8 @@ def against(problem: Problem) -> list[str]:
         out.append("loads of devices in clusters have more parts")
     if not costs_by_device(problem):
         out.append("what a transfer costs depends on both devices")
+    if problem.streaming.any:
+        out.append("what devices stream is a part of their loads that a checker does not add up")
     if problem.graph.fusion is not None:
         out.append("operators are fused")
     return out

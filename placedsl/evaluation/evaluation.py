@@ -25,6 +25,8 @@ class Violation:
 class Evaluation(Rendered[Renderer]):
     """Objective values in order, what is violated, and load, memory and nodes of each device.
 
+    ``streamed``: how long each device streams for a sample what does not fit (empty: no device streams).
+
     ``sizes``: of the terms that each objective is made of, its own size where none cancel; ``soft_costs``: what each
     soft constraint costs; ``values``: the spec's own variables, and what else an answer says;
     ``times``: when everything happens, under a schedule of one sample; ``problem``: what was evaluated.
@@ -40,6 +42,7 @@ class Evaluation(Rendered[Renderer]):
     sizes: tuple[float, ...] = ()
     values: Values = field(default_factory=dict)
     times: SampleTimes | None = None
+    streamed: tuple[float, ...] = ()
 
     @property
     def feasible(self) -> bool:

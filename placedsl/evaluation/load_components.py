@@ -19,11 +19,13 @@ class Components:
     ``computation``  per node
     ``received``     per tensor that the device reads from elsewhere (nothing on hosts)
     ``sent``         per tensor that it makes for others (nothing on hosts)
+    ``streamed``     what does not fit of its memory, if that is streamed (nothing beside computation)
     """
 
     computation: list[float] = field(default_factory=list)
     received: list[float] = field(default_factory=list)
     sent: list[float] = field(default_factory=list)
+    streamed: list[float] = field(default_factory=list)
 
     @property
     def transfers(self) -> list[float]:
@@ -33,7 +35,7 @@ class Components:
     def busy(self, communication: Communication) -> float:
         """How long the device is busy: transfers follow computation, run beside it, or run beside it both ways."""
         if communication == "sequential":
-            return total([*self.computation, *self.transfers])
+            return total([*self.computation, *self.transfers, *self.streamed])
         if communication == "overlapped":
             return max(total(self.computation), total(self.transfers))
         if communication == "full_duplex":

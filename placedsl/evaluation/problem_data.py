@@ -136,7 +136,8 @@ class ProblemData:
         for name, values in graph.attributes.items():
             attributes.setdefault(("node", name), values.tolist())
         for name in {k for d in devices for k in d.attributes}:
-            attributes.setdefault(("device", name), [d.attributes.get(name, nan) for d in devices])
+            missing = 0.0 if name in ("streams", "reserve") else nan
+            attributes.setdefault(("device", name), [d.attributes.get(name, missing) for d in devices])
         for name in {k for d in devices for k in d.texts}:
             attributes.setdefault(("device", name), [d.texts.get(name) for d in devices])
         for name, members in self.group_members.items():

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from placedsl.evaluation import operator_schedule as dataflow
 from placedsl.evaluation import subgraph_call_schedule as calls
+from placedsl.evaluation.activation_peaks import ActivationPeaks
 from placedsl.evaluation.cluster_loads import ClusterLoads
 from placedsl.evaluation.load_components import Components, computing, of_calls, of_pipeline, shared
 from placedsl.evaluation.planned_stages import NONE, PlannedStages
@@ -73,7 +74,10 @@ class Quantities:
         """What keeps each device busy, by phase of the run: forward and backward pass under GPipe, else all in one."""
         run = self.data.problem.execution.run
         if run == "pipeline":
-            return self._phases(self.data.problem.execution.passes)
+            phases = self._phases(self.data.problem.execution.passes)
+            for part, time in zip(phases[0], self.streamed, strict=True):
+                part.streamed.append(time)
+            return phases
         if run == "subgraph_calls":
             return [of_calls(self.data, self.placement, self.piece)]
         return [computing(self.data, self.placement)]
@@ -170,6 +174,18 @@ class Quantities:
             stages = self.stages
             return [stages.memory(nodes, device) if nodes else 0.0 for device, nodes in enumerate(self.nodes)]
         return [total(self.data.memory[v] for v in nodes) for nodes in self.nodes]
+
+    @cached_property
+    def streamed(self) -> list[float]:
+        """How long each device streams for a sample what does not fit of its memory; nothing where it holds nothing."""
+        peaks, out = ActivationPeaks(self.data), []
+        for device, nodes, memory in zip(self.data.problem.machine.devices, self.nodes, self.memory, strict=True):
+            rate, beyond = device.attributes.get("streams", 0.0), 0.0
+            if rate > 0.0 and nodes:
+                reserve = peaks.of(nodes) if device.reserves_peak else device.attributes.get("reserve", 0.0)
+                beyond = max(0.0, memory + reserve - device.memory)
+            out.append(beyond / rate if beyond else 0.0)
+        return out
 
     @cached_property
     def traffic(self) -> dict[tuple[int, int], float]:
@@ -275,6 +291,7 @@ DEVICE_QUANTITIES: dict[str, Callable[[Quantities], list[float]]] = {
     "receive_time": _component(lambda part: part.received),
     "send_time": _component(lambda part: part.sent),
     "synchronisation_time": lambda q: q.synchronisation_times,
+    "streamed": lambda q: q.streamed,
     "memory": lambda q: q.memory,
     "used": lambda q: [float(bool(nodes)) for nodes in q.nodes],
     "forward_load": lambda q: [parts[FORWARD] for parts in q.pass_loads()],

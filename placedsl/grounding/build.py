@@ -24,8 +24,11 @@ from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.problem.formulation import Formulation, NamedRule
 from placedsl.problem.problem import Problem
+from placedsl.problem.streaming import RESERVE, STREAMS
 from placedsl.problem.values import Values
 
+#: Attributes that devices have in common which are alike.
+_OF_A_CLASS = ("memory", "kind", "class", "turn", STREAMS, RESERVE, "reserves_peak")
 #: Sets that do not tell devices apart that are alike.
 _OF_ALL_DEVICES = ("devices", "accelerators", "hosts", "leaders")
 
@@ -277,7 +280,7 @@ def _tells_devices_apart(problem: Problem, said: Sequence[walks.Part]) -> bool:
                 "leaders",
             ):
                 return True
-            case core.Attribute(sort="device", name=name) if name not in ("memory", "kind", "class", "turn"):
+            case core.Attribute(sort="device", name=name) if name not in _OF_A_CLASS:
                 return True
     return False
 

@@ -15,9 +15,11 @@ import numpy as np
 from placedsl.arrays import Floats, Integers
 from placedsl.graph.contraction import Quotient, contract
 from placedsl.graph.order import csr
+from placedsl.graph.order import turns as turns_of_nodes
 from placedsl.grounding.plan_universe import of_plans
 from placedsl.problem.expressions import Sort
 from placedsl.problem.problem import Problem
+from placedsl.problem.streaming import RESERVE, STREAMS
 
 Column = np.ndarray
 
@@ -124,8 +126,10 @@ def _machine(problem: Problem) -> tuple[dict[str, tuple[Integers, ...]], dict[tu
     attributes["device", "number"] = np.array(number, dtype=float)
     for name in ("name", "family", "kind"):
         attributes["device", name] = np.array([getattr(d, name) for d in devices], dtype=object)
-    for name in {k for d in devices for k in d.attributes}:
-        attributes["device", name] = np.array([d.attributes.get(name, np.nan) for d in devices])
+    for name in {STREAMS, RESERVE} | {k for d in devices for k in d.attributes}:
+        missing = 0.0 if name in (STREAMS, RESERVE) else np.nan
+        attributes["device", name] = np.array([d.attributes.get(name, missing) for d in devices])
+    attributes["device", "reserves_peak"] = problem.streaming.peaks
     for name in {k for d in devices for k in d.texts}:
         attributes["device", name] = np.array([d.texts.get(name) for d in devices], dtype=object)
     return sets, attributes
@@ -256,6 +260,11 @@ def of_quotient(problem: Problem, quotient: Quotient, turns: Integers | None = N
     )
     if units == graph.nodes:  # nothing was contracted: each unit is one node
         own = {"name": np.array(graph.names, dtype=object), "id": np.array([str(i) for i in graph.ids], dtype=object)}
+        if problem.execution.streams == "peak":
+            turn = turns_of_nodes(graph.nodes, graph.edge_source, graph.edge_target)[first]
+            last = np.zeros(t, dtype=np.int64)
+            np.maximum.at(last, read_tensor, turn[read_unit])
+            attributes |= {("node", "turn"): turn, ("tensor", "last_turn"): last}
         for name, values in {**graph.attributes, **own}.items():
             attributes.setdefault(("node", name), values[first])
     devices = problem.machine.devices

@@ -20,7 +20,8 @@ class Device:
     ``name`` is what answers say (``gpu[2]``, or ``cpu`` for a family of one declared without
     a count), ``family`` the declared name, ``memory`` bytes (inf: unlimited), ``attributes``
     further numbers in SI units (``price`` in USD/s, ``compute`` in FLOP/s, those of the spec's own …), ``texts`` the
-    spec's own attributes that are texts.
+    spec's own attributes that are texts.  ``reserves_peak``: where it streams what does not fit, it sets aside the peak
+    of activations.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Device:
     memory: float
     attributes: Mapping[str, float] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
+    reserves_peak: bool = False
 
 
 @dataclass(frozen=True)

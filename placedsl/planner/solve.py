@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from placedsl.algorithms.colocation import with_implied_colocation
-from placedsl.algorithms.simple_bounds import SIMPLE, path_bound, simple_bound
+from placedsl.algorithms.simple_bounds import SIMPLE, STREAMED, path_bound, simple_bound, streamed_bound
 from placedsl.diagnostics import PlacedslError, UsageError
 from placedsl.planner.answer import Answer
 from placedsl.planner.incumbent import Progress
@@ -89,6 +89,7 @@ def _walk(run: Run) -> tuple[str, str]:
     """Termination and message: the steps of the decision in turn, until one settles the problem."""
     if is_quantity(run.problem.objectives[0].body, "time_per_sample"):
         run.best.bound(simple_bound(run.problem), by=SIMPLE, certificate={"kind": "simple"})
+        run.best.bound(streamed_bound(run.problem), by=STREAMED)
     if run.problem.execution.cluster_levels is not None and run.request.method in METHODS:
         from placedsl.planner.strategies.parallel_plans import refuse_unsearched
 

@@ -35,6 +35,9 @@ Held = Literal["pipeline", "batch", "sample"]
 
 RUNS: tuple[Run, ...] = get_args(Run)
 ORDERS: tuple[Order, ...] = get_args(Order)
+#: What is set aside where devices stream what does not fit: none streams, so many bytes, the peak of activations.
+Streams = Literal["none", "reserve", "peak"]
+STREAMS: tuple[Streams, ...] = get_args(Streams)
 COMMUNICATIONS: tuple[Communication, ...] = get_args(Communication)
 TRANSFERS: tuple[Transfers, ...] = get_args(Transfers)
 EXCHANGES: tuple[Exchange, ...] = get_args(Exchange)
@@ -185,6 +188,7 @@ class Execution:
     ``transfers``      where tensors of a pipeline go
     ``slots``          calls per accelerator under ``subgraph_calls`` (Tarnawski et al. 2020, Figure 4)
     ``data_parallelism``  several devices per stage of a pipeline (Tarnawski et al. 2020, Appendix C.2); None: one each
+    ``streams``        whether devices of a pipeline stream what does not fit, and what they set aside
     """
 
     run: Run = "pipeline"
@@ -193,6 +197,7 @@ class Execution:
     transfers: Transfers = "through_host"
     slots: int = 1
     data_parallelism: DataParallelism | None = None
+    streams: Streams = "none"
 
     def __post_init__(self) -> None:
         if self.data_parallelism is not None and not self.shareable:

@@ -81,7 +81,7 @@ def choices(execution: Execution) -> Mapping[str, str]:
     return {
         "run": execution.run, "order": execution.order, "communication": execution.communication,
         "transfers": execution.transfers,
-        "parallelism": _PARALLELISM.get(execution.parallelism, "plan"),
+        "parallelism": _PARALLELISM.get(execution.parallelism, "plan"), "streams": execution.streams,
     }  # fmt: skip
 
 
@@ -123,7 +123,9 @@ def passed_over(problem: Problem, formulations: Iterable[Formulation], chosen: F
             continue
         missing = (wanted - formulation.provides.keys()) or (asked - formulation.provides.keys())
         lacks = formulation.lacks(problem)
-        if lacks - {"parallelism"}:
+        if lacks == {"streams"}:
+            out.append(f"formulation '{formulation.name}' is not taken: it does not say what devices stream")
+        elif lacks - {"parallelism"}:
             cure = f"for another schedule; if it is for this one, write 'schedule {name}' within its braces"
             out.append(f"formulation '{formulation.name}' is not taken: it is {cure}")
         elif lacks:
@@ -138,4 +140,6 @@ def passed_over(problem: Problem, formulations: Iterable[Formulation], chosen: F
 def _asked(problem: Problem) -> tuple[set[str], set[str]]:
     """The quantities that the objectives ask for, and those that anything asks for."""
     wanted = {n for o in problem.objectives for n in provided_names(o.body)}
+    if problem.execution.streams != "none":
+        wanted |= {"streamed"}  # one that does not know it says of loads what they are not
     return wanted, wanted | {n for r in problem.constraints for n in provided_names(r.body)}

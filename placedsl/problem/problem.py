@@ -15,6 +15,7 @@ from placedsl.machine.machine import Machine
 from placedsl.machine.routes import TransferTimes, alike
 from placedsl.problem.execution import Execution
 from placedsl.problem.expressions import Binder, Expression, SetExpression, Sort
+from placedsl.problem.streaming import Streaming, streaming_of
 from placedsl.units import NUMBER, Dimension, whole
 
 #: Constraints known by name: their meaning is a formula in ``models/constraints.place``.  In a problem, ``boundaries``
@@ -215,6 +216,11 @@ class Problem:
         limited = self.constraint("memory") is not None
         return self.device_memory if limited else np.full(len(self.machine.devices), np.inf)
 
+    @cached_property
+    def streaming(self) -> Streaming:
+        """What each device streams for a sample of what does not fit."""
+        return streaming_of(self.machine)
+
     def constraint(self, built_in: str) -> Constraint | None:
         """The built-in constraint by that name, if the spec asks for it."""
         return next((r for r in self.constraints if r.built_in == built_in), None)
@@ -245,7 +251,7 @@ class Problem:
         sharing = self.execution.data_parallelism
         between = None if self.execution.one_sample else self.device_to_device
         routes = None if between is None else alike(between)
-        columns = [self.time, self.transfer]
+        columns, streaming = [self.time, self.transfer], self.streaming
         if sharing is not None:
             columns.append(sharing.synchronisation)
             if sharing.options is not None:
@@ -254,6 +260,8 @@ class Problem:
         out = np.empty(len(self.machine.devices), dtype=np.int64)
         for i, device in enumerate(self.machine.devices):
             key = (device.kind, device.memory, *costs[i])
+            if streaming.per_byte[i] > 0.0:
+                key = (*key, streaming.per_byte[i], streaming.room[i], streaming.peaks[i])
             if clustered and self.machine.clusters:
                 inside = self.machine.innermost(i)
                 key = (*key, inside if inside >= 0 else device.name)

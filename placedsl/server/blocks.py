@@ -8,6 +8,7 @@ from placedsl import plugins
 from placedsl.graph.readers import READERS
 from placedsl.planner.request import methods, solver_names
 from placedsl.problem.execution import COMMUNICATIONS, TRANSFERS
+from placedsl.problem.streaming import PEAK
 
 #: The statements of syntax nodes with entries, as :data:`placedsl.language.elaboration.statement_entries.STATEMENTS`
 #: calls them.
@@ -23,5 +24,6 @@ CHOICES: Mapping[str, Callable[[], tuple[str, ...]]] = {
     "method": methods,
     "communication": lambda: COMMUNICATIONS,
     "transfers": lambda: TRANSFERS,
+    "reserve": lambda: (PEAK,),
     "format": lambda: tuple(dict.fromkeys((*READERS, *plugins.names("readers")))),
 }

@@ -14,6 +14,7 @@ from placedsl.language.syntax.statements import Cluster
 from placedsl.language.syntax.tokens import Token, number_and_unit
 from placedsl.machine.machine import Cluster as MachineCluster
 from placedsl.machine.machine import Machine
+from placedsl.problem.streaming import RESERVE
 from placedsl.server.analysis import STAND_IN
 from placedsl.server.blocks import HOLDERS
 from placedsl.server.built_in import built_in_constraints, parts
@@ -159,7 +160,9 @@ def _device(state: DocumentState, name: Occurrence) -> str:
         lines = [f"device `{name.name}`: {_counted(len(members), first.kind)}{_each(machine, members)}"]
         lines.append(f"memory {memory}")
         attributes = meaning.elaborated.vocabulary.attributes["device"]
-        lines += [f"{n} {show(v, attributes[n].type.dimension)}" for n, v in first.attributes.items()]
+        shown = {n: show(v, attributes[n].type.dimension) for n, v in first.attributes.items()}
+        shown |= {RESERVE: "the peak of activations"} if first.reserves_peak else {}
+        lines += [f"{n} {v}" for n, v in shown.items()]
         lines += [f"{name} {text}" for name, text in first.texts.items()]
         return "  \n".join(lines)
     written = name.symbol.node if name.symbol is not None else None

@@ -14,6 +14,7 @@ from math import fsum, isfinite
 
 from placedsl.problem.problem import Problem
 from placedsl.problem.virtual_stages import VirtualStage
+from placedsl.simulation.streamed_parameters import streaming_times
 
 
 @dataclass(frozen=True)
@@ -32,16 +33,22 @@ class ActivationStash:
 
 @dataclass(frozen=True)
 class StageTimes:
-    """Per stage the times to receive, compute and send one sample; and what is held."""
+    """Per stage the times to receive, compute and send one sample; and what is held.
+
+    ``stream``: per stage how long the device streams what does not fit of its memory, with the first of its stages
+    (empty: nothing).
+    """
 
     receive: tuple[float, ...]
     compute: tuple[float, ...]
     send: tuple[float, ...]
     stashes: tuple[ActivationStash, ...]
+    stream: tuple[float, ...] = ()
 
     def duration(self, stage: int) -> float:
         """How long the stage works on one sample."""
-        return fsum((self.receive[stage], self.compute[stage], self.send[stage]))
+        streaming = self.stream[stage] if self.stream else 0.0
+        return fsum((self.receive[stage], self.compute[stage], self.send[stage], streaming))
 
 
 def times_of(
@@ -86,7 +93,25 @@ def times_of(
         for (device, since, until), every in held.items()
     )
     compute = (fsum(time[v][stage.device] for v in stage.nodes) for stage in stages)
-    return StageTimes(tuple(map(fsum, receive)), tuple(compute), tuple(map(fsum, send)), stashes)
+    return StageTimes(
+        tuple(map(fsum, receive)), tuple(compute), tuple(map(fsum, send)), stashes, _streamed(problem, stages, rank)
+    )  # fmt: skip
+
+
+def _streamed(
+    problem: Problem, stages: Sequence[VirtualStage], rank: Mapping[int, tuple[int, int]]
+) -> tuple[float, ...]:
+    """Per stage: all that its device streams for a sample, where it is the device's first; empty where none streams."""
+    if not problem.streaming.any:
+        return ()
+    placement = [0] * problem.graph.nodes
+    first: dict[int, int] = {}
+    for p in sorted(range(len(stages)), key=rank.__getitem__):
+        first.setdefault(stages[p].device, p)
+        for v in stages[p].nodes:
+            placement[v] = stages[p].device
+    each = streaming_times(problem, placement).tolist()
+    return tuple(each[stage.device] if first[stage.device] == p else 0.0 for p, stage in enumerate(stages))
 
 
 class Moving:

@@ -247,3 +247,17 @@ def test_nodes_that_constraints_keep_together_are_one_unit() -> None:
     assert check(told, proof).kind == "simple"
     assert same_problem(proof, spec.problem)
     assert len({node["unit"] for node in proof["problem"]["nodes"]}) == 3
+
+
+def test_devices_that_stream_have_no_certificates() -> None:
+    text = like_pipeline(1).replace("accelerator {", "accelerator { streams = 1 GB/s,").replace("    memory\n", "")
+    text = re.sub(r"(device gpu\[\d\]: accelerator)\n", r"\1 { memory = 1 MiB, streams = 1 GB/s }\n", text)
+    problem = placedsl.loads(text).problem
+    assert problem.streaming.any
+    evaluation = evaluate(problem, [0] * problem.graph.nodes)
+    answer = Answer(
+        problem, "time_limit", "", (0,) * problem.graph.nodes, evaluation, (simple_bound(problem),), "program", "highs",
+        0, {"total": 1.0}, {}, (), (SIMPLE,), {"kind": "simple"},
+    )  # fmt: skip
+    with pytest.raises(placedsl.UsageError, match="what devices stream is a part of their loads"):
+        certificate(answer)

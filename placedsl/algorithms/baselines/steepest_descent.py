@@ -24,6 +24,7 @@ from placedsl.budget import Budget
 from placedsl.graph.contraction import Quotient
 from placedsl.graph.order import csr
 from placedsl.problem.problem import Problem
+from placedsl.problem.streaming import Streaming
 from placedsl.tolerances import EQUAL_COSTS
 
 STARTS = 10
@@ -42,7 +43,7 @@ def solve(problem: Problem, budget: Budget, progress: Progress) -> tuple[Sequenc
     work = allowed(quotient.work, problem.accelerators)
     if not np.isfinite(work).any(axis=0).all():
         raise NothingFoundError("some node, or group of nodes that must share a device, is supported by no device")
-    instance = partition_instance(quotient, work, problem.memory_limits)
+    instance = partition_instance(quotient, work, problem.memory_limits, problem.streaming)
     best, best_value = None, np.inf
     for start in range(STARTS):
         rng = np.random.default_rng((budget.seed, start))
@@ -62,7 +63,7 @@ def solve(problem: Problem, budget: Budget, progress: Progress) -> tuple[Sequenc
     return best, -np.inf
 
 
-def partition_instance(quotient: Quotient, work: Floats, capacity: Floats) -> PartitionInstance:
+def partition_instance(quotient: Quotient, work: Floats, capacity: Floats, streaming: Streaming) -> PartitionInstance:
     """The arrays of the quotient with running times ``work`` (D x u); each tensor is a hyperedge of its own."""
     tensors = np.repeat(np.arange(len(quotient.tensor_producer)), np.diff(quotient.pin_start))
     touch_start, touched = csr(quotient.pin_unit, tensors, quotient.units)
@@ -71,7 +72,7 @@ def partition_instance(quotient: Quotient, work: Floats, capacity: Floats) -> Pa
         work=work, memory=quotient.memory, capacity=capacity,
         touch_start=touch_start, touched=touched, pin_start=quotient.pin_start,
         pin=quotient.pin_unit, transfer=quotient.transfer,
-        order=position, rank=position,
+        order=position, rank=position, per_byte=streaming.per_byte, room=streaming.room,
     )  # fmt: skip
 
 

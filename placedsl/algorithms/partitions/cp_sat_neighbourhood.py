@@ -15,6 +15,8 @@ from placedsl.solvers.cp_sat_parameters import reproducible
 _GRID = 20_000_000
 #: Steps of a memory limit: so fine that the sum of all rounding lies within the evaluator's tolerance.
 _MEMORY_GRID = 2.0**40
+#: Grid units of what is streamed, at most: far beyond the best value.
+_MOST_STREAMED = 2**40
 
 
 def solve_neighbourhood(
@@ -50,6 +52,11 @@ def solve_neighbourhood(
         pays(cut.device, _crosses(model, on, cut), cut.cost)
     # Each term is rounded by at most half a grid unit: equally good partitions must stay feasible.
     largest = model.new_int_var(0, _GRID + max(map(len, terms)) // 2 + 1, "")
+    for d, used in enumerate(subproblem.memory_used):
+        if instance.per_byte[d] > 0.0 and terms[d]:
+            held = bool((~free.units & (device == d)).any())
+            terms[d].append(_streamed(model, on, instance, d, used, held, unit))
+            weights[d].append(1)
     for d, fixed in enumerate(subproblem.load):
         if terms[d]:
             model.add(cp_model.LinearExpr.weighted_sum(terms[d], weights[d]) + round(fixed * unit) <= largest)
@@ -66,6 +73,34 @@ def solve_neighbourhood(
         if solver.boolean_value(literal):
             out[u] = d
     return out, final
+
+
+def _streamed(
+    model: Any,
+    on: dict[tuple[int, int], Any],
+    instance: PartitionInstance,
+    d: int,
+    used: float,
+    held: bool,
+    unit: float,
+) -> Any:
+    """How long a device streams what does not fit, in grid units; ``used``, ``held``: its fixed units' bytes, and
+    whether there are any."""
+    here = [(literal, float(instance.memory[u])) for (u, e), literal in on.items() if e == d]
+    grid = float(instance.per_byte[d]) * unit
+    room = float(instance.room[d])
+    most = max(0.0, used + sum(size for _, size in here) - room) * grid
+    streamed = model.new_int_var(0, min(int(most) + 1, _MOST_STREAMED), "")
+    sizes = [int(np.floor(min(size * grid, _MOST_STREAMED))) for _, size in here]
+    free = int(np.floor(np.clip((used - room) * grid, -_MOST_STREAMED, _MOST_STREAMED)))
+    total = sum((size * literal for size, (literal, _) in zip(sizes, here, strict=True)), start=0)
+    if room >= 0.0 or held:
+        model.add(total + free <= streamed)
+    else:
+        # Even a unit of no bytes makes it stream.
+        for literal, _ in here:
+            model.add(total + free <= streamed).only_enforce_if(literal)
+    return streamed
 
 
 def _crosses(model: Any, on: dict[tuple[int, int], Any], cut: UndecidedCut) -> Any:

@@ -61,6 +61,7 @@ def partition_units(problem: Problem, *, contiguous: bool = False) -> PartitionU
         capacity=problem.memory_limits,
         touch_start=touch_start, touched=touched,
         pin_start=pin_start, pin=pin, transfer=edges.cost, order=order, rank=rank,
+        per_byte=problem.streaming.per_byte, room=problem.streaming.room,
     )  # fmt: skip
     return PartitionUnits(instance, quotient.unit_of_node, quotient.before, quotient.after)
 
@@ -107,7 +108,8 @@ class BestPartition:
 def blank_state(device: Integers, edges: int, devices: int) -> PartitionState:
     """A state with room for what follows from a partition (``device``: u)."""
     inside = np.zeros((edges, devices), dtype=np.int64)
-    return PartitionState(np.array(device, dtype=np.int64), inside, np.zeros(devices), np.zeros(devices))
+    held = np.zeros(devices, dtype=np.int64)
+    return PartitionState(np.array(device, dtype=np.int64), inside, np.zeros(devices), np.zeros(devices), held)
 
 
 def state_of(instance: PartitionInstance, device: Integers) -> PartitionState:

@@ -16,6 +16,7 @@ class PartitionInstance(NamedTuple):
     ``touch_start``, ``touched``   the hyperedges of unit i are ``touched[touch_start[i]:touch_start[i + 1]]``
     ``pin_start``, ``pin``         the units of hyperedge i are ``pin[pin_start[i]:pin_start[i + 1]]``
     ``transfer``    D x e seconds that a device pays if it holds some but not all units of a hyperedge
+    ``per_byte``    D seconds for each byte beyond ``room`` (D) that is streamed; 0: nothing is
     ``order``       the u units by their position in the graph; ``rank``: the position of each unit in ``order``
     """
 
@@ -29,6 +30,8 @@ class PartitionInstance(NamedTuple):
     transfer: Floats
     order: Integers
     rank: Integers
+    per_byte: Floats
+    room: Floats
 
 
 class PartitionState(NamedTuple):
@@ -36,14 +39,23 @@ class PartitionState(NamedTuple):
 
     ``device``          u devices, one per unit
     ``pins_on_device``  e x D: how many units of a hyperedge each device holds
-    ``load``            D seconds: running times and transfers
-    ``memory_used``     D bytes
+    ``load``            D seconds: running times, transfers, and what is streamed
+    ``memory_used``     D bytes;  ``held``: D numbers of units
     """
 
     device: Integers
     pins_on_device: Integers
     load: Floats
     memory_used: Floats
+    held: Integers
+
+
+@kernel(no_cpython_wrapper=True)
+def streamed(instance, d, memory_used, held):  # type: ignore[no-untyped-def]
+    """How long device ``d`` streams what does not fit where it holds so many bytes of so many units."""
+    if held == 0 or memory_used <= instance.room[d]:
+        return 0.0
+    return (memory_used - instance.room[d]) * instance.per_byte[d]
 
 
 @kernel()
@@ -52,10 +64,12 @@ def recompute(instance, state):  # type: ignore[no-untyped-def]
     state.pins_on_device[:] = 0
     state.load[:] = 0.0
     state.memory_used[:] = 0.0
+    state.held[:] = 0
     for u in range(len(state.device)):
         d = state.device[u]
         state.load[d] += instance.work[d, u]
         state.memory_used[d] += instance.memory[u]
+        state.held[d] += 1
     for e in range(len(instance.pin_start) - 1):
         for j in range(instance.pin_start[e], instance.pin_start[e + 1]):
             state.pins_on_device[e, state.device[instance.pin[j]]] += 1
@@ -63,6 +77,8 @@ def recompute(instance, state):  # type: ignore[no-untyped-def]
         for d in range(len(state.load)):
             if 0 < state.pins_on_device[e, d] < size:
                 state.load[d] += instance.transfer[d, e]
+    for d in range(len(state.load)):
+        state.load[d] += streamed(instance, d, state.memory_used[d], state.held[d])
 
 
 @kernel(no_cpython_wrapper=True)
@@ -85,6 +101,11 @@ def loads_after_move(instance, state, u, b):  # type: ignore[no-untyped-def]
             load_b += instance.transfer[b, e]
         elif at_b == size - 1:
             load_b -= instance.transfer[b, e]
+    if instance.per_byte[a] > 0.0 or instance.per_byte[b] > 0.0:
+        size, held_a, held_b = instance.memory[u], state.held[a], state.held[b]
+        in_a, in_b = state.memory_used[a], state.memory_used[b]
+        load_a += streamed(instance, a, in_a - size, held_a - 1) - streamed(instance, a, in_a, held_a)
+        load_b += streamed(instance, b, in_b + size, held_b + 1) - streamed(instance, b, in_b, held_b)
     return load_a, load_b
 
 
@@ -95,6 +116,8 @@ def move_unit(instance, state, u, b):  # type: ignore[no-untyped-def]
     state.load[a], state.load[b] = loads_after_move(instance, state, u, b)
     state.memory_used[a] -= instance.memory[u]
     state.memory_used[b] += instance.memory[u]
+    state.held[a] -= 1
+    state.held[b] += 1
     state.device[u] = b
     for j in range(instance.touch_start[u], instance.touch_start[u + 1]):
         e = instance.touched[j]

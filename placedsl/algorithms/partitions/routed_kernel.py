@@ -12,6 +12,7 @@ import numpy as np
 
 from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.partitions.annealing_kernel import device_energy
+from placedsl.algorithms.partitions.load_kernel import streamed
 from placedsl.arrays import Booleans, Floats, Integers
 
 
@@ -25,6 +26,7 @@ class RoutedInstance(NamedTuple):
     ``way``       t x D x D seconds from device to device
     ``pays``      D: whether the device pays for transfers
     ``at_once``   whether a tensor is sent to all its readers at once
+    ``per_byte``, ``room``   as in :class:`.load_kernel.PartitionInstance`
     """
 
     work: Floats
@@ -37,6 +39,8 @@ class RoutedInstance(NamedTuple):
     way: Floats
     pays: Booleans
     at_once: bool
+    per_byte: Floats
+    room: Floats
 
 
 @kernel(no_cpython_wrapper=True)
@@ -60,10 +64,14 @@ def recompute_routed(instance, state):  # type: ignore[no-untyped-def]
     state.pins_on_device[:] = 0
     state.load[:] = 0.0
     state.memory_used[:] = 0.0
+    state.held[:] = 0
     for u in range(len(state.device)):
         d = state.device[u]
         state.load[d] += instance.work[d, u]
         state.memory_used[d] += instance.memory[u]
+        state.held[d] += 1
+    for d in range(len(state.load)):
+        state.load[d] += streamed(instance, d, state.memory_used[d], state.held[d])
     for t in range(len(instance.pin_start) - 1):
         for j in range(instance.pin_start[t], instance.pin_start[t + 1]):
             state.pins_on_device[t, state.device[instance.pin[j]]] += 1
@@ -82,10 +90,14 @@ def _move(instance, state, u, b):  # type: ignore[no-untyped-def]
         state.pins_on_device[t, a] -= 1
         state.pins_on_device[t, b] += 1
         _add_transfers(instance, state, t, 1.0)
-    state.load[a] -= instance.work[a, u]
-    state.load[b] += instance.work[b, u]
+    before_a = streamed(instance, a, state.memory_used[a], state.held[a])
+    before_b = streamed(instance, b, state.memory_used[b], state.held[b])
     state.memory_used[a] -= instance.memory[u]
     state.memory_used[b] += instance.memory[u]
+    state.held[a] -= 1
+    state.held[b] += 1
+    state.load[a] += streamed(instance, a, state.memory_used[a], state.held[a]) - before_a - instance.work[a, u]
+    state.load[b] += streamed(instance, b, state.memory_used[b], state.held[b]) - before_b + instance.work[b, u]
 
 
 @kernel(no_cpython_wrapper=True)
@@ -153,6 +165,8 @@ def anneal_routed(instance, state, best, best_value, margin, schedule):  # type:
             if largest < best_value * (1.0 - 1e-12):
                 best_value = largest
                 best[:] = state.device
+                if largest <= 0.0:
+                    return best_value  # nothing is less
                 target = min(target, largest * (1.0 - margin))
             energy = _energy(instance, state, target)
     return best_value

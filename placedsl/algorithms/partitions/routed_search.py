@@ -20,7 +20,7 @@ from placedsl.problem.execution import Execution
 from placedsl.problem.problem import Problem
 
 SUPPORTS = Supports(
-    objectives=("time_per_sample",), executions=(Execution(),), constraints=PLACING, routes=True
+    objectives=("time_per_sample",), executions=(Execution(),), constraints=PLACING, routes=True, peaks=True
 )  # fmt: skip
 #: The largest t x D x D of times that is kept.
 MOST_WAYS = 50_000_000
@@ -66,6 +66,7 @@ def begin(problem: Problem, start: Integers | None, seed: int) -> RoutedSearch:
         np.ascontiguousarray(quotient.work), quotient.memory,
         with_rounding(problem.memory_limits, quotient.memory), touch_start, touched,
         quotient.pin_start, quotient.pin_unit, way, problem.accelerators, problem.execution.transfers == "broadcast",
+        problem.streaming.per_byte, problem.streaming.room,
     )  # fmt: skip
     even = even_segments(partition_units(problem).instance)
     given = even if start is None else np.empty(quotient.units, dtype=np.int64)
@@ -100,10 +101,12 @@ def run(search: RoutedSearch) -> Iterator[bool]:
     if search.value <= 0.0 or len(instance.capacity) < 2:
         return
     steps = min(_MOST_STEPS, STEPS_PER_UNIT * len(instance.memory))
-    while True:
+    while search.value > 0.0:
         state = state_of(instance, search.best if turn % 2 else search.starts[0])
         hot = _HOT / float(search.rng.choice([1.0, 3.0, 10.0]))
         for schedule in slices(steps, hot, _COLD, count, iter(lambda: int(search.rng.integers(2**31)), -1)):
+            if search.value <= 0.0:
+                return
             undercut = search.value if np.isfinite(search.value) else 4.0 * _largest(state.load)
             found = search.best.copy()
             anneal_routed(instance, state, found, undercut, _MARGIN, schedule)

@@ -56,7 +56,7 @@ def run(search: PartitionSearch) -> Iterator[bool]:
     if search.value <= 0.0 or len(search.instance.capacity) < 2:
         return
     count = _FIRST
-    while True:
+    while search.value > 0.0:
         for _ in range(3):
             yield from _anneal_run(search, count)
         if np.isfinite(search.value):
@@ -93,7 +93,7 @@ def anneal_from(
 def _large_neighbourhood_search(search: PartitionSearch) -> Iterator[bool]:
     """Solve neighbourhoods of the best partition while that helps; they grow while they are solved to optimality."""
     instance, in_vain = search.instance, 0
-    while in_vain < _IN_VAIN:
+    while in_vain < _IN_VAIN and search.value > 0.0:
         state = state_of(instance, search.best)
         by_device = search.neighbourhoods % 2 == 0
         if by_device:

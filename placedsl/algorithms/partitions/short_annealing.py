@@ -30,7 +30,7 @@ SLOWER = 100
 
 
 SUPPORTS = Supports(
-    objectives=("time_per_sample",), executions=(Execution(),), constraints=PLACING, clusters=False
+    objectives=("time_per_sample",), executions=(Execution(),), constraints=PLACING, clusters=False, peaks=True
 )  # fmt: skip
 
 

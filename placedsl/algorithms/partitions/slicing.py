@@ -39,6 +39,9 @@ class Slicer:
         work = self.divided.work
         limit = float(with_rounding(instance.capacity, instance.memory)[like])
         self.room = Room(limit, 0.0, np.inf)
+        if instance.per_byte[like] > 0.0:
+            room = float(instance.room[like])
+            self.room = Room(max(room, 0.0), max(-room, 0.0), float(instance.per_byte[like]))
         self.lowest = max(float(work.max(initial=0.0)), float(work.sum()) / devices) * (1.0 - 1e-12)
         self._space = np.empty(units + 1, dtype=np.int64), np.empty(units, dtype=np.int64)
 

@@ -40,7 +40,7 @@ _MOST_ENTRIES = 50_000_000
 
 SUPPORTS = Supports(
     objectives=("time_per_sample",), executions=(Execution(),), requires=("contiguous",),
-    constraints=PLACING | {"contiguous", "convex"}, clusters=False,
+    constraints=PLACING | {"contiguous", "convex"}, clusters=False, peaks=True,
 )  # fmt: skip
 
 
@@ -90,7 +90,9 @@ def _first_stages(units: PartitionUnits) -> Integers:
 def _unlike(instance: PartitionInstance) -> bool:
     """Whether devices differ in anything."""
     differs = (instance.work != instance.work[0]).any() or (instance.transfer != instance.transfer[0]).any()
-    return bool(differs or (instance.capacity != instance.capacity[0]).any())
+    for one in (instance.capacity, instance.per_byte, instance.room):
+        differs = differs or (one != one[0]).any()
+    return bool(differs)
 
 
 def _supported(instance: PartitionInstance, device: Integers) -> bool:
@@ -114,7 +116,7 @@ def run(search: StageSearch) -> Iterator[bool]:
     devices = len(search.instance.capacity)
     if search.value <= 0.0 or devices < 2 or not _supported(search.instance, search.best):
         return
-    while True:
+    while search.value > 0.0:
         yield from _anneal_run(search)
 
 

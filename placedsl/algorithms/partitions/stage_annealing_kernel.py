@@ -320,5 +320,7 @@ def anneal_stages(instance, precedence, state, stages, best, best_value, margin,
             if largest < best_value * (1.0 - 1e-12) and (state.memory_used <= instance.capacity).all():
                 best_value = largest
                 best[:] = state.device
+                if largest <= 0.0:
+                    return best_value  # nothing is less
                 target = min(target, largest * (1.0 - margin))
     return best_value

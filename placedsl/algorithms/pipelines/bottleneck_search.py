@@ -220,4 +220,4 @@ def max_stage_load(costs: StageCostModel) -> float:
     """A load that no stage exceeds, beyond which one is as good as none."""
     units = costs.unit_cost.sum(axis=2)
     edges = (costs.input_cost + costs.output_cost).sum(axis=2)
-    return float((units + edges)[: costs.loads].max(initial=0.0))
+    return float((units + edges)[: costs.loads].max(initial=0.0) + costs.most_streamed.max(initial=0.0))

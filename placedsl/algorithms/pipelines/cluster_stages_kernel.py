@@ -7,7 +7,7 @@ import numpy as np
 from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.pipelines.cluster_arrays import ClusterProblem, ClusterReach
 from placedsl.algorithms.pipelines.replicated_kernel import ReplicationStates, copies_needed
-from placedsl.algorithms.stages.cut_edges_kernel import StagePairs, contained, edge_costs, mark_cuts
+from placedsl.algorithms.stages.cut_edges_kernel import StagePairs, contained, edge_costs, mark_cuts, streamed
 from placedsl.arrays import Floats, Integers, Integers32
 
 
@@ -47,6 +47,8 @@ def list_cluster_stages(
                 largest, alone = 0.0, 0.0
                 for q in range(pairs.limit.shape[0]):
                     reading = pairs.unit_sum[q, c, end] - pairs.unit_sum[q, c, base] + paid[q, c]
+                    if q == 0:
+                        reading += streamed(pairs, base, end, c)
                     if q < loads:
                         load[filled, q, c] = reading
                         if q < pairs.loads:

@@ -96,7 +96,10 @@ def in_clusters(
 def every_level(classes: DeviceClasses, levels: int) -> DeviceClasses:
     """All classes, and once more a level, so that edges are kept that cost something anywhere."""
     copies = levels + 1
-    return DeviceClasses(classes.counts * copies, classes.memory * copies, classes.devices * copies)
+    return DeviceClasses(
+        classes.counts * copies, classes.memory * copies, classes.devices * copies, classes.per_byte * copies,
+        classes.room * copies,
+    )  # fmt: skip
 
 
 def by_level(every: StageCostModel, classes: DeviceClasses, cluster: Integers) -> tuple[StageCostModel, Clusters]:
@@ -105,7 +108,7 @@ def by_level(every: StageCostModel, classes: DeviceClasses, cluster: Integers) -
     costs = replace(
         every, classes=classes, work=every.work[:number], unit_cost=every.unit_cost[:, :number],
         input_cost=every.input_cost[:, :number].copy(), output_cost=every.output_cost[:, :number].copy(),
-        limit=every.limit[:, :number],
+        limit=every.limit[:, :number], per_byte=every.per_byte[:number], room=every.room[:number],
     )  # fmt: skip
     read, make = (
         np.stack([side[:, number * k : number * (k + 1)] for k in range(1, copies)])

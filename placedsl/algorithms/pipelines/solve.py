@@ -18,7 +18,7 @@ from placedsl.algorithms.ideals.enumeration import count_ideals
 from placedsl.algorithms.pipelines import state_dp
 from placedsl.algorithms.pipelines.device_groups import best_with_device_groups, classes_of, uses_device_groups
 from placedsl.algorithms.pipelines.state_dp import SearchLimits
-from placedsl.algorithms.simple_bounds import simple_bound
+from placedsl.algorithms.simple_bounds import simple_bound, streamed_bound
 from placedsl.algorithms.stages.stage_costs import (
     STAGE_COSTS,
     DeviceClasses,
@@ -74,7 +74,7 @@ def _stage_costs(problem: Problem) -> StageCosts:
 
 def _least(problem: Problem) -> float:
     """What the objective cannot undercut."""
-    return 0.0 if _minimises_memory(problem) else simple_bound(problem)
+    return 0.0 if _minimises_memory(problem) else max(simple_bound(problem), streamed_bound(problem))
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def most_stored(classes: DeviceClasses, most: int | None = None) -> int:
 
 def pipeline_of(problem: Problem) -> tuple[Quotient, DeviceClasses]:
     """The contracted graph with contiguity required, and the classes of like devices."""
-    classes = device_classes(classes_of(problem), problem.memory_limits)
+    classes = device_classes(classes_of(problem), problem.memory_limits, problem.streaming)
     sample = [int(members[0]) for members in classes.devices]
     return placement_units(problem, contiguous=True, devices=sample), classes
 

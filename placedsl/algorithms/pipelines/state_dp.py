@@ -199,7 +199,8 @@ class _PipelineSearch:
         ceiling = np.inf  # loads from which there are too many
         costs = self.costs
         edges = (costs.input_cost + costs.output_cost)[: costs.loads].max(axis=1).sum()
-        largest = float(costs.unit_cost[: costs.loads].max(axis=1).sum() + edges)  # no stage costs more
+        alone = float(costs.unit_cost[: costs.loads].max(axis=1).sum() + costs.most_streamed.max(initial=0.0))
+        largest = alone + float(edges)  # no stage costs more
         while self.value - self.bound > _APPROACH_GAP * self.bound or self.value > ceiling:
             top = min(self.value, ceiling)
             middle = (self.bound + top) / 2.0 if np.isfinite(top) else 2.0 * self.bound

@@ -39,6 +39,7 @@ class StagePairs(NamedTuple):
     ``own``         m x c x K edge costs of the ideal itself;  ``rest``  the same for its complement
     ``component``, ``kind``   the pairs of component and class for which some edge costs something
     ``even``        m x c: input and output cost of every edge are equal
+    ``per_byte``, ``room``   c: a stage streams each byte of the last component beyond its room, in its first load
     ``input_cost``, ``output_cost``, ``limit``, ``loads``   as in
                     :class:`placedsl.algorithms.stages.stage_costs.StageCostModel`
     """
@@ -58,6 +59,8 @@ class StagePairs(NamedTuple):
     output_cost: Floats
     limit: Floats
     loads: int
+    per_byte: Floats
+    room: Floats
 
 
 @kernel()
@@ -197,12 +200,25 @@ def all_stages(pairs, inside, edges):  # type: ignore[no-untyped-def]
         mark_cuts(pairs, base, mark, False)
 
 
+@kernel(nogil=True, no_cpython_wrapper=True)
+def streamed(pairs: StagePairs, small: int, large: int, c: int) -> float:
+    """How long the stage streams on one device of class c what does not fit: sums of whole bytes are exact."""
+    if pairs.per_byte[c] == 0.0:
+        return 0.0
+    memory = pairs.limit.shape[0] - 1
+    beyond = pairs.unit_sum[memory, c, large] - pairs.unit_sum[memory, c, small] - pairs.room[c]
+    out: float = max(beyond, 0.0) * pairs.per_byte[c]
+    return out
+
+
 @kernel(nogil=True)
 def largest_load(pairs: StagePairs, small: int, large: int, c: int, paid: Floats, bound: float) -> float:
     """The largest load of the stage on one device of class c; inf where that is above ``bound`` or not allowed."""
     largest = 0.0
     for q in range(pairs.limit.shape[0]):
         cost = pairs.unit_sum[q, c, large] - pairs.unit_sum[q, c, small] + paid[q, c]
+        if q == 0:
+            cost += streamed(pairs, small, large, c)
         if cost > pairs.limit[q, c] or (q < pairs.loads and cost > bound):
             return np.inf
         if q < pairs.loads:
@@ -218,6 +234,8 @@ def least_load(pairs: StagePairs, small: int, large: int, c: int, bound: float) 
         cost = pairs.unit_sum[q, c, large] - pairs.unit_sum[q, c, small]
         if pairs.even[q, c]:
             cost += abs(pairs.own[q, c, large] - pairs.own[q, c, small])
+        if q == 0:
+            cost += streamed(pairs, small, large, c)
         cost *= 1.0 - 1e-9
         if cost > pairs.limit[q, c] or (q < pairs.loads and cost > bound):
             return np.inf

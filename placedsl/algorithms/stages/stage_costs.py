@@ -9,7 +9,7 @@ limits, one per device class.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -20,15 +20,22 @@ from placedsl.diagnostics import PlacedslError
 from placedsl.graph.contraction import Quotient
 from placedsl.graph.order import csr
 from placedsl.problem.execution import Communication
+from placedsl.problem.streaming import Streaming
 
 
 @dataclass(frozen=True, eq=False)
 class DeviceClasses:
-    """Device classes: how many devices each has, the memory of one (inf: no limit), and their positions."""
+    """Device classes: how many devices each has, the memory of one (inf: no limit), and their positions.
+
+    ``per_byte``, ``room``   seconds for each byte of a stage beyond so many that is streamed, a number a class (empty:
+    none streams)
+    """
 
     counts: tuple[int, ...]
     memory: tuple[float, ...]
     devices: tuple[Integers, ...]
+    per_byte: tuple[float, ...] = ()
+    room: tuple[float, ...] = ()
 
     @property
     def total(self) -> int:
@@ -41,10 +48,14 @@ class DeviceClasses:
         return int(np.prod([c + 1 for c in self.counts], dtype=float))
 
 
-def device_classes(kinds: Integers, memory: Floats) -> DeviceClasses:
-    """Device classes from a class number and a memory limit a device."""
+def device_classes(kinds: Integers, memory: Floats, streaming: Streaming) -> DeviceClasses:
+    """Device classes from a class number and a memory limit a device, and how devices stream."""
     members = tuple(np.flatnonzero(kinds == k) for k in range(int(kinds.max(initial=-1)) + 1))
-    return DeviceClasses(tuple(len(m) for m in members), tuple(float(memory[m[0]]) for m in members), members)
+    classes = DeviceClasses(tuple(len(m) for m in members), tuple(float(memory[m[0]]) for m in members), members)
+    if not streaming.any:
+        return classes
+    per_byte, room = (tuple(float(values[m[0]]) for m in members) for values in (streaming.per_byte, streaming.room))
+    return replace(classes, per_byte=per_byte, room=room)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +74,8 @@ class StageCostModel:
     ``capped``     how many components after the loads are loads as well that are not minimised: ``limit`` is their cap
     ``exchanges``  devices that share a stage exchange its weights in the loads, rather than in those that are capped
     ``beyond``     how long a device may compute beyond its load: the cap
+    ``per_byte``, ``room``   c: a stage streams each byte of the last component, its memory, beyond its room; that is
+                   part of its first load (empty: nothing is streamed)
     """
 
     classes: DeviceClasses
@@ -82,6 +95,8 @@ class StageCostModel:
     capped: int = 0
     exchanges: bool = True
     beyond: float = 0.0
+    per_byte: Floats = field(default_factory=lambda: np.zeros(0))
+    room: Floats = field(default_factory=lambda: np.zeros(0))
 
     @property
     def units(self) -> int:
@@ -92,6 +107,13 @@ class StageCostModel:
     def every_load(self) -> int:
         """How many components are loads, minimised or capped."""
         return self.loads + self.capped
+
+    @property
+    def most_streamed(self) -> Floats:
+        """c: how long a device would stream that had all units."""
+        if not self.per_byte.size:
+            return np.zeros(len(self.classes.counts))
+        return np.maximum(float(self.memory.sum()) - self.room, 0.0) * self.per_byte
 
     @property
     def share(self) -> float:
@@ -137,15 +159,18 @@ class StageCostModel:
         reading: Floats = self.unit_cost[:, kind, own].sum(axis=1)
         reading += self.output_cost[:, kind][:, made & (read < self.readers)].sum(axis=1)
         reading += self.input_cost[:, kind][:, ~made & (read > 0)].sum(axis=1)
+        if self.per_byte.size:
+            reading[0] += max(0.0, float(reading[-1]) - float(self.room[kind])) * float(self.per_byte[kind])
         return reading
 
 
 class Load(NamedTuple):
-    """What a load of a stage adds up: the work of its units, its transfers in, its transfers out."""
+    """What a load of a stage adds up: the work of its units, its transfers in, its transfers out, what it streams."""
 
     computation: bool
     inputs: bool
     outputs: bool
+    streams: bool = False
 
 
 def cost_model_of(quotient: Quotient, classes: DeviceClasses, loads: Sequence[Load]) -> StageCostModel:
@@ -153,6 +178,7 @@ def cost_model_of(quotient: Quotient, classes: DeviceClasses, loads: Sequence[Lo
     edges = Edges.of(quotient)
     work = np.where(np.isfinite(quotient.work), quotient.work, 0.0)
     nothing = np.zeros_like(edges.transfer)
+    streams = loads[0].streams and bool(classes.per_byte)
     return StageCostModel(
         classes=classes, before=quotient.before, after=quotient.after, work=quotient.work, memory=quotient.memory,
         touch_start=edges.touch_start, touched=edges.touched, role=edges.role, readers=edges.readers,
@@ -162,7 +188,8 @@ def cost_model_of(quotient: Quotient, classes: DeviceClasses, loads: Sequence[Lo
         input_cost=np.stack([*(edges.transfer if one.inputs else nothing for one in loads), nothing]),
         output_cost=np.stack([*(edges.transfer if one.outputs else nothing for one in loads), nothing]),
         limit=np.array([*([np.inf] * len(classes.counts) for _ in loads), classes.memory]),
-        loads=len(loads),
+        loads=len(loads), per_byte=np.array(classes.per_byte if streams else ()),
+        room=np.array(classes.room if streams else ()),
     )  # fmt: skip
 
 
@@ -172,7 +199,7 @@ StageCosts = Callable[[Quotient, DeviceClasses], StageCostModel]
 #: searches for pipelines support.
 STAGE_COSTS: dict[Communication, tuple[Load, ...]] = {
     # Section 3 of Tarnawski et al. 2020: transfers in, computation, transfers out, one after another.
-    "sequential": (Load(True, True, True),),
+    "sequential": (Load(True, True, True, streams=True),),
     # Appendix C.1: computation on one side, all transfers on the other; the longer of the two.
     "overlapped": (Load(True, False, False), Load(False, True, True)),
     # Appendix C.1, full duplex: computation, transfers in, transfers out; the longest of the three.

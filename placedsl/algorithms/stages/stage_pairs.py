@@ -49,7 +49,8 @@ def stage_pairs(
         weight, words, top, ideal_sums(cover, positions, costs.unit_cost),
         ideal_sums(cover, positions, (~costs.supported).astype(np.int64)), cuts, own, rest, component, kind,
         (costs.input_cost == costs.output_cost).all(axis=2), costs.input_cost, costs.output_cost,
-        costs.limit + rounding, costs.loads,
+        costs.limit + rounding, costs.loads, costs.per_byte if costs.per_byte.size else np.zeros(costs.limit.shape[1]),
+        costs.room if costs.room.size else np.zeros(costs.limit.shape[1]),
     )  # fmt: skip
 
 

@@ -37,13 +37,14 @@ class Bottleneck:
     """A device that the first objective equals, or is made of.
 
     ``value`` is its load (in one pass, where passes count apart: ``part``) or its memory; ``moving`` the part of a load
-    that moves tensors.
+    that moves tensors, ``streamed`` the part that streams what does not fit.
     """
 
     device: str
     value: float
     moving: float = 0.0
     part: str = ""
+    streamed: float = 0.0
 
 
 def binding(problem: Problem, placement: Sequence[int], values: Values | None = None) -> tuple[Binding, ...]:
@@ -88,7 +89,7 @@ def bottlenecks(problem: Problem, placement: Sequence[int], values: Values | Non
     for part, components, loads in zip(parts, quantities.components, quantities.phase_loads, strict=True):
         for d in _largest(dict(enumerate(loads))):
             moving = _moving(problem.execution, components[d], loads[d], quantities.copies[d])
-            out.append(Bottleneck(data.device_names[d], loads[d], moving, part))
+            out.append(Bottleneck(data.device_names[d], loads[d], moving, part, total(components[d].streamed)))
     return tuple(out)
 
 

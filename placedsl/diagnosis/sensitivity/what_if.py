@@ -16,6 +16,7 @@ from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.problem.execution import OptionCosts
 from placedsl.problem.problem import Problem
+from placedsl.problem.streaming import STREAMS
 from placedsl.units import DATA, show
 
 _GIB = 2.0**30
@@ -42,14 +43,17 @@ def changes(problem: Problem) -> Iterator[Change]:
     for family in _cluster_families(problem.machine):
         if not named & _within(problem.machine, family) and (larger := with_cluster(problem, family)) is not None:
             yield Change(f"one more {family}{_in_each_of(problem.machine, family)}", larger)
-    if any(asks_for_memory(rule.body) for rule in problem.constraints):
-        for family in families:
+    asked, streams = any(asks_for_memory(rule.body) for rule in problem.constraints), _streaming(problem)
+    if asked or streams:
+        for family in families if asked else streams:
             least = min(d.memory for d in problem.machine.devices if d.family == family)
             if 0.0 < least < math.inf:
                 extra = _GIB if least >= _LARGE else least / 10
                 share = "" if least >= _LARGE else ", a tenth"
                 text = f"{show(extra, DATA)} more on each {family}{share}"
                 yield Change(text, with_memory(problem, family, extra))
+    for family in streams:
+        yield Change(f"streams twice as fast on each {family}", with_faster_streams(problem, family))
     for rule in problem.constraints:
         if problem.execution.options is not None and rule.built_in == "contiguous":
             continue  # the stages of a plan are contiguous
@@ -236,6 +240,21 @@ def with_memory(problem: Problem, family: str, extra: float) -> Problem:
     devices = tuple(
         replace(d, memory=d.memory + extra) if d.family == family else d for d in problem.machine.devices
     )  # fmt: skip
+    return replace(problem, machine=replace(problem.machine, devices=devices))
+
+
+def _streaming(problem: Problem) -> list[str]:
+    """The families whose devices stream what does not fit."""
+    per_byte = problem.streaming.per_byte.tolist()
+    return list(dict.fromkeys(d.family for d, each in zip(problem.machine.devices, per_byte, strict=True) if each))
+
+
+def with_faster_streams(problem: Problem, family: str) -> Problem:
+    """Twice the rate at which each device of a family streams what does not fit."""
+    devices = tuple(
+        replace(d, attributes={**d.attributes, STREAMS: 2.0 * d.attributes[STREAMS]}) if d.family == family else d
+        for d in problem.machine.devices
+    )
     return replace(problem, machine=replace(problem.machine, devices=devices))
 
 

@@ -13,16 +13,18 @@ from placedsl.language.checking.vocabulary import (
     Quantity,
     Vocabulary,
     element,
+    number,
     quantities,
 )
 from placedsl.problem.execution import STANDARD, TIMES, Execution
 from placedsl.problem.expressions import Sort
-from placedsl.units import DATA, TIME
+from placedsl.problem.streaming import RESERVE, STREAMS
+from placedsl.units import BANDWIDTH, DATA, TIME
 
 #: What only a schedule of one sample speaks of: quantities, and constraints by name.
 _OF_ONE_SAMPLE = frozenset((*TIMES, "moved", "sequential", "congestion"))
 #: What only a schedule of many samples speaks of.
-_OF_MANY = ("time_per_sample", "forward_load", "backward_load", "synchronisation_time")
+_OF_MANY = ("time_per_sample", "forward_load", "backward_load", "synchronisation_time", "streamed")
 #: What operators one by one do not have: a transfer is a link's, not a device's.
 _OF_DEVICES_ALONE = ("transfer_time", "receive_time", "send_time")
 
@@ -117,9 +119,14 @@ def _with_ways(words: Vocabulary) -> Vocabulary:
     per_device = {"time": AttributeType(time, "device"), "supported": AttributeType(TRUTH, "device")}
     moved = {"way": AttributeType(element("way")), "tensor": AttributeType(element("tensor")),
              "time": AttributeType(time, "device")}  # fmt: skip
-    device = {**words.attributes["device"], "turn": AttributeType(PLAIN)}
+    device = {
+        **words.attributes["device"], "turn": AttributeType(PLAIN),
+        STREAMS: AttributeType(number(BANDWIDTH)), RESERVE: AttributeType(data), "reserves_peak": AttributeType(TRUTH),
+    }  # fmt: skip
     attributes = {
         **words.attributes, "device": device, "gathering": moved, "scattering": moved,
+        "node": {**words.attributes["node"], "turn": AttributeType(PLAIN)},
+        "tensor": {**words.attributes["tensor"], "last_turn": AttributeType(PLAIN)},
         "way": {
             "operator": AttributeType(element("node")), "name": AttributeType(TEXT), "number": AttributeType(PLAIN),
             "tensor": AttributeType(PLAIN), **per_device, "weights": per_device["time"],

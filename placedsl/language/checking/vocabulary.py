@@ -100,6 +100,7 @@ def quantities(time: Dimension, size: Dimension) -> dict[str, Quantity]:
         "synchronisation_time": Quantity(
             ("device",), number(time), "the device's part in the exchange of gradients where a stage is shared"
         ),
+        "streamed": Quantity(("device",), number(time), "streaming of what does not fit of its memory, for one sample"),
         "forward_load": Quantity(("device",), number(time), "busy time of the device in a forward pass (gpipe)"),
         "backward_load": Quantity(("device",), number(time), "busy time of the device in a backward pass (gpipe)"),
         "memory": Quantity(("device",), number(DATA), "memory that the device's nodes occupy"),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from placedsl.diagnostics import Diagnostic, nearest
 from placedsl.language.elaboration.extension import extended
 from placedsl.language.syntax import statements as syntax
-from placedsl.problem.execution import COMMUNICATIONS, ORDERS, RUNS, SCHEDULES, TRANSFERS, Execution
+from placedsl.problem.execution import COMMUNICATIONS, ORDERS, RUNS, SCHEDULES, STREAMS, TRANSFERS, Execution
 from placedsl.problem.formulation import Scope, choices
 
 #: A value for each choice of the execution model, by the name of the choice.
@@ -19,7 +19,7 @@ Choices = Mapping[str, str]
 #: The choices of an execution model that ``under`` asks for, and the values of each.
 AXES: Mapping[str, tuple[str, ...]] = {
     "run": RUNS, "order": ORDERS, "communication": COMMUNICATIONS, "transfers": TRANSFERS,
-    "parallelism": ("none", "data", "plan", "chunks"),
+    "parallelism": ("none", "data", "plan", "chunks"), "streams": STREAMS,
 }  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from placedsl.language.checking.vocabulary import Value, Vocabulary, types, voca
 from placedsl.language.elaboration import constraints as rules
 from placedsl.language.elaboration import graph_file as graph_files
 from placedsl.language.elaboration import machine as deployment
-from placedsl.language.elaboration import model_library, parallelism, parameters
+from placedsl.language.elaboration import model_library, parallelism, parameters, streamed_parameters
 from placedsl.language.elaboration import schedule as schedules
 from placedsl.language.elaboration import solve_block as settings
 from placedsl.language.elaboration.declared_names import sets_and_tables, variables
@@ -45,6 +45,7 @@ from placedsl.problem import expression_walks as walks
 from placedsl.problem.execution import Execution
 from placedsl.problem.formulation import Formulation, choices
 from placedsl.problem.problem import Constraint, Problem, Settings
+from placedsl.problem.streaming import streaming_of
 
 #: So many nodes that run nowhere are reported.
 _MOST_NAMED = 20
@@ -117,6 +118,10 @@ class _Elaboration:
         execution = replace(execution, data_parallelism=sharing)
         execution = schedules.with_transfers(execution, spec.all(syntax.Schedule), machine, graph)
         parallelism.refuse_routes(self.constants, sharing, execution)
+        execution = replace(execution, streams=streaming_of(machine).kind)
+        families = devices.device_families
+        streamed_parameters.refuse(self.constants, devices.streams, families, named, execution, asked)
+        streamed_parameters.refuse_costs(self.constants, devices.streams, machine, graph)
         words = self.vocabulary(graph, machine, devices, execution)
         report_clashes(spec, words)
         sets, tables, words = sets_and_tables(spec, words, self.checker, self.external, self.definitions)

@@ -9,11 +9,13 @@ from placedsl import limits
 from placedsl.diagnostics import Span, nearest
 from placedsl.language.checking.checker import Checker
 from placedsl.language.checking.vocabulary import OF_EVERY_DEVICE, SETS, Type
+from placedsl.language.elaboration import streamed_parameters
 from placedsl.language.elaboration.imports import first_at
 from placedsl.language.elaboration.statement_entries import DEVICE_KINDS, STATEMENTS
 from placedsl.language.syntax import statements as syntax
 from placedsl.machine.machine import Cluster, Device, Kind, Link, Machine
 from placedsl.problem import expressions as core
+from placedsl.problem.streaming import RESERVE
 from placedsl.units import BANDWIDTH, COMPUTE
 
 #: Less a second is no rate: what is divided by it could not be added up.
@@ -70,6 +72,8 @@ class DeviceDeclarations:
         self.clusters: list[Cluster] = []
         #: The types of the attributes that devices have of the spec's own.
         self.own: dict[str, Type] = {}
+        #: By family, where it is said that devices stream what does not fit.
+        self.streams: dict[str, streamed_parameters.StreamingEntries] = {}
         #: More devices or clusters than can be dealt with, which has been reported.
         self.too_many = False
         for statement in statements:
@@ -152,8 +156,13 @@ class DeviceDeclarations:
     def _family(self, statement: syntax.DeviceFamily, labels: list[str]) -> None:
         name = statement.name.text
         further: list[syntax.Entry] = []
-        given = entry_values(self.checker, statement.block, "device", further)
+        peak, numbers = streamed_parameters.reserve_in_words(self.checker, statement.block)
+        given = entry_values(self.checker, numbers, "device", further)
         values = {k: v for k, (v, _) in given.items()}
+        streams = streamed_parameters.entries_of_family(self.checker, given, peak, statement.block)
+        if streams is not None:
+            self.streams[name] = streams
+            values.setdefault(RESERVE, 0.0)
         texts: dict[str, str] = {}
         for entry in further:
             value = None if entry.name.text in {**values, **texts} else self._own(entry)
@@ -180,7 +189,8 @@ class DeviceDeclarations:
             return
         memory = values.pop("memory", float("inf"))
         checked: Kind = "accelerator" if kind == "accelerator" else "host"
-        self.devices += [Device(label, name, checked, memory, values, texts) for label in labels]
+        peaks = peak is not None
+        self.devices += [Device(label, name, checked, memory, values, texts, peaks) for label in labels]
 
     def _own(self, entry: syntax.Entry) -> float | str | None:
         """An attribute of the spec's own, a number in SI or a text; None after reporting."""

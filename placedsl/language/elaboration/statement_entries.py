@@ -40,6 +40,8 @@ _DEVICE = {
     "memory_bandwidth": EntryKind("how fast a device reads its own memory", BANDWIDTH, "900 GB/s"),
     "launch_overhead": EntryKind("time that each node takes on top, where times are estimated", TIME, "5 us"),
     "price": EntryKind("what a device costs", PRICE, "2.5 USD/h"),
+    "streams": EntryKind("rate at which what does not fit is streamed for each sample", BANDWIDTH, "25 GB/s"),
+    "reserve": EntryKind("memory set aside for activations where parameters are streamed, or peak", DATA, "16 MiB"),
 }
 _LINK = {
     "bandwidth": EntryKind("how fast data moves over the link", BANDWIDTH, "25 GB/s"),

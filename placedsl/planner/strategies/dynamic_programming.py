@@ -9,7 +9,7 @@ import numpy as np
 
 from placedsl.algorithms.compilation import compilation_seconds
 from placedsl.algorithms.pipelines import solve as contiguous
-from placedsl.algorithms.supports import ROUTES, ignored, reasons_against
+from placedsl.algorithms.supports import PEAKS, ROUTES, ignored, reasons_against
 from placedsl.budget import Budget
 from placedsl.diagnostics import PlacedslError
 from placedsl.planner.decision import Outlook
@@ -81,12 +81,14 @@ def by_dynamic_programming(run: Run) -> tuple[str, str] | None:
     if found.complete and reached and not any(b.startswith("then ") for b in beyond):
         for k, value in enumerate(run.best.evaluation.objectives if run.best.evaluation else ()):
             run.best.bound(value, k, by=_BY)
-        unseen = ", ".join(name for name in beyond if name != ROUTES)
+        unseen = ", ".join(name for name in beyond if name not in (ROUTES, PEAKS))
         if unseen:
             run.notes.append(f"dynamic programming does not look at {unseen}; what it found satisfies them")
         if ROUTES in beyond:
             counted = "counts the least that a transfer can cost; what it found costs no more"
             run.notes.append(f"dynamic programming {counted}")
+        if PEAKS in beyond:
+            run.notes.append(f"dynamic programming leaves out {PEAKS}; with it, what it found takes no longer")
         return "optimal", "proven by dynamic programming over ideals"
     if found.complete and beyond:
         run.notes.append(

@@ -11,7 +11,7 @@ from placedsl.planner.answer import Answer
 from placedsl.problem.plan import sharing
 from placedsl.problem.problem import Objective, Problem
 from placedsl.report.html.render import html, render
-from placedsl.report.text.summary import WORDS, amount
+from placedsl.report.text.summary import WORDS, amount, memory_limit
 from placedsl.units import DATA, NUMBER, TIME, show
 
 #: So many devices are listed, and so many nodes are drawn; a page that holds more is of no use.
@@ -85,7 +85,7 @@ def _devices(problem: Problem, evaluation: Evaluation) -> dict[str, object]:
     for i, device in enumerate(devices[:_MOST_DEVICES]):
         first = leader.get(i, i)
         load = evaluation.loads[first]
-        limit = "" if math.isinf(device.memory) else f" of {show(device.memory, DATA)}"
+        limit = memory_limit(problem, evaluation, first, device.memory)
         rows.append({
             "name": device.name, "load": amount(load, time), "memory": show(evaluation.memory[first], DATA) + limit,
             "width": 12 * min(1.0, load / most) if math.isfinite(load) else 12,

@@ -66,7 +66,9 @@ def why_document(why: Why) -> dict[str, Any]:
             {"name": b.name, "line": b.span.line, "instances": list(b.instances), "of": b.total} for b in why.binding
         ],
         "bottlenecks": [
-            {"device": b.device, "value": b.value, "moving": b.moving, "part": b.part} for b in why.bottlenecks
+            {"device": b.device, "value": b.value, "moving": b.moving, "part": b.part}
+            | ({"streamed": b.streamed} if b.streamed else {})
+            for b in why.bottlenecks
         ],
         "changes": [
             {
@@ -108,6 +110,8 @@ def device_list(problem: Problem, evaluation: Evaluation) -> list[dict[str, Any]
         first = leader.get(i, i)
         load, memory = evaluation.loads[first], evaluation.memory[first]
         out.append({"name": device.name, "kind": device.kind, "load": finite(load), "memory": memory, "nodes": ids})
+        if evaluation.streamed:
+            out[-1]["streamed"] = evaluation.streamed[i]
         if i in leader:
             out[-1]["with"] = problem.machine.devices[leader[i]].name
     return out

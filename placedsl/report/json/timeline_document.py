@@ -49,6 +49,7 @@ def _pipeline(timeline: PipelineTimeline) -> dict[str, Any]:
                 "nodes": [ids[v] for v in problem.graph.members(stage.nodes)],
                 "reads": [stages[q].name for q, reader in sorted(timeline.arcs) if reader == p],
                 "receive": costs.receive[p], "compute": costs.compute[p], "send": costs.send[p],
+                **({"stream": costs.stream[p]} if costs.stream else {}),
             }
             for p, stage in enumerate(stages)
         ],

@@ -110,7 +110,7 @@ def print_devices(problem: Problem, evaluation: Evaluation, console: Console) ->
     for i, device in enumerate(problem.machine.devices):
         first = leader.get(i, i)  # a copy does as much, and holds the same
         load, memory = evaluation.loads[first], evaluation.memory[first]
-        limit = "" if math.isinf(device.memory) else f" of {show(device.memory, DATA)}"
+        limit = memory_limit(problem, evaluation, first, device.memory)
         held = problem.graph.members(evaluation.nodes[first])
         count = str(len(held))
         names = ", ".join(str(problem.graph.written.ids[v]) for v in held) if named else ""
@@ -132,6 +132,14 @@ def print_devices(problem: Problem, evaluation: Evaluation, console: Console) ->
                 break_long_words=False, break_on_hyphens=False,
             )  # fmt: skip
             console.print("\n".join(listed), highlight=False, markup=False, soft_wrap=True)
+
+
+def memory_limit(problem: Problem, evaluation: Evaluation, device: int, memory: float) -> str:
+    """What stands after the memory that a device's nodes occupy: how much there is, and how long the rest streams."""
+    limit = "" if math.isinf(memory) else f" of {show(memory, DATA)}"
+    streamed = evaluation.streamed[device] if evaluation.streamed else 0.0
+    time = TIME if problem.graph.time_in_seconds else NUMBER
+    return f"{limit}, streams {amount(streamed, time)}" if streamed else limit
 
 
 def _width(rows: Sequence[tuple[str, ...]]) -> int:

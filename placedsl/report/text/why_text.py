@@ -57,9 +57,9 @@ def effect(effect: Effect, dimension: Dimension) -> tuple[str, str]:
 def _bottleneck(bottleneck: Bottleneck, dimension: Dimension) -> str:
     where = bottleneck.device + (f" in the {bottleneck.part} pass" if bottleneck.part else "")
     text = f"{where}: {amount(bottleneck.value, dimension)}"
-    if bottleneck.moving:
-        return escape(f"{text}, of which {amount(bottleneck.moving, dimension)} moving tensors")
-    return escape(text)
+    parts = (bottleneck.moving, "moving tensors"), (bottleneck.streamed, "streaming what does not fit")
+    said = " and ".join(f"{amount(time, dimension)} {what}" for time, what in parts if time)
+    return escape(f"{text}, of which {said}" if said else text)
 
 
 def _print(rows: list[tuple[str, str, str]], console: Console) -> None:

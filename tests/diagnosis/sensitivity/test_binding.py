@@ -9,15 +9,17 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
-from support.brute_force import beside, loads, passes
+from support.brute_force import beside, loads, passes, placements
 from support.paths import ROOT
 from support.random_specs import random_spec
+from support.streaming_specs import best, streamed, streaming_spec
 
 import placedsl
 from placedsl.cli import main as cli
 from placedsl.diagnosis.sensitivity.binding import binding, bottlenecks
-from placedsl.diagnosis.sensitivity.what_if import with_device, with_memory
+from placedsl.diagnosis.sensitivity.what_if import changes, with_device, with_memory
 from placedsl.evaluation.evaluate import evaluate
+from placedsl.problem.problem import Problem
 
 SCHEMA = json.loads((ROOT / "docs" / "answer.schema.json").read_text(encoding="utf-8"))
 SPEC = """graph {
@@ -165,3 +167,23 @@ def test_stages_that_several_devices_share() -> None:
     assert [round(b.value, 9) for b in told.bottlenecks] == [0.005]
     (more,) = [e for e in told.effects if e.change == "one more gpu"]
     assert more.value == pytest.approx(0.004)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_more_memory_and_faster_streams_do_what_enumeration_says(seed: int) -> None:
+    problem = placedsl.loads(streaming_spec(seed)).problem
+    for family in {d.family for d in problem.machine.devices if d.attributes.get("streams")}:
+        known = {change.text: change.problem for change in changes(problem)}
+        faster = known[f"streams twice as fast on each {family}"]
+        text = next((text for text in known if f" more on each {family}" in text), None)
+        if text is not None:  # there may be no memory at all
+            assert best(known[text]) <= best(problem) * (1 + 1e-12)
+        every = placements(problem)[:200]
+        assert np.allclose(streamed(faster, every)[:, members(problem, family)] * 2.0,
+                           streamed(problem, every)[:, members(problem, family)])  # fmt: skip
+        found = bottlenecks(problem, [0] * problem.graph.nodes)
+        assert all(one.streamed == pytest.approx(streamed(problem, every[:1])[0, 0]) for one in found)
+
+
+def members(problem: Problem, family: str) -> list[int]:
+    return [i for i, device in enumerate(problem.machine.devices) if device.family == family]

@@ -12,7 +12,7 @@ from placedsl.algorithms.partitions.bounds.flow import flow_bounds
 from placedsl.algorithms.partitions.bounds.partition import partition_bounds
 from placedsl.algorithms.partitions.bounds.relaxation import SUPPORTS, Relaxation, relaxation
 from placedsl.algorithms.partitions.bounds.work import work_bound
-from placedsl.algorithms.simple_bounds import SIMPLE, simple_bound
+from placedsl.algorithms.simple_bounds import SIMPLE, STREAMED, simple_bound, streamed_bound
 from placedsl.algorithms.supports import reasons_against
 from placedsl.problem.problem import Problem
 from placedsl.tolerances import PROOF
@@ -20,11 +20,13 @@ from placedsl.tolerances import PROOF
 #: Bounds that are computed at once, by name, from quick to strong; in seconds.
 QUICK_BOUNDS: dict[str, Callable[[Problem], float]] = {
     "simple": simple_bound,
+    "streamed": streamed_bound,
     "work": lambda problem: work_bound(relaxation(problem)),
 }
 #: What they are, in words.
 _WORDS = {
     "simple": SIMPLE,
+    "streamed": STREAMED,
     "work": "the best division of the work in fractions",
 }
 #: Most seconds of looking for minimum cuts before other bounds begin.
