@@ -125,7 +125,7 @@ def cheap(asked: argparse.Namespace) -> int:
             began = time.process_time()
             prove_superblocks(
                 spec.problem, lambda value=value: value * 1.000001, lambda: False,
-                lambda bound, _, heard=heard: heard.append(0.0 if bound is None else bound.value), most=2,
+                lambda bound, _, heard=heard: heard.append(0.0 if bound is None else bound.value), blocks=(2,),
             )  # fmt: skip
             two[name] = max(heard) * devices / 2
             spent += time.process_time() - began
