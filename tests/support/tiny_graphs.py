@@ -26,7 +26,7 @@ class TinyGraph:
 
     @property
     def simple(self) -> float:
-        return max(max(self.work), sum(self.work) / self.blocks)
+        return max(*self.work, sum(self.work) / self.blocks)
 
     def spec(self, rules: str = "contiguous") -> str:
         nodes = "\n".join(

@@ -1,4 +1,4 @@
-"""The bounds by three superblocks of MTPP (Xie et al. 2023, section 4.2): the heaviest stage, what is before, and after.
+"""The bounds by three superblocks of MTPP (Xie et al. 2023, section 4.2): the heaviest stage, and what is around it.
 
 Some stage of every pipeline works at least as much as the simple bound: the largest unit, or the even share of the work
 (Lemma 4.2).  Let it be the middle superblock, and all stages before and after it the others.  The least load of a
@@ -56,6 +56,7 @@ def bottleneck_bounds(
             told(Bound(bound, words))
         return False
 
-    value, final = superblock_bound(pipeline, asked, np.inf, Budget(seconds, 0.5 * PROOF, workers), heard)
+    budget = Budget(seconds, 0.5 * PROOF, workers, cautious=True)
+    value, final = superblock_bound(pipeline, asked, np.inf, budget, heard)
     heard(value)
     return final

@@ -42,6 +42,7 @@ def doubling_bounds(
         return False
 
     asked = Superblocks((share, share), ordered=bool(len(pipeline.before)))
-    value, final = superblock_bound(pipeline, asked, upper, Budget(seconds, 0.5 * PROOF, workers), heard)
+    budget = Budget(seconds, 0.5 * PROOF, workers, cautious=True)
+    value, final = superblock_bound(pipeline, asked, upper, budget, heard)
     heard(value)
     return final

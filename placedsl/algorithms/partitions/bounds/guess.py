@@ -19,7 +19,12 @@ from collections.abc import Callable
 import numpy as np
 
 from placedsl.algorithms.partitions.bounds.bound import Bound
-from placedsl.algorithms.partitions.bounds.superblock_program import Pipeline, Superblocks, pipeline_of, superblock_bound
+from placedsl.algorithms.partitions.bounds.superblock_program import (
+    Pipeline,
+    Superblocks,
+    pipeline_of,
+    superblock_bound,
+)
 from placedsl.budget import Budget
 from placedsl.problem.problem import Problem
 from placedsl.tolerances import PROOF
@@ -28,7 +33,7 @@ from placedsl.tolerances import PROOF
 def guess_bounds(
     problem: Problem, upper: float, seconds: float | None, told: Callable[[Bound], None], workers: int = 1
 ) -> bool:
-    """Tell the least value, up to ``upper``, once every guess has had its share of the time; whether all are solved."""
+    """Tell the least value, up to ``upper``, once every guess has had its time; whether all are solved."""
     pipeline = pipeline_of(problem)
     if pipeline is None:
         return False
@@ -72,7 +77,7 @@ def _guess(pipeline: Pipeline, stage: int, upper: float, seconds: float | None, 
     """The value of one guess, as far as it is proven, and whether that is final."""
     devices = pipeline.devices
     most = tuple(size for size in (stage, 1, devices - stage - 1) if size)
-    budget = Budget(seconds, 0.5 * PROOF, workers)
+    budget = Budget(seconds, 0.5 * PROOF, workers, cautious=True)
     ordered = bool(len(pipeline.before))
     asked = Superblocks(most, ordered=ordered)
     value, final = superblock_bound(pipeline, asked, upper, budget, lambda _bound, _found: False)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placedsl.algorithms.partitions.bounds.bound import Bound
 from placedsl.algorithms.partitions.bounds.bottleneck import bottleneck_bounds
+from placedsl.algorithms.partitions.bounds.bound import Bound
+from placedsl.algorithms.partitions.bounds.boundaries import boundary_bounds
 from placedsl.algorithms.partitions.bounds.doubling import doubling_bounds
 from placedsl.algorithms.partitions.bounds.flow import flow_bounds
 from placedsl.algorithms.partitions.bounds.guess import best_guess_bounds, guess_bounds
@@ -117,6 +118,20 @@ def _superblocks(blocks: int) -> Callable[[Problem, float, float | None, Told], 
     return run
 
 
+def _boundaries(problem: Problem, upper: float, seconds: float | None, told: Told) -> bool:
+    pipeline, deadline = pipeline_of(problem), np.inf if seconds is None else time.monotonic() + seconds
+    if pipeline is not None:
+        for bound in boundary_bounds(pipeline, pipeline.simple, lambda: upper, lambda: time.monotonic() > deadline):
+            told(bound)
+    return time.monotonic() < deadline
+
+
+def _consecutive(problem: Problem) -> list[str]:
+    """Why stages have no boundaries."""
+    alone = [] if problem.constraint("contiguous") is not None else ["it requires the 'contiguous' constraint"]
+    return [*_alike(problem), *alone]
+
+
 def _bottleneck(name: str) -> Callable[[Problem, float, float | None, Told], bool]:
     return lambda problem, _upper, seconds, told: bottleneck_bounds(problem, name, seconds, told)
 
@@ -140,6 +155,8 @@ NAMED: tuple[NamedBound, ...] = (
     NamedBound("superblocks-4", "four superblocks of stages", False, _pipeline(4), _superblocks(4)),
     NamedBound("no-dag", "the cheapest set with an even share of the work", False, _pipeline(2),
                lambda problem, _upper, seconds, told: no_dag_bounds(problem, seconds, told)),
+    NamedBound("boundaries", "what crosses the boundaries of stages, by minimum cuts", False, _consecutive,
+               _boundaries),
     NamedBound("prices", "prices of operators that no sets within the bound are worth", False, _largest_load, _prices),
 )  # fmt: skip
 #: By name.

@@ -49,6 +49,7 @@ def no_dag_bounds(
         return over(best)
 
     asked = Superblocks((1.0, None), heavy=0, ordered=False)
-    value, final = superblock_bound(pipeline, asked, np.inf, Budget(seconds, 0.5 * PROOF, workers), heard)
+    budget = Budget(seconds, 0.5 * PROOF, workers, cautious=True)
+    value, final = superblock_bound(pipeline, asked, np.inf, budget, heard)
     heard(value)
     return final

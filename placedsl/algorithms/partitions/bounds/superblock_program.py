@@ -8,7 +8,7 @@ two superblocks at least, where the tensors of all superblocks count.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -179,7 +179,7 @@ class _Rows:
     def __init__(self, in_first: Integers, blocks: int) -> None:
         self.in_first, self.blocks, self.rows = in_first, blocks, LinearRows()
 
-    def at_most(self, parts: list[tuple[Integers, float | Floats]], upper: Floats) -> None:
+    def at_most(self, parts: Sequence[tuple[Integers, float | Floats]], upper: Floats) -> None:
         """A row for each entry of the columns: the sum of column times coefficient is at most ``upper``."""
         number = len(upper)
         index = np.concatenate([np.arange(number)] * len(parts))

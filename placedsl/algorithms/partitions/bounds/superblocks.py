@@ -80,7 +80,8 @@ def prove_superblocks(
             return over() or bound >= upper() * (1.0 - PROOF)
 
         asked = Superblocks(size, ordered=bool(len(pipeline.before)))
-        value, final = superblock_bound(pipeline, asked, upper(), Budget(seconds, 0.5 * PROOF, workers), heard)
+        budget = Budget(seconds, 0.5 * PROOF, workers, cautious=True)
+        value, final = superblock_bound(pipeline, asked, upper(), budget, heard)
         heard(value)
         solved &= final
     return solved
