@@ -36,14 +36,17 @@ import numpy as np
 
 import placedsl
 from placedsl.algorithms.partitions import stage_annealing
+from placedsl.algorithms.partitions.bounds.boundaries import boundary_bounds
 from placedsl.algorithms.partitions.bounds.flow import flow_bounds
 from placedsl.algorithms.partitions.bounds.named import BY_NAME
 from placedsl.algorithms.partitions.bounds.relaxation import relaxation
+from placedsl.algorithms.partitions.bounds.superblock_program import Pipeline
 from placedsl.algorithms.partitions.bounds.superblocks import prove_superblocks
 from placedsl.algorithms.partitions.load_kernel import PartitionInstance
 from placedsl.algorithms.partitions.slicing import Slicer
 from placedsl.algorithms.partitions.slicing_kernel import order_by_priority
 from placedsl.algorithms.simple_bounds import simple_bound
+from placedsl.algorithms.units import Hyperedges
 from placedsl.graph.order import csr
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -288,11 +291,13 @@ def plot(file: Path, value_of: dict[int, list[float]], bound_of: dict[int, list[
     figure.savefig(file)
 
 
-def scale(_: argparse.Namespace) -> int:
-    """One order of a random local graph."""
-    print("| operators | devices | order (s) | division (s) | value / simple bound | peak (MB) |")
-    print("| ---: | ---: | ---: | ---: | ---: | ---: |")
-    for operators in (1_000, 1_000, 10_000, 100_000):  # the first run loads kernels
+def scale(asked: argparse.Namespace) -> int:
+    """One order of a random local graph; with seconds, also what boundaries of stages prove of it."""
+    more = (" value / bound by boundaries | s |", " ---: | ---: |") if asked.seconds else ("", "")
+    print("| operators | devices | order (s) | division (s) | value / simple bound | peak (MB) |" + more[0])
+    print("| ---: | ---: | ---: | ---: | ---: | ---: |" + more[1])
+    # The first run loads kernels.
+    for operators in (1_000, *(asked.sizes if asked.sizes != list(SIZES) else (1_000, 10_000, 100_000))):
         rng = np.random.default_rng(0)
         source = np.sort(rng.integers(0, operators, 2 * operators))
         target = source + rng.integers(1, 100, len(source))
@@ -306,7 +311,7 @@ def scale(_: argparse.Namespace) -> int:
             np.array([u for own in pins for u in own]), rng.uniform(30, 70, len(pins))[None], none, none,
         )  # fmt: skip
         later, earlier = csr(source, target, operators), csr(target, source, operators)
-        for devices in (8, 64, 256):
+        for devices in asked.devices if asked.devices != list(DEVICES) else (8, 64, 256):
             slicer = Slicer(instance, 0, devices)
             times = [time.perf_counter()]
             order = order_by_priority(*later, earlier[0], rng.random(operators), False)
@@ -314,9 +319,19 @@ def scale(_: argparse.Namespace) -> int:
             found = slicer.slice(order, near=1e-4)
             times.append(time.perf_counter())
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            proven = ""
+            if asked.seconds:
+                edges = Hyperedges(tuple(map(tuple, pins)), instance.transfer[0])
+                pipeline = Pipeline(instance.work[0], edges, source, target, np.arange(operators), devices)
+                began, bound = time.perf_counter(), pipeline.simple
+                for one in boundary_bounds(
+                    pipeline, bound, lambda value=found.value: value, lambda: False, asked.seconds
+                ):
+                    bound = one.value
+                proven = f" {found.value / bound:.4f} | {time.perf_counter() - began:.1f} |"
             print(
                 f"| {operators:,} | {devices} | {times[1] - times[0]:.3f} | {times[2] - times[1]:.3f} "
-                f"| {found.value / slicer.lowest:.4f} | {peak:.0f} |",
+                f"| {found.value / slicer.lowest:.4f} | {peak:.0f} |{proven}",
                 flush=True,
             )
     return 0

@@ -21,8 +21,8 @@ that comes before a unit of I[b] is in I[b].  Let W be all work.
     flows are larger.
 4.  Units may be left out of I[b] though most of what comes before and beside them is inside, at the cost of tensors.
     Let work be moved along tensors, no more than c times its cost along each.  Then  work(I) + c cut(I)  is at least
-    what all units of I have after that, whatever the set I.  No more than (k T - W - what others are cut) / 2  is cut at
-    one boundary, so that units are outside or inside as in 1., by the work that they and all before or after them
+    what all units of I have after that, whatever the set I.  No more than (k T - W - what is paid elsewhere) / 2 is cut
+    at one boundary, so that units are outside or inside as in 1., by the work that they and all before or after them
     have.
 
 It is for long graphs, whose stages follow one another, however many operators there are; it says little of wide
