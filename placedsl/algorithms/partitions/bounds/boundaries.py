@@ -53,9 +53,9 @@ MOST_UNITS = 300_000
 _ROUNDS, _LEAST_GAIN = 8, 0.01
 #: How many times its cost is moved along a tensor; and how much of a stage's work is much.
 _TIMES, _MUCH = (2.0, 4.0), 0.1
-#: The share of what is between bound and value that is tried first, attempts without success at which it ends, and how
+#: The share of the bound by which the first attempt is above it, attempts without success at which it ends, and how
 #: near it comes to a value that is not refuted, relatively.
-_FIRST_STEP, _MISSES, _NEAR = 0.0625, 4, 1e-4
+_FIRST_STEP, _MISSES, _NEAR = 0.001, 4, 1e-4
 #: The whole number that all shares of a boundary are together.
 _WHOLE = 2**30
 
@@ -75,20 +75,20 @@ def boundary_bounds(
     stages = _Stages(pipeline)
     whole = stages.all + float(pipeline.edges.cost.sum())
     shed = _Shed.nothing(devices)
-    high, step, misses = np.inf, _FIRST_STEP, 0
+    high, step, misses = np.inf, _FIRST_STEP * best if best > 0.0 else np.inf, 0
     while misses < _MISSES:
         high = min(high, upper() * (1.0 - PROOF), whole)
         if not high - best > _NEAR * best or stop():
             return
-        largest = best + step * (high - best)
+        largest = best + min(step, 0.5 * (high - best))
         found = stages.within(largest, shed, stop)
         if found is None:
             best, misses = largest, 0
             yield Bound(best, WORDS)
-            step = min(0.5, 2.0 * step)
+            step *= 2.0
         else:
             # What holds within some load, holds within all that are smaller.
-            high, shed, misses, step = largest, found, misses + 1, 0.5
+            high, shed, misses = largest, found, misses + 1
 
 
 @dataclass(frozen=True, eq=False)
