@@ -25,8 +25,9 @@ _MOST_FREE = 10
 #: So many units that were left out of the costs are counted after a search whose placement costs more than its bound.
 _COUNTED = 4
 
-#: Answers for a problem: the best pipeline below a value, where another is proven to be the least.
-Search = Callable[[Problem, float, float], PlacementResult]
+#: Answers for a problem: the best pipeline below a value, where another is proven to be the least.  The last argument:
+#: whether it may end at that bound, without looking for one with fewer devices.
+Search = Callable[[Problem, float, float, bool], PlacementResult]
 
 
 def best_of(
@@ -44,21 +45,21 @@ def best_of(
     first = True
     while (open_ & ~kept).any():
         problem, root, out = relaxed(known, kept)
-        last = search(problem, bound, np.inf)
-        bound = max(bound, last.bound)
+        last = search(problem, bound, at_most, not first)
         if not last.complete or last.placement is None:
-            # Nothing is allowed even there, or it is not known.
-            return _with(last, best, bound) if best is not None else replace(last, placement=None, value=np.inf)
-        if bound >= at_most:
-            return replace(last, placement=None, value=np.inf) if best is None else _proven(best, bound, last)
-        mended = _Mended.of(known, root, out, kept, last.placement)
+            # Nothing better is allowed even there, or it is not known.
+            if best is not None:
+                return _with(last, best, bound if last.complete else max(bound, last.bound))
+            return replace(last, placement=None, value=np.inf, bound=max(bound, last.bound))
+        bound = max(bound, last.bound)
+        mended = _Mended.of(known, out, kept, last.placement)
         if mended.allowed and not out.any():
             found(last)
             return last
         for narrower in (mended.problem, held(known, root) if first else None):
             if narrower is None:
                 continue
-            other = search(narrower, bound, at_most)
+            other = search(narrower, bound, at_most, True)
             if other.placement is not None and (best is None or other.value < best.value):
                 best, at_most = other, other.value * (1.0 - EQUAL_COSTS)
                 found(other)
@@ -69,7 +70,7 @@ def best_of(
         first = False
         more = mended.blocking & ~kept
         kept = kept | (more if more.any() else open_)
-    last = search(known.problem, bound, at_most)
+    last = search(known.problem, bound, at_most, False)
     if best is None or (last.placement is not None and (last.complete or last.value < best.value)):
         return last
     return _with(last, best, max(bound, last.bound))
@@ -102,8 +103,8 @@ class _Mended:
     blocking: Booleans
 
     @classmethod
-    def of(cls, known: Attached, root: Integers, out: Booleans, kept: Booleans, placement: Integers) -> _Mended:
-        """From the placement of the nodes; ``root``, ``out``: as :func:`relaxed` gives them."""
+    def of(cls, known: Attached, out: Booleans, kept: Booleans, placement: Integers) -> _Mended:
+        """From the placement of the nodes; ``out``: as :func:`relaxed` gives it, for the units that are ``kept``."""
         units, problem = known.units, known.written
         device = np.empty(units.units, dtype=np.int64)
         device[units.unit_of_node] = placement

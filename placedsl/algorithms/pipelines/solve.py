@@ -19,7 +19,7 @@ from placedsl.algorithms.pipelines import state_dp
 from placedsl.algorithms.pipelines.device_groups import best_with_device_groups, classes_of, uses_device_groups
 from placedsl.algorithms.pipelines.placement_result import PlacementResult
 from placedsl.algorithms.pipelines.state_dp import SearchLimits
-from placedsl.algorithms.presolve.attached import attached
+from placedsl.algorithms.presolve.attached import attached, first_relaxation, said
 from placedsl.algorithms.simple_bounds import simple_bound
 from placedsl.algorithms.stages.stage_costs import (
     STAGE_COSTS,
@@ -83,13 +83,15 @@ class Fit:
     """Whether the dynamic program answers this problem.
 
     ``against`` says why it does not apply at all; ``beyond`` names rules that it leaves out (it then
-    gives a bound).  ``ideals`` is their number, or None when there are too many to be counted.
+    gives a bound).  ``ideals`` is their number, or None when there are too many to be counted.  ``presolve``: what is
+    done with operators that take no time, in words.
     """
 
     against: tuple[str, ...]
     beyond: tuple[str, ...]
     ideals: int | None
     units: int
+    presolve: str = ""
 
     @property
     def exact(self) -> bool:
@@ -100,10 +102,12 @@ class Fit:
 def fits(problem: Problem) -> Fit:
     """Look at a problem without solving it; counts the ideals."""
     against = reasons_against(problem, SUPPORTS)
-    quotient, _ = pipeline_of(problem)
+    known = None if against else attached(problem, SUPPORTS)
+    quotient, _ = pipeline_of(problem if known is None else first_relaxation(known))
     return Fit(
-        tuple(against), tuple(ignored(problem, SUPPORTS)), None if against else ideals_of(quotient), quotient.units
-    )
+        tuple(against), tuple(ignored(problem, SUPPORTS)), None if against else ideals_of(quotient), quotient.units,
+        "" if known is None else said(known),
+    )  # fmt: skip
 
 
 def ideals_of(quotient: Quotient) -> int | None:
@@ -149,19 +153,17 @@ def solve(
     """
     known = attached(problem, SUPPORTS)
     if known is None:
-        return searched(
-            problem, deadline=deadline, stop=stop, progress=progress, most=most, at_most=at_most
-        )  # fmt: skip
+        return searched(problem, deadline=deadline, stop=stop, progress=progress, most=most, at_most=at_most)
     if not known.open.any():
-        return searched(
-            known.problem, deadline=deadline, stop=stop, progress=progress, most=most, at_most=at_most
-        )  # fmt: skip
+        return searched(known.problem, deadline=deadline, stop=stop, progress=progress, most=most, at_most=at_most)
     from placedsl.algorithms.pipelines.presolved import best_of
 
     least = _least(known.problem)
 
-    def search(smaller: Problem, at_least: float, below: float) -> PlacementResult:
-        return searched(smaller, deadline=deadline, stop=stop, most=most, at_most=below, at_least=at_least)
+    def search(smaller: Problem, at_least: float, below: float, soon: bool) -> PlacementResult:
+        return searched(
+            smaller, deadline=deadline, stop=stop, most=most, at_most=below, at_least=at_least, fewest=not soon
+        )
 
     def found(better: PlacementResult) -> None:
         if progress is not None and better.placement is not None and problem.execution.data_parallelism is None:
@@ -179,8 +181,9 @@ def searched(
     most: int | None = None,
     at_most: float = np.inf,
     at_least: float = 0.0,
+    fewest: bool = True,
 ) -> PlacementResult:
-    """The same, over the units that there are; ``at_least``: a proven bound."""
+    """The same over the units that there are; ``at_least``: a proven bound, where it may end if not ``fewest``."""
     quotient, classes = pipeline_of(problem)
     bound = max(at_least, _least(problem))
 
@@ -193,7 +196,7 @@ def searched(
     if uses_device_groups(problem) or (problem.execution.order == "gpipe" and not _minimises_memory(problem)):
         return _with_device_groups(problem, quotient, classes, limits, bound, progress)
     stages = _stage_costs(problem)(quotient, classes)
-    found = state_dp.best_pipeline(stages, limits, at_least=bound, at_most=at_most, progress=begun)
+    found = state_dp.best_pipeline(stages, limits, at_least=bound, at_most=at_most, fewest=fewest, progress=begun)
     bound = max(bound, found.bound)
     placement = None if found.device is None else found.device[quotient.unit_of_node]
     message = _TOO_MANY.format(stored) if found.too_many else ""

@@ -6,7 +6,6 @@ bound.  :func:`held` is narrower than the problem: what it allows, the problem a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +14,7 @@ from placedsl.algorithms.colocation import with_colocation
 from placedsl.algorithms.presolve.free_units import Attaching, FreeUnits, free_units
 from placedsl.algorithms.supports import Supports, ignored
 from placedsl.arrays import Booleans, Integers
+from placedsl.graph.order import joined_partitions
 from placedsl.problem.problem import Problem
 
 #: Names what is held together; no attribute of a node is called so.
@@ -54,8 +54,6 @@ def attached(problem: Problem, supports: Supports) -> Attached | None:
     """
     if problem.constraint("contiguous") is None or problem.execution.options is not None or ignored(problem, supports):
         return None
-    if problem.variables and problem.execution.data_parallelism is None:
-        return None
     units = free_units(problem)
     if not units.free.any():
         return None
@@ -63,7 +61,7 @@ def attached(problem: Problem, supports: Supports) -> Attached | None:
     start.attach()
     root = np.array([start.of(v) for v in range(units.units)], dtype=np.int64)
     still = np.zeros(units.units, dtype=bool)
-    still[[v for v in start.touching]] = True
+    still[list(start.touching)] = True
     smaller = problem if (root == np.arange(units.units)).all() else _together(problem, root[units.unit_of_node])
     return Attached(problem, smaller, units, root, still)
 
@@ -85,13 +83,11 @@ def relaxed(known: Attached, kept: Booleans) -> tuple[Problem, Integers, Boolean
     attaching.attach()
     out = np.zeros(units.units, dtype=bool)
     for v in [v for v in attaching.touching if dropped[v]]:
-        bridge = any(
-            attaching.producer[i] != v and attaching.readers[i] == {v} for i in attaching.touching[v]
-        ) and any(attaching.producer[i] == v and attaching.readers[i] for i in attaching.touching[v])
+        bridge = any(attaching.producer[i] != v and attaching.readers[i] == {v} for i in attaching.touching[v]) and any(
+            attaching.producer[i] == v and attaching.readers[i] for i in attaching.touching[v]
+        )
         out[v] = not bridge
-    weightless = (dropped & ~out)[units.unit_of_node]
     graph = replace(problem.graph, memory=np.where(dropped[units.unit_of_node], 0.0, problem.graph.memory))
-    del weightless
     if not out.any():
         root = np.array([attaching.of(v) for v in range(units.units)], dtype=np.int64)
         return _together(replace(problem, graph=graph), root[units.unit_of_node]), root, out
@@ -156,13 +152,16 @@ def _bypassed(before: Integers, after: Integers, out: Booleans) -> tuple[Integer
 def held(known: Attached, labels: Integers) -> Problem:
     """The problem where units of one label (u of them) share a device."""
     both = [known.root, labels]
-    from placedsl.graph.order import joined_partitions
-
     return _together(known.written, known.labels(joined_partitions(known.units.units, both)))
 
 
-def chosen(units: Iterable[int], count: int) -> Booleans:
-    """A flag for each of so many units."""
-    out = np.zeros(count, dtype=bool)
-    out[list(units)] = True
-    return out
+def first_relaxation(known: Attached) -> Problem:
+    """What the search is over first: the problem itself where no unit is open."""
+    return relaxed(known, np.zeros(known.units.units, dtype=bool))[0] if known.open.any() else known.problem
+
+
+def said(known: Attached) -> str:
+    """What is done, in words."""
+    free, moved, left = int(np.count_nonzero(known.units.free)), known.moved, int(np.count_nonzero(known.open))
+    text = f"{free} of {known.units.units} units take no time; {moved} of them share the device of another without loss"
+    return text + (f", {left} are left out at first and counted where they matter" if left else "")

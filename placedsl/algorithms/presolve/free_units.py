@@ -80,7 +80,7 @@ def free_units(problem: Problem) -> FreeUnits:
         taking = taking | sharing.synchronisation.any(axis=1)
     free = np.ones(units, dtype=bool)
     free[unit[taking]] = False
-    memory = np.bincount(unit, graph.memory, minlength=units)
+    memory = np.bincount(unit, graph.memory, minlength=units).astype(float)
     supported = np.ones((units, problem.time.shape[1]), dtype=bool)
     np.logical_and.at(supported, unit, finite)
     before, after = unit[problem.precedence_source], unit[problem.precedence_target]
