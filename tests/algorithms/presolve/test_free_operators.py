@@ -110,17 +110,13 @@ def test_an_unread_operator_leaves_its_maker_where_memory_is_short() -> None:
 
 @pytest.mark.parametrize("rule", [
     "few = forall d in accelerators: count(v in nodes: v on d) <= 3",
-    "away = forall d in accelerators: (0 if x0 on d else 1) + (0 if c0 on d else 1) >= 1",
-    "small = forall d in accelerators: sum(v in nodes: v on d: memory(v)) <= 700 MiB",
+    "away = forall d in accelerators: count(v in nodes: v on d and v.memory > 0 MiB) <= 3",
+    "small = forall d in accelerators: sum(v in nodes: v.memory * (v on d)) <= 700 MiB",
 ])  # fmt: skip
 def test_rules_of_the_user_that_may_care_switch_it_off(rule: str) -> None:
     text = text_with_free_operators(3, core=3, free=3)
-    name = rule.partition(" ")[0]
     head, tail = text.split("minimize")
-    try:
-        problem = placedsl.loads(f"{head}constraint {rule}\nminimize{tail}    {name}\n").problem
-    except placedsl.InputError as error:  # the spec itself has to be right
-        pytest.fail(str(error))
+    problem = placedsl.loads(f"{head}constraint {rule}\nminimize{tail}    {rule.partition(' ')[0]}\n").problem
     assert attached(problem, pipelines.SUPPORTS) is None
     assert attached(placedsl.loads(text).problem, pipelines.SUPPORTS) is not None
 
