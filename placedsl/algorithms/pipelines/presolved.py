@@ -144,7 +144,7 @@ def _costs(known: Attached) -> Floats:
 
 def _placed(known: Attached, out: Booleans, device: Integers) -> Integers:
     """u devices where what is left out comes as soon as what is before it permits, or just before what it precedes."""
-    if not out.any():
+    if not out.any() or out.all():
         return device
     units = known.units
     device = device.copy()

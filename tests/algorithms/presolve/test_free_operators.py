@@ -139,3 +139,13 @@ def test_answers_under_a_rule_that_counts_operators(seed: int) -> None:
 def test_explain_says_what_is_done() -> None:
     text = pipelines.fits(placedsl.loads(_view(1)).problem).presolve
     assert text == "1 of 4 units take no time; 1 of them share the device of another without loss"
+
+
+def test_graphs_of_nothing_but_operators_without_time() -> None:
+    """All of them are open where memory is short."""
+    text = (
+        "graph {\n    node a { time = 0 ms, memory = 600 MiB }\n    node b { time = 0 ms, memory = 600 MiB }\n"
+        "    a -> b\n}\ndevice gpu[2]: accelerator { memory = 1 GiB }\ninterconnect { bandwidth = 1 GiB/s }\n"
+        "minimize time_per_sample\nsubject to\n    memory\n    contiguous\n"
+    )
+    check(placedsl.loads(text).problem, 0.0)
