@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from placedsl.graph.graph import Graph
     from placedsl.graph.readers.sizes import Sizes
     from placedsl.planner.answer import Answer
+    from placedsl.planner.bounds_by_name import FoundBound
     from placedsl.planner.incumbent import Progress
     from placedsl.problem.formulation import Formulation
     from placedsl.problem.values import Values
@@ -143,6 +144,24 @@ class Spec:
         request = Request(solver, method, time_limit, None, workers, seed)
         hears = progress or (lambda _: None)
         return why(answer, self.elaborated.checked_formulations, request, progress=hears)
+
+    def bounds(
+        self,
+        names: Sequence[str] = (),
+        *,
+        time_limit: float | None = None,
+        value: float | None = None,
+        progress: Callable[[str], None] | None = None,
+    ) -> list[FoundBound]:
+        """The lower bounds of docs/bounds.md by name (none: all), each in a process of its own.
+
+        ``time_limit`` is in seconds for each (None: 60); ``value``: of a placement that is known, at which a bound goes
+        no further; ``progress`` hears which bound is computed.
+        """
+        from placedsl.planner.bounds_by_name import bounds_by_name
+
+        upper = float("inf") if value is None else value
+        return list(bounds_by_name(self.problem, names, upper, time_limit, progress or (lambda _: None)))
 
     def evaluate(
         self,

@@ -18,6 +18,7 @@ COMMANDS = {
     "timing": ("timeline",),
     "exporting": ("export",),
     "sweeping": ("sweep",),
+    "bounding": ("bounds",),
     "verifying": ("verify",),
     "listing": ("solvers", "methods", "plugins_"),
     "editing": ("fmt", "lsp"),

@@ -165,7 +165,7 @@ def _step(search: PipelineSearch, pipeline: PipelinePlacement) -> PipelinePlacem
 
 def _solved(search: PipelineSearch, part: Problem, below: float, *, whole: bool) -> PipelinePlacement | None:
     """The best pipeline of a part below a value; that of the whole is the best there is."""
-    found = contiguous.solve(part, most=search.ideals, at_most=below, deadline=time.monotonic() + _PATIENCE)
+    found = contiguous.searched(part, most=search.ideals, at_most=below, deadline=time.monotonic() + _PATIENCE)
     if not found.complete:
         search.ideals = max(_FIRST_IDEALS // 4, search.ideals // 4)
     better = found.placement is not None and found.value < below * (1.0 - EQUAL_COSTS)

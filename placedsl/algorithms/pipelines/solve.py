@@ -6,8 +6,8 @@ the problem without them: the value is then a bound, and its placement the answe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import ceil, isfinite
 from typing import TYPE_CHECKING, get_args
 
@@ -17,7 +17,9 @@ from placedsl.algorithms.ideals.chain_cover import chain_cover
 from placedsl.algorithms.ideals.enumeration import count_ideals
 from placedsl.algorithms.pipelines import state_dp
 from placedsl.algorithms.pipelines.device_groups import best_with_device_groups, classes_of, uses_device_groups
+from placedsl.algorithms.pipelines.placement_result import PlacementResult
 from placedsl.algorithms.pipelines.state_dp import SearchLimits
+from placedsl.algorithms.presolve.attached import attached, first_relaxation, said
 from placedsl.algorithms.simple_bounds import simple_bound, streamed_bound
 from placedsl.algorithms.stages.stage_costs import (
     STAGE_COSTS,
@@ -34,7 +36,6 @@ from placedsl.graph.contraction import Quotient
 from placedsl.problem.execution import Execution, Order
 from placedsl.problem.expressions import Provided
 from placedsl.problem.problem import Problem
-from placedsl.problem.values import Values
 from placedsl.tolerances import EQUAL_COSTS
 
 if TYPE_CHECKING:
@@ -82,13 +83,15 @@ class Fit:
     """Whether the dynamic program answers this problem.
 
     ``against`` says why it does not apply at all; ``beyond`` names rules that it leaves out (it then
-    gives a bound).  ``ideals`` is their number, or None when there are too many to be counted.
+    gives a bound).  ``ideals`` is their number, or None when there are too many to be counted.  ``presolve``: what is
+    done with operators that take no time, in words.
     """
 
     against: tuple[str, ...]
     beyond: tuple[str, ...]
     ideals: int | None
     units: int
+    presolve: str = ""
 
     @property
     def exact(self) -> bool:
@@ -96,33 +99,15 @@ class Fit:
         return not self.against and not self.beyond
 
 
-@dataclass(frozen=True, eq=False)
-class PlacementResult:
-    """What a run gave: device of each node (None: nothing fits), its value, a proven bound of the problem that was
-    solved, whether the search was complete, and whether no placement that good has fewer devices.  ``copies``: how many
-    devices share what is on each device, where several may."""
-
-    placement: Integers | None
-    value: float
-    bound: float
-    complete: bool
-    fewest: bool = False
-    message: str = ""
-    copies: Mapping[int, int] = field(default_factory=dict)
-
-    @property
-    def values(self) -> Values:
-        """The spec's variables: how many devices share what is on each, where several may."""
-        return {"copies": {(d,): float(number) for d, number in self.copies.items()}} if self.copies else {}
-
-
 def fits(problem: Problem) -> Fit:
     """Look at a problem without solving it; counts the ideals."""
     against = reasons_against(problem, SUPPORTS)
-    quotient, _ = pipeline_of(problem)
+    known = None if against else attached(problem, SUPPORTS)
+    quotient, _ = pipeline_of(problem if known is None else first_relaxation(known))
     return Fit(
-        tuple(against), tuple(ignored(problem, SUPPORTS)), None if against else ideals_of(quotient), quotient.units
-    )
+        tuple(against), tuple(ignored(problem, SUPPORTS)), None if against else ideals_of(quotient), quotient.units,
+        "" if known is None else said(known),
+    )  # fmt: skip
 
 
 def ideals_of(quotient: Quotient) -> int | None:
@@ -160,13 +145,47 @@ def solve(
     most: int | None = None,
     at_most: float = np.inf,
 ) -> PlacementResult:
-    """Run the dynamic program; ``progress`` hears of (placement, value, bound) of the start.
+    """Run the dynamic program; ``progress`` hears of (placement, value, bound) of what is found on the way.
 
     ``bound`` is that of the problem with the rules that the program knows.  Only values below ``at_most`` are of
-    interest (gpipe heeds no such limit): where there are none, a complete run finds no placement.
+    interest (gpipe heeds no such limit): where there are none, a complete run finds no placement.  Operators without
+    time are attached to others first, where that loses nothing.
     """
+    known = attached(problem, SUPPORTS)
+    if known is None:
+        return searched(problem, deadline=deadline, stop=stop, progress=progress, most=most, at_most=at_most)
+    if not known.open.any():
+        return searched(known.problem, deadline=deadline, stop=stop, progress=progress, most=most, at_most=at_most)
+    from placedsl.algorithms.pipelines.presolved import best_of
+
+    least = _least(known.problem)
+
+    def search(smaller: Problem, at_least: float, below: float, soon: bool) -> PlacementResult:
+        return searched(
+            smaller, deadline=deadline, stop=stop, most=most, at_most=below, at_least=at_least, fewest=not soon
+        )
+
+    def found(better: PlacementResult) -> None:
+        if progress is not None and better.placement is not None and problem.execution.data_parallelism is None:
+            progress(better.placement, better.value, min(least, better.value))
+
+    return best_of(known, search, least, at_most, found, fewest=len(problem.objectives) > 1)
+
+
+def searched(
+    problem: Problem,
+    *,
+    deadline: float | None = None,
+    stop: Callable[[], bool] | None = None,
+    progress: Callable[[Integers, float, float], None] | None = None,
+    most: int | None = None,
+    at_most: float = np.inf,
+    at_least: float = 0.0,
+    fewest: bool = True,
+) -> PlacementResult:
+    """The same over the units that there are; ``at_least``: a proven bound, where it may end if not ``fewest``."""
     quotient, classes = pipeline_of(problem)
-    bound = _least(problem)
+    bound = max(at_least, _least(problem))
 
     def begun(device: Integers, value: float) -> None:
         if progress is not None:
@@ -177,7 +196,7 @@ def solve(
     if uses_device_groups(problem) or (problem.execution.order == "gpipe" and not _minimises_memory(problem)):
         return _with_device_groups(problem, quotient, classes, limits, bound, progress)
     stages = _stage_costs(problem)(quotient, classes)
-    found = state_dp.best_pipeline(stages, limits, at_least=bound, at_most=at_most, progress=begun)
+    found = state_dp.best_pipeline(stages, limits, at_least=bound, at_most=at_most, fewest=fewest, progress=begun)
     bound = max(bound, found.bound)
     placement = None if found.device is None else found.device[quotient.unit_of_node]
     message = _TOO_MANY.format(stored) if found.too_many else ""

@@ -108,8 +108,10 @@ def best_pipeline(
         progress(start.device, start.value)
     if limits.passed:
         return start
-    cover = chain_cover(costs.units, costs.before, costs.after)
     settled = start.value <= at_least * (1.0 + EQUAL_COSTS)
+    if settled and start.device is not None and not fewest:
+        return replace(start, complete=True, bound=start.value)
+    cover = chain_cover(costs.units, costs.before, costs.after)
     if cover is None:
         return StateDPResult(start.value, start.device, settled, at_least, too_many=True)
     search = _PipelineSearch(costs, cover, limits, start, at_least, at_most)

@@ -19,6 +19,8 @@ from placedsl.arrays import Integers
 from placedsl.planner.portfolio.portfolio import Member, PlannerChannel
 from placedsl.problem.problem import Problem
 
+#: Most seconds of looking for the cheapest set with an even share of the work.
+_NO_DAG_SECONDS = 10.0
 #: The seeds of two searches of one run lie this far apart.
 _SEEDS_APART = 7919
 
@@ -68,16 +70,25 @@ def prove_bounds(channel: PlannerChannel, problem: Problem) -> None:
 
 
 def prove_superblocks(channel: PlannerChannel, problem: Problem) -> None:
-    """Say ever better lower bounds of pipelines whose stages are taken together to a few."""
+    """Say ever better lower bounds of pipelines of like devices, from quick to strong."""
+    from placedsl.algorithms.partitions.bounds.boundaries import boundary_bounds
+    from placedsl.algorithms.partitions.bounds.no_dag import no_dag_bounds
+    from placedsl.algorithms.partitions.bounds.superblock_program import pipeline_of
     from placedsl.algorithms.partitions.bounds.superblocks import prove_superblocks as prove
 
-    def told(bound: Bound | None, placement: Integers | None) -> None:
+    def told(bound: Bound | None, placement: Integers | None = None) -> None:
         if bound is None:
             channel.report(placement, -np.inf)
         else:
             channel.report(placement, bound.value, by=bound.by, certificate=bound.certificate)
 
-    prove(problem, lambda: channel.best, lambda: False, told)
+    prove(problem, lambda: channel.best, lambda: False, told, blocks=(2,))
+    no_dag_bounds(problem, _NO_DAG_SECONDS, told)
+    pipeline = pipeline_of(problem)
+    if pipeline is not None:
+        for bound in boundary_bounds(pipeline, pipeline.simple, lambda: channel.best, lambda: False):
+            told(bound)
+    prove(problem, lambda: channel.best, lambda: False, told, blocks=(4,))
 
 
 def search_stages(channel: PlannerChannel, problem: Problem, start: Integers | None, seed: int) -> None:

@@ -32,6 +32,7 @@ def explanation_document(found: Explanation, elaborated: str) -> dict[str, Any]:
             "against": list(fit.against),
             "beyond": list(fit.beyond),
             "ideals": fit.ideals,
+            "presolve": fit.presolve,
             "budget": found.budget,
         },
         "plugins": [{"name": one.name, "plugin": one.plugin, "against": list(one.against)} for one in found.candidates],

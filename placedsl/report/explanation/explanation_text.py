@@ -64,6 +64,8 @@ def _dynamic_programming(found: Explanation, width: int) -> Iterator[str]:
             yield from _hanging("  does not fit: ", reason, width)
         return
     yield from _hanging("  ", "objective time_per_sample, pieces contiguous, devices alike within each class", width)
+    if fit.presolve:
+        yield from _hanging("  ", fit.presolve, width)
     counted = "more ideals than can be counted" if fit.ideals is None else f"{fit.ideals:,} ideals"
     yield f"  {counted} (budget {found.budget:,})"
     if fit.beyond:

@@ -6,6 +6,7 @@ for.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,3 +60,8 @@ def relaxation(problem: Problem) -> Relaxation:
         share = quotient.memory / capacity if capacity < np.inf else np.zeros(quotient.units)
         classes.append(DeviceClass(len(members), work, share, hyperedges(quotient, device)))
     return Relaxation(quotient.units, tuple(classes), quotient.unit_of_node)
+
+
+def unit_in_words(problem: Problem, relaxed: Relaxation) -> Callable[[int], str]:
+    """How a unit is told of: by its first node."""
+    return lambda unit: f"'{problem.graph.ids[int(np.flatnonzero(relaxed.unit_of_node == unit)[0])]}'"

@@ -10,7 +10,7 @@ import numpy as np
 from placedsl.algorithms.partitions.bounds.bound import Bound
 from placedsl.algorithms.partitions.bounds.flow import flow_bounds
 from placedsl.algorithms.partitions.bounds.partition import partition_bounds
-from placedsl.algorithms.partitions.bounds.relaxation import SUPPORTS, Relaxation, relaxation
+from placedsl.algorithms.partitions.bounds.relaxation import SUPPORTS, relaxation, unit_in_words
 from placedsl.algorithms.partitions.bounds.work import work_bound
 from placedsl.algorithms.simple_bounds import SIMPLE, STREAMED, simple_bound, streamed_bound
 from placedsl.algorithms.supports import reasons_against
@@ -69,17 +69,11 @@ def _bounds(problem: Problem, upper: Callable[[], float], over: Callable[[], boo
         yield Bound(value, _WORDS[name], {"kind": "simple"} if name == "simple" else None)
     relaxed = relaxation(problem)
     if relaxed.units and np.isfinite(best):
-        for bound in flow_bounds(relaxed, lambda u: _name(problem, relaxed, u), best, upper, over, _FLOW_SECONDS):
+        for bound in flow_bounds(relaxed, unit_in_words(problem, relaxed), best, upper, over, _FLOW_SECONDS):
             best = bound.value
             yield bound
     for value in partition_bounds(problem, upper=upper, over=over, known=best):
         yield Bound(value, "the partition bound")
-
-
-def _name(problem: Problem, relaxed: Relaxation, unit: int) -> str:
-    """A unit by its first node."""
-    first = int(np.flatnonzero(relaxed.unit_of_node == unit)[0])
-    return f"'{problem.graph.ids[first]}'"
 
 
 __all__ = ["QUICK_BOUNDS", "proven_bounds"]

@@ -1,0 +1,166 @@
+"""Operators without time share the device of another only where that loses nothing."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+from support import brute_force, enumeration
+from support.free_operators import text_with_free_operators
+
+import placedsl
+from placedsl.algorithms.pipelines import solve as pipelines
+from placedsl.algorithms.presolve.attached import attached
+from placedsl.evaluation.evaluate import evaluate
+from placedsl.problem.problem import Problem
+
+#: What is enumerated at most.
+_MOST = 300_000
+
+
+def check(problem: Problem, least: float) -> None:
+    """The search ends with the least value, and with that as its bound."""
+    found = pipelines.solve(problem)
+    assert found.complete
+    if math.isinf(least):
+        assert found.placement is None
+        return
+    assert found.placement is not None
+    assert found.value == pytest.approx(least, rel=1e-9)
+    assert found.bound <= least * (1 + 1e-9)
+    seen = evaluate(problem, found.placement.tolist(), found.values)
+    assert not seen.violations
+    assert seen.objectives[0] == pytest.approx(least, rel=1e-9)
+
+
+def least_of(problem: Problem) -> float:
+    """The least time of all placements; those that the rules allow."""
+    every = brute_force.placements(problem)
+    allowed = brute_force.allowed(problem, every)
+    return float(brute_force.time_per_sample(problem, every)[allowed].min(initial=np.inf))
+
+
+@pytest.mark.sampled(20)
+@pytest.mark.parametrize("block", range(40))
+def test_random_problems(block: int) -> None:
+    """Fifty each, of inference and of training, under every schedule."""
+    for number in range(50):
+        seed = 50 * block + number
+        schedule = ("pipedream", "pipedream", "gpipe", "duplex", "overlapped")[number % 5]
+        training = number % 2 == 1
+        core, free = (2, 3) if training else (0, 0)
+        text = text_with_free_operators(seed, training=training, schedule=schedule, core=core, free=free)
+        problem = placedsl.loads(text).problem
+        if len(problem.machine.devices) ** problem.graph.nodes <= _MOST:
+            check(problem, least_of(problem))
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("how", ["shared", "clusters"])
+def test_shared_stages_and_clusters(how: str, block: int) -> None:
+    for seed in range(15 * block, 15 * block + 15):
+        text = text_with_free_operators(seed, core=2, free=2, **{how: True})  # type: ignore[arg-type]
+        problem = placedsl.loads(text).problem
+        if len(problem.machine.devices) ** problem.graph.nodes <= 5_000:
+            check(problem, enumeration.least(enumeration.enumerated(problem))[0])
+
+
+@pytest.mark.parametrize(("output", "host"), [(1, 1), (4, 1), (0.25, 3)])
+def test_a_view_of_a_tensor_that_others_read(output: float, host: int) -> None:
+    """With its reader where what it makes costs no less than the tensor; else wherever that tensor is: it is open."""
+    problem = placedsl.loads(_view(output)).problem
+    known = attached(problem, pipelines.SUPPORTS)
+    assert known is not None
+    assert known.root.tolist() == [0, 1, 2, host]  # a, b, c, and the view that b reads
+    assert known.open[3] == (host == 3)
+    check(problem, least_of(problem))
+
+
+def _view(output: float) -> str:
+    return (
+        "graph {\n    node a { time = 3 ms, output = 1 MiB }\n"
+        "    node b { time = 3 ms }\n    node c { time = 3 ms }\n"
+        f"    node view {{ time = 0 ms, output = {1024 * output:.0f} KiB }}\n"
+        "    a -> c\n    a -> view\n    view -> b\n}\n"
+        "device gpu[2]: accelerator { memory = 1 GiB }\ninterconnect { bandwidth = 1 GiB/s }\n"
+        "minimize time_per_sample\nsubject to\n    memory\n    contiguous\n"
+    )
+
+
+def test_an_unread_operator_leaves_its_maker_where_memory_is_short() -> None:
+    """Attached it does not fit, and the least value is that of moving it."""
+    text = (
+        "graph {\n    node a { time = 3 ms, output = 1 MiB, memory = 600 MiB }\n"
+        "    node b { time = 3 ms, memory = 500 MiB }\n    node rest { time = 0 ms, memory = 500 MiB }\n"
+        "    a -> b\n    a -> rest\n}\n"
+        "device gpu[2]: accelerator { memory = 1 GiB }\ninterconnect { bandwidth = 1 GiB/s }\n"
+        "minimize time_per_sample\nsubject to\n    memory\n    contiguous\n"
+    )
+    problem = placedsl.loads(text).problem
+    known = attached(problem, pipelines.SUPPORTS)
+    assert known is not None
+    assert known.open.tolist() == [False, False, True]
+    found = pipelines.solve(problem)
+    assert found.complete
+    assert found.placement is not None
+    assert found.placement[2] == found.placement[1] != found.placement[0]
+
+
+@pytest.mark.parametrize("rule", [
+    "few = forall d in accelerators: count(v in nodes: v on d) <= 3",
+    "away = forall d in accelerators: count(v in nodes: v on d and v.memory > 0 MiB) <= 3",
+    "small = forall d in accelerators: sum(v in nodes: v.memory * (v on d)) <= 700 MiB",
+])  # fmt: skip
+def test_rules_of_the_user_that_may_care_switch_it_off(rule: str) -> None:
+    text = text_with_free_operators(3, core=3, free=3)
+    head, tail = text.split("minimize")
+    problem = placedsl.loads(f"{head}constraint {rule}\nminimize{tail}    {rule.partition(' ')[0]}\n").problem
+    assert attached(problem, pipelines.SUPPORTS) is None
+    assert attached(placedsl.loads(text).problem, pipelines.SUPPORTS) is not None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_where_devices_stream_what_does_not_fit_it_is_switched_off(seed: int) -> None:
+    """An unread operator with parameters takes time where they do not fit; the whole planner against enumeration."""
+    text = text_with_free_operators(seed, core=3, free=2).replace("    memory\n", "")
+    text = re.sub(r"accelerator \{ memory = \S+ \S+ \}", "accelerator { memory = 1 MiB, streams = 1 GiB/s }", text)
+    assert "streams" in text
+    spec = placedsl.loads(text)
+    assert attached(spec.problem, pipelines.SUPPORTS) is None
+    least = enumeration.least(enumeration.enumerated(spec.problem))[0]
+    found = spec.solve()
+    assert found.termination == "optimal"
+    assert found.value == pytest.approx(least, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_answers_under_a_rule_that_counts_operators(seed: int) -> None:
+    """The whole planner against enumeration by the evaluator."""
+    head, tail = text_with_free_operators(seed, core=3, free=2).split("minimize")
+    rule = "constraint few = forall d in accelerators: count(v in nodes: v on d) <= 3\n"
+    spec = placedsl.loads(f"{head}{rule}minimize{tail}    few\n")
+    least = enumeration.least(enumeration.enumerated(spec.problem))[0]
+    answer = spec.solve(solver="cp-sat") if seed % 2 else spec.solve()
+    if math.isinf(least):
+        assert answer.termination == "infeasible"
+    else:
+        assert answer.value == pytest.approx(least, rel=1e-6)
+        assert answer.bound <= least * (1 + 1e-6)
+
+
+def test_explain_says_what_is_done() -> None:
+    text = pipelines.fits(placedsl.loads(_view(1)).problem).presolve
+    assert text == "1 of 4 units take no time; 1 of them share the device of another without loss"
+
+
+def test_graphs_of_nothing_but_operators_without_time() -> None:
+    """All of them are open where memory is short."""
+    text = (
+        "graph {\n    node a { time = 0 ms, memory = 600 MiB }\n    node b { time = 0 ms, memory = 600 MiB }\n"
+        "    a -> b\n}\ndevice gpu[2]: accelerator { memory = 1 GiB }\ninterconnect { bandwidth = 1 GiB/s }\n"
+        "minimize time_per_sample\nsubject to\n    memory\n    contiguous\n"
+    )
+    check(placedsl.loads(text).problem, 0.0)
