@@ -117,11 +117,7 @@ def solve(
     if tried is not None and answer.termination == "time_limit":
         first_run.begin_again(say)
     if json_file != "-":
-        from placedsl.report.text.summary import print_answer
-
-        print_answer(answer, console())
-        if loaded.problem.execution.one_sample and answer.placement is not None:
-            click.echo(_how_to_see_the_schedule(spec, parameters, data, json_file))
+        _say(answer, _how_to_see_the_schedule(spec, parameters, data, json_file))
     conflict = reasons = None
     if why and answer.placement is not None:
         from placedsl.diagnosis.sensitivity.report import EACH
@@ -152,6 +148,15 @@ def solve(
     if exported is not None and answer.placement is not None:
         _export(answer, exported, err=json_file == "-")
     return answer.exit_code
+
+
+def _say(answer: Answer, schedule: str) -> None:
+    """Print an answer; ``schedule``: how to see that of one sample."""
+    from placedsl.report.text.summary import print_answer
+
+    print_answer(answer, console())
+    if answer.problem.execution.one_sample and answer.placement is not None:
+        click.echo(schedule)
 
 
 def _runtimes(wanted: dict[str, Any]) -> tuple[Path | None, str | None, str | None]:

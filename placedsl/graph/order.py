@@ -115,3 +115,13 @@ def renumbered(labels: np.ndarray) -> Integers:
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
     return rank[back.ravel()]
+
+
+def ranks(nodes: int, source: Integers, target: Integers) -> list[int]:
+    """Where each node of an acyclic graph stands in a topological order, from 0."""
+    order = topological(nodes, source, target)
+    assert order is not None, "graphs are acyclic"
+    out = [0] * nodes
+    for place, v in enumerate(order.tolist()):
+        out[v] = place
+    return out

@@ -21,8 +21,7 @@ from functools import cached_property
 from math import isfinite, prod
 from typing import Literal
 
-from placedsl.graph.graph import Graph
-from placedsl.graph.order import topological
+from placedsl.graph.order import ranks
 from placedsl.machine.link_names import along_route, through_memory
 from placedsl.problem.execution import Communication, DataParallelism, Order, Run, Transfers
 from placedsl.problem.placed import Placed
@@ -337,7 +336,7 @@ class _Nodes:
         self.times = times if times is not None and len(times.start) == self.graph.nodes else None
         options, taken = problem.execution.options, placed.values.get("option", {})
         self.option = {} if options is None else {v: options.name[round(o)] for (v,), o in taken.items()}
-        self.rank = _ranks(written)
+        self.rank = ranks(written.nodes, written.edge_source, written.edge_target)
         self.columns = {name: written.attributes[name].tolist() for name in ATTRIBUTES if name in written.attributes}
 
     def start(self, v: int) -> float:
@@ -358,16 +357,6 @@ class _Nodes:
             self.option.get(self.node_of[v]),
             self.rank[v] + 1,
         )  # fmt: skip
-
-
-def _ranks(graph: Graph) -> list[int]:
-    """Where each node stands in a topological order."""
-    order = topological(graph.nodes, graph.edge_source, graph.edge_target)
-    assert order is not None, "graphs are acyclic"
-    rank = [0] * graph.nodes
-    for place, v in enumerate(order.tolist()):
-        rank[v] = place
-    return rank
 
 
 def _transfers(problem: Problem, sets: Sequence[Sequence[int]], devices: Sequence[int]) -> list[Transfer]:
