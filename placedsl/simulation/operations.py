@@ -55,12 +55,14 @@ class Work:
     ``groups``  by leader: the devices that share its stages, the leader first; where a copy has several devices, the
                 first of each
     ``copies``  by the first device of a copy: all its devices, where they are several
+    ``apart``   by leader: how many parts of its group exchange weights by themselves; they take samples in turn
     """
 
     operations: tuple[Operation, ...]
     arcs: Arcs
     groups: Mapping[int, tuple[int, ...]]
     copies: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    apart: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def leaders(self) -> dict[int, int]:
@@ -70,6 +72,11 @@ class Work:
     def copy(self, first: int) -> tuple[int, ...]:
         """The devices of a copy, by its first."""
         return self.copies.get(first, (first,))
+
+    def exchanging(self, leader: int, turn: int) -> tuple[int, ...]:
+        """The members of a group that exchange weights with the one whose turn it is."""
+        apart = self.apart.get(leader, 1)
+        return self.groups[leader][turn % apart :: apart]
 
     def replicas(self, operation: int) -> int:
         """How many devices take its samples in turn."""

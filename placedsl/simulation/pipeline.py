@@ -20,6 +20,7 @@ from placedsl.problem.values import Values
 from placedsl.problem.virtual_stages import Arcs, VirtualStage, arcs_of, virtual_stages
 from placedsl.simulation import plan_queues
 from placedsl.simulation.clock import Simulation
+from placedsl.simulation.cluster_links import LinkTimes
 from placedsl.simulation.eager_1f1b import ramp_up
 from placedsl.simulation.in_flight import covered, samples_in_flight, tensors_in_flight
 from placedsl.simulation.microbatch_order import one_forward_one_backward, pipelined, stage_order
@@ -78,13 +79,31 @@ def _of_plan(plan: PlanRun, samples: int | None) -> PipelineTimeline:
         number = max(1, min(number, limits.count("samples") // len(plan.stages)))
     number = plan.whole_rounds(number)
     _refuse_many(len(plan.stages), number)
-    run, held, most = plan_queues.run(plan, number)
-    out = _measured(plan.problem, plan.schedule, plan.batch, plan.stages, plan.arcs, run, plan.times, plan.cycle)
+    done = plan_queues.run(plan, number)
+    out = _measured(
+        plan.problem, plan.schedule, plan.batch, plan.stages, plan.arcs, done.simulation, plan.times, plan.cycle
+    )
     devices = range(len(plan.problem.machine.devices))
-    return replace(
-        out, memory=np.array([most.get(d, 0.0) for d in devices]),
-        device_samples_in_flight=np.array([held.get(d, 0) for d in devices], dtype=np.int64),
+    out = replace(
+        out, memory=np.array([done.memory.get(d, 0.0) for d in devices]),
+        device_samples_in_flight=np.array([done.held.get(d, 0) for d in devices], dtype=np.int64),
     )  # fmt: skip
+    return out if done.links is None else _with_links(out, done.links)
+
+
+def _with_links(run: PipelineTimeline, times: LinkTimes) -> PipelineTimeline:
+    """With what goes over links around clusters: a device is as busy as the busiest of those around it."""
+    loads = run.loads.copy()
+    for device, leader in run.work.leaders.items():
+        loads[device] = max(loads[device], times.links.around(leader))
+    total = float(np.nanmax([run.total, *times.ended.max(axis=1, initial=0.0, where=np.isfinite(times.ended))]))
+    idle = run.idle
+    if run.total > 0.0:
+        idle = 1.0 - (1.0 - idle) * run.total / total
+    out = replace(run, links=times, loads=loads, total=total, idle=idle)
+    if run.microbatches:
+        out = replace(out, time_per_sample=_by_batch(np.concatenate((run.ended, times.ended)), run.microbatches))
+    return out
 
 
 def _refuse_many(stages: int, samples: int) -> None:
@@ -121,8 +140,6 @@ def asked(problem: Problem, samples: int | None, schedule: str | None, microbatc
         for name, given in (("schedule", schedule), ("microbatches", microbatches)):
             if given is not None:
                 raise UsageError(f"'{name}' of a plan stands in the spec: parallelism {{ in_flight = {sharing.held} }}")
-        if sharing.across is not None:
-            raise InputError([Diagnostic("timelines do not know clusters that share samples yet", sharing.span)])
         return SCHEDULE_OF[sharing.held]
     training = bool(problem.graph.backward.any())
     if schedule is None:
@@ -239,7 +256,9 @@ def _measured(
             taken[device] = leader, samples
             passes = ((False,), (True,)) if batch else ((False, True),)
             loads[device] = sum(work.busy(leader, which) for which in passes)
-            held = [np.arange(run.samples) if work.operations[o].kind == "weights" else samples for o in stage_work]
+            apart = work.apart.get(leader, 1)
+            exchanged = np.flatnonzero(turn % apart == place % apart)
+            held = [exchanged if work.operations[o].kind == "weights" else samples for o in stage_work]
             busy[device] = covered(
                 np.concatenate([begun[o, at] for o, at in zip(stage_work, held, strict=True)]),
                 np.concatenate([ended[o, at] for o, at in zip(stage_work, held, strict=True)]),

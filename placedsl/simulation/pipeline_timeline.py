@@ -12,6 +12,7 @@ import numpy as np
 from placedsl.arrays import Floats, Integers
 from placedsl.problem.problem import Problem
 from placedsl.problem.virtual_stages import Arcs, VirtualStage
+from placedsl.simulation.cluster_links import LinkTimes
 from placedsl.simulation.operations import Engine, Work
 from placedsl.simulation.stage_times import StageTimes
 from placedsl.simulation.timeline import Row, Task, Timeline
@@ -45,6 +46,7 @@ class PipelineTimeline(Timeline):
     ``bytes_in_flight``           D: the most bytes of them; nan where the graph gives no sizes
     ``memory``                    D: the most bytes on the device at once, of a plan with options of operators; then
                                   nothing is told of single tensors
+    ``links``                     of a plan whose clusters share samples: what goes over the links around them
     """
 
     problem: Problem
@@ -68,16 +70,17 @@ class PipelineTimeline(Timeline):
     tensors_in_flight: Integers
     bytes_in_flight: Floats
     memory: Floats | None = None
+    links: LinkTimes | None = None
 
     @cached_property
     def tasks(self) -> Sequence[Task]:
         """Each operation on each sample, and the exchanges of weights: operation o on sample i (from 0) stands at
-        o * n + i."""
+        o * n + i; those of links follow."""
         return _Tasks(self)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """A row for each device of the machine, then those of the engines that move something beside it."""
+        """A row for each device of the machine, then those of the engines that move something beside it, then links."""
         rows: dict[tuple[Engine, int], list[int]] = {
             ("device", d): [] for d in range(len(self.problem.machine.devices))
         }
@@ -85,7 +88,9 @@ class PipelineTimeline(Timeline):
         for o, operation in enumerate(self.work.operations):
             members = self.work.groups[operation.device]
             for i in np.flatnonzero(np.isfinite(self.begun[o])).tolist():
-                held = members if operation.kind == "weights" else (members[self.turn(i) % len(members)],)
+                held: tuple[int, ...] = (members[self.turn(i) % len(members)],)
+                if operation.kind == "weights":
+                    held = self.work.exchanging(operation.device, self.turn(i))
                 for device in (d for first in held for d in self.work.copy(first)):
                     kept = rows if operation.engine == "device" else beside
                     if operation.engine == "device" or operation.duration > 0.0:
@@ -98,7 +103,17 @@ class PipelineTimeline(Timeline):
             name = self.problem.machine.devices[d].name
             kind, name = ("device", name) if engine == "device" else ("port", f"{_ROWS[engine]} {name}")
             out.append(Row(kind, name, True, tuple(place[order].tolist())))
-        return tuple(out)
+        return (*out, *self._link_rows())
+
+    def _link_rows(self) -> Iterator[Row]:
+        if self.links is None:
+            return
+        turns = np.array([self.turn(i) for i in range(self.samples)])
+        for (cluster, image), name in self.links.links.names().items():
+            own = self.links.of(cluster, image, turns)
+            if own:
+                first = self.begun.size
+                yield Row("link", f"around {name}", True, tuple(first + o * self.samples + i for o, i in own))
 
     @property
     def critical(self) -> tuple[int, ...]:
@@ -132,7 +147,12 @@ class PipelineTimeline(Timeline):
         """What the time per sample cannot fall below; of gpipe the largest forward and the largest backward load."""
         if self.schedule != "gpipe":
             return float(self.loads.max())
-        return sum(max(self.work.busy(device, (which,)) for device in self.work.groups) for which in (False, True))
+        busy = [[self.work.busy(device, (which,)) for device in self.work.groups] for which in (False, True)]
+        if self.links is not None:
+            links = self.links.links
+            for own, which in zip(busy, (False, True), strict=True):
+                own += [links.busy(cluster, (which,)) for cluster in links.used]
+        return sum(map(max, busy))
 
     @property
     def bubble(self) -> float:
@@ -159,7 +179,8 @@ class _Tasks(Sequence[Task]):
         self.run = run
 
     def __len__(self) -> int:
-        return int(self.run.begun.size)
+        links = self.run.links
+        return int(self.run.begun.size) + (0 if links is None else int(links.begun.size))
 
     @overload
     def __getitem__(self, at: int) -> Task: ...
@@ -172,10 +193,13 @@ class _Tasks(Sequence[Task]):
             raise IndexError(at)
         run = self.run
         o, i = divmod(at, run.samples)
+        if o >= len(run.work.operations):
+            return self._of_link(o - len(run.work.operations), i)
         operation = run.work.operations[o]
         members = run.work.groups[operation.device]
         together = operation.kind == "weights"
-        device = operation.device if together else members[run.turn(i) % len(members)]
+        apart = run.work.apart.get(operation.device, 1) if together else len(members)
+        device = members[run.turn(i) % apart]
         nodes = () if together else run.stages[operation.stage].nodes
         whole = operation.kind == "stage" and run.problem.execution.communication == "sequential"
         return Task(
@@ -183,4 +207,17 @@ class _Tasks(Sequence[Task]):
             tuple(q * run.samples + i for q, reader in sorted(run.work.arcs) if reader == o), (device,),
             run.costs.receive[operation.stage] if whole else 0.0, run.costs.send[operation.stage] if whole else 0.0,
             i + 1,
+        )  # fmt: skip
+
+    def _of_link(self, o: int, i: int) -> Task:
+        """What a link carries; its inputs are what came to it."""
+        run, times = self.run, self.run.links
+        assert times is not None
+        operation, first = times.links.operations[o], len(run.work.operations)
+        image = times.links.sharing(operation, run.turn(i))[0]
+        device = times.links.devices(operation.cluster, image)
+        inputs = tuple(q * run.samples + i for q, reader in sorted(times.links.arcs) if reader == first + o)
+        return Task(
+            operation.kind, operation.stage, device, float(times.begun[o, i]), float(times.ended[o, i]), (), inputs,
+            (), sample=i + 1,
         )  # fmt: skip

@@ -13,7 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import fsum, lcm
+from math import fsum, lcm, prod
+
+import numpy as np
 
 from placedsl.problem.execution import DataParallelism, OptionCosts
 from placedsl.problem.problem import Problem
@@ -32,6 +34,9 @@ SCHEDULE_OF = {"pipeline": "1f1b", "batch": "gpipe", "sample": "pipelined"}
 class PlannedStage:
     """A stage, or a chunk of one: its leading device, nodes, copies (each its devices) and place from 0.
 
+    Copies take samples in turn.  ``apart``: in how many clusters the stage runs, which take samples in turn as well
+    (1 where none share samples); only copies within one exchange weights as devices.
+
     ``stash``, ``fixed``  bytes on each device per sample in flight, and whatever is in flight
     ``weights``           seconds that the weights take over the link of a device
     """
@@ -43,6 +48,7 @@ class PlannedStage:
     stash: float
     fixed: float
     weights: float
+    apart: int = 1
 
 
 class PlanRun:
@@ -62,6 +68,7 @@ class PlanRun:
         self.costs: OptionCosts = problem.execution.options
         self.option = [round(values["option"][v,]) for v in range(problem.graph.nodes)]
         self.both = self.sharing.held != "sample"
+        self.clusters = {cluster: round(runs) for cluster, runs in values.get("cluster_copies", {}).items()}
         self.planned = self._planned(values, followers)
 
     def _planned(self, values: Values, followers: Mapping[int, int]) -> tuple[PlannedStage, ...]:
@@ -78,13 +85,26 @@ class PlanRun:
             wide = round(values["copy_size"][device,])
             members = (device, *(d for d, leader in followers.items() if leader == device))
             copies = tuple(members[k : k + wide] for k in range(0, len(members), wide))
+            copies, apart = self._in_turn(device, copies)
             fixed = fsum([*(float(costs.memory[o]) for o in options),
                           fsum(float(costs.sharded[o]) for o in options) / len(copies)])  # fmt: skip
             out.append(PlannedStage(
                 device, nodes, copies, place, fsum(float(costs.stash[o]) for o in options), fixed,
-                fsum(float(costs.weights[o, device]) for o in options),
+                fsum(float(costs.weights[o, device]) for o in options), apart,
             ))  # fmt: skip
         return tuple(out)
+
+    def _in_turn(self, device: int, copies: tuple[tuple[int, ...], ...]) -> tuple[tuple[tuple[int, ...], ...], int]:
+        """The copies so that the outermost clusters change from one to the next first; and how many clusters there are.
+
+        Stages of one cluster then take the same samples in each of those that run it.
+        """
+        if self.sharing.across is None:
+            return copies, 1
+        shape = [self.clusters.get((c,), 1) for c in reversed(self.sharing.across.around[device])]
+        apart = prod(shape)
+        order = np.arange(len(copies)).reshape(*shape, -1).transpose().ravel()
+        return tuple(copies[k] for k in order.tolist()), apart
 
     def memory(self, device: int, samples: Mapping[int, int]) -> float:
         """Bytes on each device of a stage while its copy holds so many samples, by the places of its chunks."""
@@ -185,7 +205,7 @@ class PlanRun:
         inner = set(self.arcs)
         self.exchange: dict[int, int] = {}  # by place
         for own in self.planned:
-            copies = len(own.copies)
+            copies = len(own.copies) // own.apart
             crossing = own.weights * self.sharing.traffic * (copies - 1)
             if crossing > 0.0:
                 inner.add((own.place + len(self.planned) * self.both, len(operations)))
@@ -194,7 +214,8 @@ class PlanRun:
                 operations.append(Operation("weights", -1, own.device, True, "device", due, self.period(own)))
         groups = {own.device: tuple(copy[0] for copy in own.copies) for own in self.planned}
         wide = {copy[0]: copy for own in self.planned for copy in own.copies}
-        return Work(tuple(operations), frozenset(inner), groups, wide)
+        apart = {own.device: own.apart for own in self.planned}
+        return Work(tuple(operations), frozenset(inner), groups, wide, apart)
 
     def period(self, own: PlannedStage) -> int:
         """After how many samples the copies exchange weights."""
@@ -204,6 +225,18 @@ class PlanRun:
     def batch(self) -> int:
         """Samples after which the pipeline drains; 0 where it does not."""
         return (self.sharing.microbatches or 1) if self.sharing.held == "batch" or self.sharing.in_turns else 0
+
+    def turns(self, samples: int) -> list[int]:
+        """The number of each sample in its batch, or of all."""
+        return [n % self.batch if self.batch else n for n in range(samples)]
+
+    def periods(self, period: int, samples: int) -> list[range]:
+        """The samples between exchanges of weights; what is left of a batch, or of the run, counts as well."""
+        batch, out = self.batch or samples, list[range]()
+        for begin in range(0, samples, batch):
+            end = min(begin + batch, samples)
+            out += [range(first, min(first + period, end)) for first in range(begin, end, period)]
+        return out
 
     @property
     def schedule(self) -> str:

@@ -48,11 +48,15 @@ def check_operations(timeline: PipelineTimeline) -> None:
         if work.operations[p].kind != "weights":
             assert (begun[p] >= ended[q] - slack).all(), "an input had not arrived"
             continue
-        last = 0  # an exchange of weights follows all samples since the one before
-        for i in np.flatnonzero(np.isfinite(begun[p])):
-            assert (begun[p, i] >= ended[q, last : i + 1] - slack).all()
-            last = i + 1
-        assert last == timeline.samples
+        apart = work.apart.get(work.operations[p].device, 1)
+        turns = np.array([timeline.turn(i) for i in range(timeline.samples)])
+        for part in range(apart):  # an exchange of weights follows all samples of its copies since the one before
+            own = np.flatnonzero(turns % apart == part)
+            last = 0
+            for k in np.flatnonzero(np.isfinite(begun[p, own])):
+                assert (begun[p, own[k]] >= ended[q, own[last : k + 1]] - slack).all()
+                last = k + 1
+            assert last == len(own)
     tasks = timeline.tasks
     for row in timeline.rows:
         own = [tasks[k] for k in row.tasks]

@@ -74,7 +74,9 @@ def _about(timeline: PipelineTimeline | SampleTimeline) -> tuple[float, str, str
         shown = max(1, min(timeline.samples, MOST_SAMPLES, _MOST_BARS // len(timeline.stages)))
         of = f"the first {shown} of " if shown < timeline.samples else ""
         training = f"; {light}" if any(stage.backward for stage in timeline.stages) else ""
-        weights = "; w: exchange of weights" if any(o.kind == "weights" for o in timeline.work.operations) else ""
+        kinds = {operation.kind for operation in timeline.work.operations}
+        kinds |= set() if timeline.links is None else {operation.kind for operation in timeline.links.links.operations}
+        weights = "; w: exchange of weights" if "weights" in kinds else ""
         labels = f"numbers: samples{training}; hatched: moving tensors{weights}"
         return float(timeline.end[:, shown - 1].max()), f"{timeline.schedule}, {of}{timeline.samples} samples", labels
     unit, scale = picture.unit_for(timeline.latency, timeline.problem)

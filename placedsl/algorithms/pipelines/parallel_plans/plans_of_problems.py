@@ -205,6 +205,7 @@ def solve(problem: Problem, *, deadline: float | None = None, stop: Callable[[],
     message = ""
     if settled.too_many:
         message = f"more than {most:,} ideals, the sets that the search is over, matter here"
+        message += "" if levels is None else " ('colocated by' a layer, or 'fuse', makes fewer)"
     elif not (settled.complete or settled.stuck or limits.passed):
         message = "the search has room for so many states, and tries so many choices of options, only"
     if message and sharing.chunks > 1 and settled.plan is None:
