@@ -278,7 +278,7 @@ def empty_against(layout: Layout) -> Iterator[str]:
         if not layout.counts[k]:
             yield (
                 f"stage {stage.number} ({stage.devices[0]}: {named(stage.nodes)}) holds no layer, and no stage may be "
-                "empty: put its nodes beside a layer, as in 'together(...)'"
+                "empty: add 'boundaries by layer'"
             )
 
 
