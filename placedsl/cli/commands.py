@@ -17,6 +17,7 @@ COMMANDS = {
     "writing": ("emit", "import_"),
     "timing": ("timeline",),
     "exporting": ("export",),
+    "reporting": ("report",),
     "sweeping": ("sweep",),
     "verifying": ("verify",),
     "listing": ("solvers", "methods", "plugins_"),

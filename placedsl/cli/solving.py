@@ -50,6 +50,7 @@ _LEAST_S = 0.1
 @click.option(
     "--certificate", type=click.Path(path_type=Path), metavar="FILE", help="Write what proves the bound, as JSON."
 )
+@click.option("--html", "page", type=click.Path(path_type=Path), metavar="FILE", help="Write the answer as a page.")
 @click.option("--quiet", is_flag=True, help="Print no progress.")
 @click.option(
     "--explain-conflict/--no-conflict", "by_instance", default=None,
@@ -65,6 +66,7 @@ def solve(
     json_file: str | None,
     picture: Path | None,
     certificate: Path | None,
+    page: Path | None,
     quiet: bool,
     by_instance: bool | None,
     why: bool,
@@ -94,7 +96,7 @@ def solve(
     from placedsl.report.text.progress import ProgressLine
 
     target = None if json_file in (None, "-") else Path(str(json_file))
-    _refuse_places({"--json": target, "--certificate": certificate})
+    _refuse_places({"--json": target, "--certificate": certificate, "--html": page})
     if picture is not None:
         from placedsl.report.pictures import placement_picture as pictures
 
@@ -132,6 +134,10 @@ def solve(
 
         text = json.dumps(document(answer, conflict, reasons), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         write(target, text)
+    if page is not None:
+        from placedsl.api.pages import answer_page
+
+        write(page, answer_page(loaded, answer, conflict, reasons))
     if certificate is not None:
         _write_certificate(answer, certificate)
     if picture is not None and answer.placement is not None:

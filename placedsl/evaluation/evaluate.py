@@ -127,6 +127,7 @@ def _evaluated(data: ProblemData, given: Sequence[int], values: Values, *, not_b
         sizes=tuple(sizes),
         values={name: dict(known) for name, known in values.items()},
         times=quantities.times if problem.execution.one_sample and complete else None,
+        work=quantities.work,
     )
 
 
