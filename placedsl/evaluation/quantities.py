@@ -130,10 +130,9 @@ class Quantities:
         for device, weights in enumerate(self.synchronisation_times):
             copies = max(1.0, self.copies[device])
             phases = [phase[device] for phase in self.components]
-            compute, received, sent = (
-                total([x for part in phases for x in own(part)]) / copies
-                for own in (lambda p: p.computation, lambda p: p.received, lambda p: p.sent)
-            )
+            compute = total([x for part in phases for x in part.computation]) / copies
+            received = total([x for part in phases for x in part.received]) / copies
+            sent = total([x for part in phases for x in part.sent]) / copies
             out.append(Work(compute, received, sent, weights))
         return tuple(out)
 

@@ -29,12 +29,12 @@ class ProgressChart:
 def progress_chart(document: Mapping[str, Any]) -> ProgressChart | None:
     """The chart; None where nothing is known at any time, or the answer does not say when."""
     moments = document.get("progress", [])
-    known = [x for moment in moments for x in (moment["value"], moment["bound"]) if x is not None]
+    known: list[float] = [x for moment in moments for x in (moment["value"], moment["bound"]) if x is not None]
     if not known:
         return None
     unit = document["objective"]["unit"]
-    end = max(moment["seconds"] for moment in moments) or 1.0
-    low, high = min(known), max(known)
+    end: float = max(moment["seconds"] for moment in moments) or 1.0
+    low, high = float(min(known)), float(max(known))
     margin = 0.08 * (high - low) or 0.05 * abs(high) or 1.0
     low, high = low - margin, high + margin
 
@@ -42,7 +42,7 @@ def progress_chart(document: Mapping[str, Any]) -> ProgressChart | None:
         return LEFT + WIDTH * seconds / end
 
     def y(value: float) -> float:
-        return TOP + HEIGHT * (high - value) / (high - low)
+        return float(TOP + HEIGHT * (high - value) / (high - low))
 
     lines = {key: [(x(m["seconds"]), y(m[key])) for m in moments if m[key] is not None] for key in ("value", "bound")}
     ends, place = [], dict[str, float]()

@@ -115,8 +115,8 @@ def _bars(
     out = []
     for start, finish, shown in parts:
         left, right = round(start * scale), min(GRID, round(finish * scale))
-        if finish > start or len(parts) == 1:
-            out.append([left, max(0, right - left), KINDS.index(shown), lane, word, int(critical)])
+        if left < GRID and (finish > start or len(parts) == 1):
+            out.append([left, right - left, KINDS.index(shown), lane, word, int(critical)])
     return out
 
 

@@ -8,6 +8,7 @@ from placedsl.diagnostics import Source
 from placedsl.graph.readers.json_text import parsed
 from placedsl.problem.json_entries import Document, Entry
 from placedsl.problem.plan_document import plan_from_document
+from placedsl.report.json.memory_parts import PARTS
 
 DOCUMENT = Document("this answer", (), "a file that 'placedsl solve --json' writes is expected; see docs/answer.md")
 
@@ -45,7 +46,7 @@ def read_answer(source: Source) -> dict[str, Any]:
 
 def _known(root: Entry) -> dict[str, Any]:
     assert isinstance(root.value, dict)
-    return {"schedule": None, "fused": {}, **root.value}
+    return {**root.value, **{key: root.value.get(key) for key in ("schedule", "fused")}}
 
 
 def _devices(root: Entry) -> None:
@@ -57,9 +58,12 @@ def _devices(root: Entry) -> None:
         _number(device.at("load"))
         device.at("memory").number()
         _number(device.get("memory_limit"))
-        for key in ("busy", "memory_parts"):
-            for part in device.at(key).fields().values() if device.get(key) else ():
-                _number(part)
+        for part in device.at("busy").fields().values() if device.get("busy") else ():
+            _number(part)
+        for kind, part in device.at("memory_parts").fields().items() if device.get("memory_parts") else ():
+            part.number()
+            if kind not in PARTS:
+                raise part.wrong(f"is one of {', '.join(PARTS)}")
         for node in device.at("nodes").each():
             node.id()
         _text(device.get("with"))

@@ -8,6 +8,8 @@ from placedsl.evaluation.evaluation import Evaluation
 from placedsl.problem.problem import Problem
 from placedsl.tolerances import SAME_VALUE
 
+#: Kinds of memory that are told apart.
+PARTS = ("weights", "activations", "kv_cache", "other")
 #: Attributes of nodes that are parts of their memory, and what the parts are called.
 _ATTRIBUTES = {"parameters": "weights", "kv_cache": "kv_cache"}
 
