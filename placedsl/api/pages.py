@@ -56,6 +56,7 @@ def _run(problem: Problem, placement: Sequence[int], evaluation: Evaluation) -> 
 def _places(spec: Spec) -> dict[str, int]:
     """The lines of objectives and constraints that stand in the spec itself, and not in what it imports."""
     problem, source = spec.problem, spec.elaborated.module.source
-    rules = [(rule.name, rule.span) for rule in (*problem.soft_constraints, *problem.constraints)]
-    named = [*((goal.name, goal.span) for goal in problem.objectives), *rules]
-    return {name: span.line for name, span in named if span.source == source}
+    places = [(goal.name, goal.span) for goal in problem.objectives]
+    places += [(rule.name, rule.span) for rule in problem.soft_constraints]
+    places += [(rule.name, rule.span) for rule in problem.constraints]
+    return {name: span.line for name, span in places if span.source == source}

@@ -39,7 +39,8 @@ class Work:
 class Evaluation(Rendered[Renderer]):
     """Objective values in order, what is violated, and load, memory and nodes of each device.
 
-    ``work``: what each device is busy with; ``sizes``: of the terms that each objective is made of, its own size where none cancel; ``soft_costs``: what each
+    ``work``: what each device is busy with;
+    ``sizes``: of the terms that each objective is made of, its own size where none cancel; ``soft_costs``: what each
     soft constraint costs; ``values``: the spec's own variables, and what else an answer says;
     ``times``: when everything happens, under a schedule of one sample; ``problem``: what was evaluated.
     """

@@ -50,8 +50,8 @@ class Answer(Rendered[AnswerRenderer]):
     ``seconds``      by phase: read, build, solve, verify, total
     ``notes``        what is worth knowing, in sentences
     ``bound_by``     what proves each of the bounds, in words (empty: there is none)
-    ``progress``     seconds since the search began, value (inf: none) and proven bound (-inf: none) of the first objective,
-                     whenever one of them got better; the last moment is the end
+    ``progress``     seconds since the search began, value (inf: none) and proven bound (-inf: none) of the first
+                     objective, whenever one of them got better; the last moment is the end
     ``certificate``  the proof of the first bound as JSON data; None where what proves it has none
     """
 

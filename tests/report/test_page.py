@@ -7,6 +7,7 @@ import hashlib
 import json
 import random
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -95,7 +96,7 @@ def test_the_page_holds_the_answer_and_fetches_nothing() -> None:
     identifiers = page.named("id")
     assert len(identifiers) == len(set(identifiers))
     assert {link[1:] for link in page.named("href")} <= set(identifiers)
-    assert {name for name in page.named("data-copy")} <= set(identifiers)
+    assert set(page.named("data-copy")) <= set(identifiers)
     assert "one more gpu" in page.words()
     assert "2.5 GiB" not in page.words()
     assert {"f-weights", "f-kv_cache"} <= {name for value in page.named("class") for name in value.split()}
@@ -115,10 +116,10 @@ def test_the_policy_lets_this_script_and_this_style_run_and_nothing_else() -> No
 
 def test_names_are_texts(tmp_path: Path) -> None:
     nodes = [{"id": f"{k}{EVIL}", "time": 1.0, "output": 4} for k in range(3)]
-    edges = [{"from": a["id"], "to": b["id"]} for a, b in zip(nodes, nodes[1:])]
+    edges = [{"from": a["id"], "to": b["id"]} for a, b in pairwise(nodes)]
     graph = {"format": "placedsl-graph", "version": 1, "nodes": nodes, "edges": edges}
     (tmp_path / "g.json").write_text(json.dumps(graph), encoding="utf-8")
-    text = 'graph from "g.json"\ndevice gpu[2]: accelerator\ninterconnect { bandwidth = 1 GiB/s }\nminimize time_per_sample\n'
+    text = 'graph from "g.json"\ndevice gpu[2]: accelerator\ninterconnect { bandwidth = 1 GiB/s }\nminimize time_per_sample\n'  # noqa: E501
     spec = placedsl.loads(text, tmp_path)
     answer = spec.solve()
     page = Page(answer_page(spec, answer))
@@ -216,10 +217,10 @@ def test_large_pages(tmp_path: Path, nodes: int, drawn: int) -> None:
          "attributes": {"layer": f"model.layers.{k // 10}", "module": f"model.layers.{k // 10}.mlp"}}
         for k in range(nodes)
     ]  # fmt: skip
-    edges = [{"from": a["id"], "to": b["id"]} for a, b in zip(made, made[1:])]
+    edges = [{"from": a["id"], "to": b["id"]} for a, b in pairwise(made)]
     graph = {"format": "placedsl-graph", "version": 1, "time_unit": "ms", "nodes": made, "edges": edges}
     (tmp_path / "g.json").write_text(json.dumps(graph), encoding="utf-8")
-    text = 'graph from "g.json"\ndevice gpu[8]: accelerator\ninterconnect { bandwidth = 1 GiB/s }\nminimize time_per_sample\n'
+    text = 'graph from "g.json"\ndevice gpu[8]: accelerator\ninterconnect { bandwidth = 1 GiB/s }\nminimize time_per_sample\n'  # noqa: E501
     spec = placedsl.loads(text, tmp_path)
     placed = {node["id"]: f"gpu[{1 + k * 8 // nodes}]" for k, node in enumerate(made)}
     found = spec.evaluate(placed)

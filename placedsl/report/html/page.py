@@ -115,7 +115,7 @@ def _head(document: Mapping[str, Any]) -> dict[str, Any]:
 def _objective(goal: Mapping[str, Any], ended: str) -> dict[str, str]:
     distance = goal["gap"]
     return {
-        "name": goal["name"], "value": amount(goal["value"], goal["unit"]), "bound": amount(goal["bound"], goal["unit"]),
+        "name": goal["name"], "value": amount(goal["value"], goal["unit"]), "bound": amount(goal["bound"], goal["unit"]),  # noqa: E501
         "by": goal.get("bound_by") or "", "gap": "–" if distance is None else f"{distance:.2%}",
         "proof": "proven optimal" if goal["value"] is not None and (ended == "optimal" or distance == 0) else "",
     }  # fmt: skip
@@ -132,7 +132,7 @@ def _stage_rows(document: Mapping[str, Any], stages: Sequence[Mapping[str, Any]]
             "number": stage["stage"], "devices": ", ".join(ranges(stage["devices"])), "degrees": degrees(stage) or "–",
             "layers": ", ".join(held) or f"{stage['nodes'][0]['id']} … {stage['nodes'][-1]['id']}",
             "nodes": sum(node.get("count", 1) for node in stage["nodes"]),
-            "load": amount(stage.get("load", first["load"]), unit), "memory": size(stage.get("memory", first["memory"])),
+            "load": amount(stage.get("load", first["load"]), unit), "memory": size(stage.get("memory", first["memory"])),  # noqa: E501
             "in_flight": stage.get("in_flight", "–"),
             "sends": "; ".join(_sent(stage)) or "–",
         })  # fmt: skip
@@ -169,7 +169,7 @@ def _why(document: Mapping[str, Any]) -> dict[str, Any] | None:
         "changes": [
             {
                 "change": c["change"], "before": amount(c["before"], unit), "after": _after(c, unit),
-                "known": "proven" if c["proven"] or c["termination"] == "infeasible" else f"bound {amount(c['bound'], unit)}",
+                "known": "proven" if c["proven"] or c["termination"] == "infeasible" else f"bound {amount(c['bound'], unit)}",  # noqa: E501
                 "helps": c["value"] is not None and c["value"] < c["before"] * (1 - 1e-9),
             }
             for c in why["changes"]

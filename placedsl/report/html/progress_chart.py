@@ -62,7 +62,7 @@ def progress_chart(document: Mapping[str, Any]) -> ProgressChart | None:
     return ProgressChart(
         _steps(lines["value"]), _steps(lines["bound"]), area,
         tuple((x(end * k / 4), f"{end * k / 4:.3g} s") for k in range(5)),
-        tuple((y(v), amount(float(f"{v:.4g}"), unit)) for v in (low + (high - low) * k / 4 for k in (0.3, 1.5, 2.5, 3.7))),
+        tuple((y(v), amount(float(f"{v:.4g}"), unit)) for v in (low + (high - low) * k / 4 for k in (0.3, 1.5, 2.5, 3.7))),  # noqa: E501
         tuple(ends),
         tuple((f"{m['seconds']:.3f} s", amount(m["value"], unit), amount(m["bound"], unit), _gap(m)) for m in moments),
     )  # fmt: skip

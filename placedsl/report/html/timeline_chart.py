@@ -66,8 +66,8 @@ def timeline_chart(timeline: PipelineTimeline | SampleTimeline) -> TimelineChart
         left_out.append(f"only the first {MOST_BARS:,} bars are drawn")
     data = {"unit": unit, "end": horizon, "kinds": KINDS, "words": list(words), "rows": drawn}
     return TimelineChart(
-        data, ROW * len(drawn) + 30, tuple((ROW * (y + 0.5), _short(row["name"]), row["name"]) for y, row in enumerate(drawn)),
-        tuple((kind, path) for number, kind in enumerate(KINDS) if (path := _path(drawn, lambda bar: bar[2] == number))),  # noqa: B023 - used at once
+        data, ROW * len(drawn) + 30, tuple((ROW * (y + 0.5), _short(row["name"]), row["name"]) for y, row in enumerate(drawn)),  # noqa: E501
+        tuple((kind, path) for number, kind in enumerate(KINDS) if (path := _path(drawn, lambda bar: bar[2] == number))),  # noqa: B023, E501
         _path(drawn, lambda bar: bool(bar[5])), tuple(_labels(drawn, list(words))),
         tuple((WIDTH * k / 6, amount(float(f"{horizon * k / 6:.3g}"), unit)) for k in range(7)), about, tuple(left_out),
     )  # fmt: skip

@@ -106,7 +106,7 @@ def finite(value: float) -> float | None:
 
 
 def device_list(problem: Problem, evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Load, memory and nodes of every device, and what these are made of; ``with``: the device whose stage it shares."""
+    """Load, memory and nodes of every device, and what these consist of; ``with``: the device whose stage it shares."""
     out: list[dict[str, Any]] = []
     leader, held = sharing(problem, evaluation), MemoryParts(problem, evaluation)
     for i, device in enumerate(problem.machine.devices):
