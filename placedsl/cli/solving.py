@@ -33,6 +33,7 @@ _DEVICES_OF_A_NODE = 340
 _LEAST_S = 0.1
 
 
+# Longer than 80 lines: the command has many outputs, in the order of the run.
 @click.command()
 @SPEC
 @SOLVER

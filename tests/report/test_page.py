@@ -25,7 +25,7 @@ from placedsl.report.json.answer_document import document
 EVIL = "</script><img src=x onerror=alert(1)>&amp;<!--\u2028"
 SPEC = """
 graph {
-    node a { time = 2 ms, output = 4 MiB, memory = 2 GiB, parameters = 1 GiB, kv_cache = 536870912, layer = 0 }
+    node a { time = 2 ms, output = 4 MiB, memory = 2 GiB, parameters = 1 GiB, layer = 0 }
     node b { time = 4 ms, output = 4 MiB, memory = 3 GiB, parameters = 2 GiB, layer = 1 }
     node c { time = 2 ms, memory = 1 GiB, layer = 2 }
     a -> b -> c
@@ -99,7 +99,7 @@ def test_the_page_holds_the_answer_and_fetches_nothing() -> None:
     assert set(page.named("data-copy")) <= set(identifiers)
     assert "one more gpu" in page.words()
     assert "2.5 GiB" not in page.words()
-    assert {"f-weights", "f-kv_cache"} <= {name for value in page.named("class") for name in value.split()}
+    assert {"f-weights", "f-other"} <= {name for value in page.named("class") for name in value.split()}
 
 
 def test_the_policy_lets_this_script_and_this_style_run_and_nothing_else() -> None:
@@ -283,7 +283,7 @@ def test_parts_of_loads_and_memory_add_up() -> None:
     for device in document(answer)["devices"]:
         assert sum(device["busy"].values()) == pytest.approx(device["load"])
     held = {kind for device in document(answer)["devices"] for kind in device["memory_parts"]}
-    assert held == {"weights", "kv_cache", "other"}
+    assert held == {"weights", "other"}
 
 
 @pytest.mark.parametrize(
