@@ -110,11 +110,9 @@ class _Timelines:
         draw(timeline, path)
 
     def html(self, timeline: Any) -> str:
-        from importlib.util import find_spec
+        from placedsl.report.html.notebook import timeline_html
 
-        from placedsl.report.pictures.gantt import element
-
-        return element(timeline, drawn=find_spec("matplotlib") is not None)
+        return timeline_html(timeline)
 
 
 _evaluations: Renderer = _Evaluations()

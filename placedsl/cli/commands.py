@@ -17,6 +17,7 @@ COMMANDS = {
     "writing": ("emit", "import_"),
     "timing": ("timeline",),
     "exporting": ("export",),
+    "reporting": ("report",),
     "sweeping": ("sweep",),
     "bounding": ("bounds",),
     "verifying": ("verify",),

@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from placedsl.system import first_run, interruption, paths
 if TYPE_CHECKING:
     from placedsl.api.spec import Spec
     from placedsl.diagnosis.infeasibility.conflict import Conflict
+    from placedsl.diagnosis.sensitivity.report import Why
     from placedsl.planner.answer import Answer
     from placedsl.problem.values import Values
 
@@ -34,6 +36,7 @@ _DEVICES_OF_A_NODE = 340
 _LEAST_S = 0.1
 
 
+# Longer than 80 lines: the command has many outputs, in the order of the run.
 @click.command()
 @SPEC
 @SOLVER
@@ -61,6 +64,7 @@ _LEAST_S = 0.1
     "--start", type=click.Path(path_type=Path), metavar="FILE", help="Begin with a placement: an answer, or see --from."
 )
 @click.option("--from", "runtime", metavar="RUNTIME", help="--start is a file or folder of a runtime: vllm, …")
+@click.option("--html", "page", type=click.Path(path_type=Path), metavar="FILE", help="Write the answer as a page.")
 @click.option("--quiet", is_flag=True, help="Print no progress.")
 @click.option(
     "--explain-conflict/--no-conflict", "by_instance", default=None,
@@ -76,6 +80,7 @@ def solve(
     json_file: str | None,
     picture: Path | None,
     certificate: Path | None,
+    page: Path | None,
     quiet: bool,
     by_instance: bool | None,
     why: bool,
@@ -107,7 +112,7 @@ def solve(
     from placedsl.report.text.progress import ProgressLine
 
     target = None if json_file in (None, "-") else Path(str(json_file))
-    _refuse_places({"--json": target, "--certificate": certificate})
+    _refuse_places({"--json": target, "--certificate": certificate, "--html": page})
     if picture is not None:
         from placedsl.report.pictures import placement_picture as pictures
 
@@ -120,12 +125,7 @@ def solve(
         _say(answer, _how_to_see_the_schedule(spec, parameters, data, json_file))
     conflict = reasons = None
     if why and answer.placement is not None:
-        from placedsl.diagnosis.sensitivity.report import EACH
-
-        with interruption.abandonable(), Heartbeat(quiet=quiet) as beat:
-            chosen = {k: wanted[k] for k in ("solver", "method", "workers", "seed")}
-            limit = min(EACH, wanted["time_limit"] or math.inf)
-            reasons = loaded.why(answer, time_limit=limit, progress=beat.doing, **chosen)
+        reasons = _reasons(loaded, answer, wanted, quiet)
     if reasons is not None and json_file != "-":
         from placedsl.report.text.why_text import print_why
 
@@ -141,6 +141,10 @@ def solve(
 
         text = json.dumps(document(answer, conflict, reasons), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         write(target, text)
+    if page is not None:
+        from placedsl.api.pages import answer_page
+
+        write(page, answer_page(loaded, answer, conflict, reasons))
     if certificate is not None:
         _write_certificate(answer, certificate)
     if picture is not None and answer.placement is not None:
@@ -148,6 +152,19 @@ def solve(
     if exported is not None and answer.placement is not None:
         _export(answer, exported, err=json_file == "-")
     return answer.exit_code
+
+
+def _reasons(loaded: Spec, answer: Answer, wanted: Mapping[str, Any], quiet: bool) -> Why | None:
+    """What binds, and what more devices or memory bring; None where that was interrupted."""
+    from placedsl.diagnosis.sensitivity.report import EACH
+    from placedsl.report.text.heartbeat import Heartbeat
+
+    found = None
+    with interruption.abandonable(), Heartbeat(quiet=quiet) as beat:
+        chosen = {k: wanted[k] for k in ("solver", "method", "workers", "seed")}
+        limit = min(EACH, wanted["time_limit"] or math.inf)
+        return loaded.why(answer, time_limit=limit, progress=beat.doing, **chosen)
+    return None
 
 
 def _say(answer: Answer, schedule: str) -> None:

@@ -82,7 +82,7 @@ def _of_many(
     from placedsl.simulation.pipeline import asked
 
     asked(loaded.problem, samples, schedule, microbatches)
-    return shown_timeline(loaded.problem, *_held(loaded, placement), samples, schedule, microbatches)
+    return shown_timeline(loaded.problem, *held(loaded, placement), samples, schedule, microbatches)
 
 
 def _of_one(
@@ -93,10 +93,10 @@ def _of_one(
 
     asked = {"--samples": samples, "--schedule": schedule, "--microbatches": microbatches}
     refuse_for_samples(loaded.problem, **asked)
-    return shown_sample(loaded.problem, *_held(loaded, placement))
+    return shown_sample(loaded.problem, *held(loaded, placement))
 
 
-def _held(loaded: Spec, file: Path) -> tuple[list[int], Evaluation]:
+def held(loaded: Spec, file: Path) -> tuple[list[int], Evaluation]:
     """The placement in a file and what it costs; InputError with every rule of the spec that it breaks."""
     from placedsl.evaluation.evaluate import evaluate
     from placedsl.graph.readers import load

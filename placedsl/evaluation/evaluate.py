@@ -128,6 +128,7 @@ def _evaluated(data: ProblemData, given: Sequence[int], values: Values, *, not_b
         values={name: dict(known) for name, known in values.items()},
         times=quantities.times if problem.execution.one_sample and complete else None,
         streamed=tuple(quantities.streamed) if problem.streaming.any else (),
+        work=quantities.work,
     )
 
 

@@ -21,12 +21,26 @@ class Violation:
     amount: float
 
 
+@dataclass(frozen=True)
+class Work:
+    """What keeps a device busy for one sample, in seconds or the graph's own unit.
+
+    ``compute`` its nodes, ``receive`` and ``send`` tensors, ``weights`` their exchange among the devices that share a
+    stage.  How they add up to the load, the communication model says.
+    """
+
+    compute: float
+    receive: float
+    send: float
+    weights: float
+
+
 @dataclass(frozen=True, repr=False)
 class Evaluation(Rendered[Renderer]):
     """Objective values in order, what is violated, and load, memory and nodes of each device.
 
     ``streamed``: how long each device streams for a sample what does not fit (empty: no device streams).
-
+    ``work``: what each device is busy with;
     ``sizes``: of the terms that each objective is made of, its own size where none cancel; ``soft_costs``: what each
     soft constraint costs; ``values``: the spec's own variables, and what else an answer says;
     ``times``: when everything happens, under a schedule of one sample; ``problem``: what was evaluated.
@@ -43,6 +57,7 @@ class Evaluation(Rendered[Renderer]):
     values: Values = field(default_factory=dict)
     times: SampleTimes | None = None
     streamed: tuple[float, ...] = ()
+    work: tuple[Work, ...] = ()
 
     @property
     def feasible(self) -> bool:

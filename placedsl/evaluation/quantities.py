@@ -9,6 +9,7 @@ from placedsl.evaluation import operator_schedule as dataflow
 from placedsl.evaluation import subgraph_call_schedule as calls
 from placedsl.evaluation.activation_peaks import ActivationPeaks
 from placedsl.evaluation.cluster_loads import ClusterLoads
+from placedsl.evaluation.evaluation import Work
 from placedsl.evaluation.load_components import Components, computing, of_calls, of_pipeline, shared
 from placedsl.evaluation.planned_stages import NONE, PlannedStages
 from placedsl.evaluation.problem_data import ProblemData
@@ -125,6 +126,19 @@ class Quantities:
     def loads(self) -> list[float]:
         """Busy time of each device; where several share the samples (Appendix C.2), that of each."""
         return [total(parts) for parts in zip(*self.phase_loads, strict=True)]
+
+    @cached_property
+    def work(self) -> tuple[Work, ...]:
+        """What each device is busy with, over all phases; of those that share the samples of a stage, each."""
+        out = []
+        for device, weights in enumerate(self.synchronisation_times):
+            copies = max(1.0, self.copies[device])
+            phases = [phase[device] for phase in self.components]
+            compute = total([x for part in phases for x in part.computation]) / copies
+            received = total([x for part in phases for x in part.received]) / copies
+            sent = total([x for part in phases for x in part.sent]) / copies
+            out.append(Work(compute, received, sent, weights))
+        return tuple(out)
 
     @cached_property
     def synchronisation_times(self) -> list[float]:

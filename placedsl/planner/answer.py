@@ -50,6 +50,8 @@ class Answer(Rendered[AnswerRenderer]):
     ``seconds``      by phase: read, build, solve, verify, total
     ``notes``        what is worth knowing, in sentences
     ``bound_by``     what proves each of the bounds, in words (empty: there is none)
+    ``progress``     seconds since the search began, value (inf: none) and proven bound (-inf: none) of the first
+                     objective, whenever one of them got better; the last moment is the end
     ``certificate``  the proof of the first bound as JSON data; None where what proves it has none
     """
 
@@ -67,6 +69,7 @@ class Answer(Rendered[AnswerRenderer]):
     notes: tuple[str, ...] = field(default=())
     bound_by: tuple[str, ...] = field(default=())
     certificate: Mapping[str, Any] | None = field(default=None)
+    progress: tuple[tuple[float, float, float], ...] = field(default=())
 
     @property
     def value(self) -> float:

@@ -21,6 +21,10 @@ from placedsl.tolerances import CANCELLED, SAME_VALUE
 Progress = Callable[[float, float, float], None]
 
 
+#: So many moments of a search are kept; beyond them every second one.
+_MOST_MOMENTS = 400
+
+
 @dataclass(frozen=True, eq=False)
 class _Proof:
     """What proves a bound: in words (empty: there is none), and as a certificate (None: it has none)."""
@@ -36,6 +40,8 @@ class Incumbent:
         self.problem, self.progress, self.began = problem, progress, began
         self.placement: Integers | None = None
         self.evaluation: Evaluation | None = None
+        #: Seconds since the start, value and bound of the first objective, whenever one of them got better.
+        self.history: list[tuple[float, float, float]] = []
         self.proven = [-np.inf] * len(problem.objectives)
         self.claimed = [-np.inf] * len(problem.objectives)
         #: What proves each of these, in words, and as a certificate.
@@ -125,9 +131,19 @@ class Incumbent:
         self.claimed = [-np.inf] * len(self.claimed)
 
     def tell(self) -> None:
-        """Report to whoever listens."""
+        """Keep the moment, and report to whoever listens."""
+        moment = (time.monotonic() - self.began, self.value, self.bounds[0])
+        if not self.history or self.history[-1][1:] != moment[1:]:
+            self.history.append(moment)
+        if len(self.history) > _MOST_MOMENTS:
+            self.history = thinned(self.history)
         if self.progress is not None:
-            self.progress(self.value, self.bounds[0], time.monotonic() - self.began)
+            self.progress(moment[1], moment[2], moment[0])
+
+
+def thinned(moments: list[tuple[float, float, float]]) -> list[tuple[float, float, float]]:
+    """Every second moment, with the last: what was reached later than said is never said to be reached sooner."""
+    return [*moments[:-1][1::2], moments[-1]]
 
 
 def _better(a: tuple[float, ...], b: tuple[float, ...], finished: Sequence[tuple[float, float]]) -> bool:

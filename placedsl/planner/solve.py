@@ -16,7 +16,7 @@ from placedsl.algorithms.exclusion import with_implied
 from placedsl.algorithms.simple_bounds import SIMPLE, STREAMED, path_bound, simple_bound, streamed_bound
 from placedsl.diagnostics import PlacedslError, UsageError
 from placedsl.planner.answer import Answer
-from placedsl.planner.incumbent import Progress
+from placedsl.planner.incumbent import Incumbent, Progress
 from placedsl.planner.request import METHODS, Request, resolve
 from placedsl.planner.run import Run, is_quantity
 from placedsl.planner.strategies.registry import decision
@@ -101,8 +101,17 @@ def _told(run: Run, termination: str, message: str) -> Answer:
     return Answer(
         run.problem, termination, message, placement, best.evaluation, tuple(bounds), run.method, run.solver,
         run.request.seed or 0, seconds, run.used_versions, tuple(run.notes),
-        tuple(best.proof(k).by for k in range(len(bounds))), best.proof().certificate,
+        tuple(best.proof(k).by for k in range(len(bounds))), best.proof().certificate, _history(best, bounds[0]),
     )  # fmt: skip
+
+
+def _history(best: Incumbent, bound: float) -> tuple[tuple[float, float, float], ...]:
+    """How value and bound came about, with the end.
+
+    A bound that was dropped is not told: none of the moments has more than the final one, which holds at all times.
+    """
+    end = (time.monotonic() - best.began, best.value, bound)
+    return tuple((seconds, value, min(known, bound)) for seconds, value, known in [*best.history, end])
 
 
 def _walk(run: Run) -> tuple[str, str]:

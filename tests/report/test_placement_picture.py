@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 import placedsl
-from placedsl.report.pictures.placement_picture import svg
+from placedsl.report.pictures.placement_picture import draw
 
 SPEC = """
 graph {
@@ -36,9 +37,11 @@ def texts(picture: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def shared() -> list[str]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     spec = placedsl.loads(SPEC.replace("PARALLELISM", "parallelism { data = 1..2, weights = 0 }"))
-    return texts(svg(spec.solve(method="dp")))
+    file = tmp_path_factory.mktemp("picture") / "p.svg"
+    draw(spec.solve(method="dp"), file)
+    return texts(file.read_text(encoding="utf-8"))
 
 
 def test_rows_follow_the_stages(shared: list[str]) -> None:
@@ -56,7 +59,8 @@ def test_names_and_memory(shared: list[str]) -> None:
     assert "0 B" in shared
 
 
-def test_legend(shared: list[str]) -> None:
+def test_legend(shared: list[str], tmp_path: Path) -> None:
     assert {"first nodes of the graph", "last nodes", "moving tensors and weights", "largest load"} <= {*shared}
-    alone = texts(svg(placedsl.loads(SPEC.replace("PARALLELISM", "")).solve(method="dp")))
+    draw(placedsl.loads(SPEC.replace("PARALLELISM", "")).solve(method="dp"), tmp_path / "p.svg")
+    alone = texts((tmp_path / "p.svg").read_text(encoding="utf-8"))
     assert "moving tensors" in alone

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-import importlib.util
+import io
 import math
 from collections import Counter
+
+from rich.console import Console
 
 from placedsl.evaluation.evaluation import Evaluation
 from placedsl.planner.answer import Answer
 from placedsl.problem.plan import sharing
 from placedsl.problem.problem import Objective, Problem
-from placedsl.report.html.render import html, render
+from placedsl.report.html import progress_chart, timeline_chart
+from placedsl.report.html.render import render
+from placedsl.report.html.stage_picture import stage_picture
+from placedsl.report.json.answer_document import document
 from placedsl.report.text.summary import WORDS, amount, memory_limit
+from placedsl.report.text.timeline_text import print_timeline
+from placedsl.simulation.pipeline_timeline import PipelineTimeline
+from placedsl.simulation.sample import SampleTimeline
 from placedsl.units import DATA, NUMBER, TIME, show
 
 #: So many devices are listed, and so many nodes are drawn; a page that holds more is of no use.
@@ -31,14 +39,13 @@ def objective_lines(answer: Answer) -> list[str]:
 
 
 def answer_html(answer: Answer) -> str:
-    """Status, objectives with bounds and gaps, devices, and a picture where matplotlib is installed."""
+    """Status, objectives with bounds and gaps, devices, and the stages and the search as pages show them."""
     by = ", ".join(filter(None, (answer.method, answer.solver, f"{answer.seconds.get('total', 0.0):.2f} s")))
-    placed = answer.evaluation is not None
     return render(
         "answer.html", ended=WORDS[answer.termination], by=by, message=answer.message,
         objectives=objective_lines(answer),
         table=_devices(answer.problem, answer.evaluation) if answer.evaluation is not None else None,
-        picture=html(_picture(answer)) if placed else "", notes=answer.notes,
+        **_charts(answer), notes=answer.notes,
     )  # fmt: skip
 
 
@@ -95,11 +102,18 @@ def _devices(problem: Problem, evaluation: Evaluation) -> dict[str, object]:
     return {"headings": headings, "rows": rows, "more": max(0, len(devices) - _MOST_DEVICES)}
 
 
-def _picture(answer: Answer) -> str:
-    """The picture as inline SVG; nothing without matplotlib, and nothing for what is too large to be looked at."""
+def _charts(answer: Answer) -> dict[str, object]:
+    """Stages and search; nothing of what is too large to be looked at."""
     small = answer.problem.graph.nodes <= _MOST_DRAWN and len(answer.problem.machine.devices) <= _MOST_DEVICES
-    if not small or importlib.util.find_spec("matplotlib") is None:
-        return ""
-    from placedsl.report.pictures.placement_picture import svg
+    told = document(answer)
+    stages = stage_picture(told) if small else None
+    return {"stages": stages, "progress": progress_chart.progress_chart(told), "plot": progress_chart}
 
-    return svg(answer)
+
+def timeline_html(timeline: PipelineTimeline | SampleTimeline) -> str:
+    """Measures and chart of a run."""
+    paper = io.StringIO()
+    print_timeline(timeline, Console(file=paper, width=120))
+    return render(
+        "timeline.html", text=paper.getvalue(), chart=timeline_chart.timeline_chart(timeline), size=timeline_chart
+    )

@@ -26,6 +26,10 @@ def html(text: str) -> str:
 def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    return Environment(
+    from placedsl.report.html import palette
+
+    made = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True, undefined=StrictUndefined
     )
+    made.globals |= {"fill": lambda name: html(palette.fill(name)), "stroke": lambda name: html(palette.stroke(name))}
+    return made

@@ -12,6 +12,7 @@ from placedsl.planner.answer import Answer
 from placedsl.problem.plan import Plan, sharing
 from placedsl.problem.plan_document import plan_document
 from placedsl.problem.problem import Labels, Problem
+from placedsl.report.json.memory_parts import MemoryParts
 from placedsl.report.json.schedule_document import schedule_document
 from placedsl.units import CANONICAL
 
@@ -40,6 +41,7 @@ def document(answer: Answer, conflict: Conflict | None = None, why: Why | None =
         "status": {"termination": answer.termination, "solution": answer.solution, "message": answer.message},
         "objective": goals[0],
         "objectives": goals,
+        "time_unit": "s" if problem.graph.time_in_seconds else "",
         "placement": None if evaluation is None else {str(k): v for k, v in answer.device_of().items()},
         "fused": problem.graph.fused(),
         "devices": [] if evaluation is None else device_list(problem, evaluation),
@@ -47,6 +49,10 @@ def document(answer: Answer, conflict: Conflict | None = None, why: Why | None =
         "soft": [] if evaluation is None else soft_costs(problem, evaluation),
         "schedule": None if evaluation is None else schedule_document(problem, evaluation),
         "plan": None if evaluation is None else plan_document(Plan.of(problem, evaluation)),
+        "progress": [
+            {"seconds": round(seconds, 6), "value": finite(value), "bound": finite(bound)}
+            for seconds, value, bound in answer.progress
+        ],
         "method": answer.method,
         "solver": answer.solver or None,
         "verified": evaluation is not None and not evaluation.violations,
@@ -102,14 +108,20 @@ def finite(value: float) -> float | None:
 
 
 def device_list(problem: Problem, evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Load, memory and nodes of every device; ``with``: the device whose stage it shares."""
+    """Load, memory and nodes of every device, and what these consist of; ``with``: the device whose stage it shares."""
     out: list[dict[str, Any]] = []
-    leader = sharing(problem, evaluation)
+    leader, held = sharing(problem, evaluation), MemoryParts(problem, evaluation)
     for i, device in enumerate(problem.machine.devices):
         ids = [problem.graph.written.ids[v] for v in problem.graph.members(evaluation.nodes[i])]
         first = leader.get(i, i)
         load, memory = evaluation.loads[first], evaluation.memory[first]
-        out.append({"name": device.name, "kind": device.kind, "load": finite(load), "memory": memory, "nodes": ids})
+        work = evaluation.work[first]
+        busy = {"compute": work.compute, "receive": work.receive, "send": work.send, "weights": work.weights}
+        out.append({
+            "name": device.name, "kind": device.kind, "load": finite(load),
+            "busy": {kind: finite(seconds) for kind, seconds in busy.items()},
+            "memory": memory, "memory_limit": finite(device.memory), "memory_parts": held.of(first), "nodes": ids,
+        })  # fmt: skip
         if evaluation.streamed:
             out[-1]["streamed"] = evaluation.streamed[i]
         if i in leader:

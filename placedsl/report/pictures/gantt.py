@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 from pathlib import Path
 from typing import Any
 
-from placedsl.report.html.render import html, render
 from placedsl.report.pictures import placement_picture as picture
 from placedsl.report.task_names import name_of, pass_of, rules_of
 from placedsl.simulation.pipeline_timeline import PipelineTimeline
@@ -28,18 +26,6 @@ _MOST_LANES, _MOST_STEPS = 8, 400
 def draw(timeline: PipelineTimeline | SampleTimeline, path: Path) -> None:
     """Write the chart; the ending of the file's name (svg, png, pdf) says which kind.  UsageError as of any picture."""
     picture.save(lambda: _figure(timeline), path)
-
-
-def element(timeline: PipelineTimeline | SampleTimeline, *, drawn: bool = True) -> str:
-    """Measures and chart as an HTML element; the measures alone when not ``drawn``."""
-    from rich.console import Console
-
-    from placedsl.report.text.timeline_text import print_timeline
-
-    paper = io.StringIO()
-    print_timeline(timeline, Console(file=paper, width=120))
-    chart = picture.element(lambda: _figure(timeline)) if drawn else ""
-    return render("timeline.html", text=paper.getvalue(), chart=html(chart))
 
 
 def _figure(timeline: PipelineTimeline | SampleTimeline) -> Any:

@@ -61,22 +61,6 @@ def save(make: Callable[[], Any], path: Path) -> None:
     files.write(path, paper.getvalue())
 
 
-def svg(answer: Answer) -> str:
-    """The picture as an ``<svg>`` element, to stand within a page; UsageError when there is nothing to draw."""
-    return element(lambda: _figure(answer))
-
-
-def element(make: Callable[[], Any]) -> str:
-    """The matplotlib Figure that ``make`` gives as an ``<svg>`` element."""
-    import matplotlib as mpl
-
-    paper = io.StringIO()
-    with mpl.rc_context(_SETTINGS):
-        make().savefig(paper, format="svg", metadata={"Date": None})
-    text = paper.getvalue()
-    return text[text.index("<svg") :]
-
-
 def unit_for(longest: float, problem: Problem) -> tuple[str, float]:
     """The unit of time in which this length is a readable number, and how many of the problem's units it is."""
     if not problem.graph.time_in_seconds:
