@@ -159,7 +159,6 @@ def _reasons(loaded: Spec, answer: Answer, wanted: Mapping[str, Any], quiet: boo
     from placedsl.diagnosis.sensitivity.report import EACH
     from placedsl.report.text.heartbeat import Heartbeat
 
-    found = None
     with interruption.abandonable(), Heartbeat(quiet=quiet) as beat:
         chosen = {k: wanted[k] for k in ("solver", "method", "workers", "seed")}
         limit = min(EACH, wanted["time_limit"] or math.inf)
