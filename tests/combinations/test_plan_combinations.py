@@ -14,7 +14,7 @@ def _case(cell: PlanCell) -> ParameterSet:
     return pytest.param(cell, id=name, marks=pytest.mark.xdist_group(group))
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(60)
 @pytest.mark.parametrize("cell", [_case(cell) for cell in plan_cells()])
 def test_each_cell_works_or_says_why_not(cell: PlanCell) -> None:
     """``plan_outcome`` raises where a path answers anything but the optimum, or refuses without a message."""

@@ -19,6 +19,8 @@ from placedsl.export import registry
 from placedsl.language.elaboration.model_library import constraint_definitions
 from placedsl.problem.plan import Plan
 
+pytestmark = pytest.mark.rotates(3)
+
 SEEDS = range(2)
 #: Those whose constraint is no stricter than the runtime, where the model is a chain without glue; the others also take
 #: devices in turn.

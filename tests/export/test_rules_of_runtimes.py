@@ -15,6 +15,8 @@ from placedsl.export import registry
 from placedsl.export.model import Model
 from placedsl.problem.plan import Plan
 
+pytestmark = pytest.mark.rotates(3)
+
 SEEDS = range(2)
 #: What is always on the CPU where the spec has no host.
 _HIDDEN = "model.embed_tokens"

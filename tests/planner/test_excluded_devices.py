@@ -10,6 +10,8 @@ import pytest
 import placedsl
 from placedsl.algorithms.exclusion import with_implied_exclusion
 
+pytestmark = pytest.mark.rotates(3)
+
 SEEDS = range(6)
 DEVICES = ("gpu[1]", "gpu[2]", "slow[1]", "cpu")
 RULES = {

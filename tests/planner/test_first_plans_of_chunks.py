@@ -19,7 +19,7 @@ def no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_turn, "_FEWEST", 1)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(10)
 @pytest.mark.usefixtures("no_room")
 @pytest.mark.parametrize("first", range(40000, 40400, 20))
 def test_first_plans_and_bounds_against_enumeration(first: int, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def same(one: OperatorOptions, other: OperatorOptions) -> None:
         assert rows[0] == rows[1]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("first", range(3000, 3200, 20))
 def test_agrees_with_enumeration_of_the_same_options(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + 20):
@@ -93,7 +93,7 @@ def test_is_the_graph_of_the_file_where_readers_share_a_tensor(seed: int, tmp_pa
     )
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("seed", range(100, 140))
 def test_program_and_search_take_a_tensor_once_whoever_reads_it(seed: int) -> None:
     graph = sharing_tensors(seed)

@@ -49,7 +49,7 @@ def agrees(answer: placedsl.Answer, exact: tuple[object, ...] | None, seed: int)
     assert answer.bounds == pytest.approx(expected, rel=1e-9), f"seed {seed}"
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("first", range(20000, 21200, 40))
 def test_kinds_agree_with_enumeration(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + 40):
@@ -60,7 +60,7 @@ def test_kinds_agree_with_enumeration(first: int, tmp_path: Path) -> None:
         agrees(answer, optimum_of_kinds(kinds, rules, goals), seed)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("first", range(30000, 31200, 40))
 def test_numbers_of_devices_agree_with_enumeration(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + 40):

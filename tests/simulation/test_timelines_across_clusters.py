@@ -86,7 +86,7 @@ def check_links(timeline: PipelineTimeline, levels: ClusterLevels) -> None:
         assert turns or 0 < timeline.microbatches <= image
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("held", HELD)
 @pytest.mark.parametrize("first", range(0, 320, 20))
 def test_what_is_measured_is_what_the_evaluator_says(held: str, first: int, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from placedsl.planner.request import Request
 NO_LIMIT = 10**6
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("first", range(0, 1200, 50))
 def test_enumeration_confirms_the_conflict(first: int) -> None:
     command = [sys.executable, __file__, str(first), str(first + 50)]
