@@ -25,7 +25,7 @@ def long_graph(seed: int) -> TinyGraph:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(10)) for n in range(0, 1000, 20)])
+@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(25)) for n in range(0, 1000, 20)])
 def test_no_bound_exceeds_the_optimum(first: int) -> None:
     raised = 0
     for seed in range(first, first + 20):

@@ -94,7 +94,7 @@ def failures(process: Apart, first: int, count: int) -> int:
     return reached
 
 
-@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(40)) for n in range(0, GRAPHS, AT_ONCE)])
+@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(100)) for n in range(0, GRAPHS, AT_ONCE)])
 def test_bounds_are_those_of_the_enumeration(process: Apart, first: int) -> None:
     assert failures(process, first, AT_ONCE) >= 0.4 * AT_ONCE
 

@@ -42,7 +42,7 @@ def least_of(problem: Problem) -> float:
     return float(brute_force.time_per_sample(problem, every)[allowed].min(initial=np.inf))
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("block", range(40))
 def test_random_problems(block: int) -> None:
     """Fifty each, of inference and of training, under every schedule."""
