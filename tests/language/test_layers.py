@@ -144,3 +144,16 @@ def test_programs_say_the_same(seed: int) -> None:
     found = [spec.solve(method=method, solver=solver) for method, solver in (("dp", None), ("program", "cp-sat"))]
     assert all(answer.proven() for answer in found)
     assert found[0].value == pytest.approx(found[1].value, rel=1e-6)
+
+
+def test_inline_nodes_have_what_layers_of_models_have() -> None:
+    text = (
+        "graph {\n    node a { time = 1 ms, kv_cache = 2 KiB, activations = 3 KiB }\n    node b { time = 1 ms }\n"
+        "    a -> b\n}\n"
+        "device gpu[2]: accelerator\ninterconnect { bandwidth = 1 GiB/s }\n"
+        "minimize sum(v in nodes: v.kv_cache + v.activations)\n"
+    )
+    spec = placedsl.loads(text)
+    assert spec.problem.graph.attributes["kv_cache"].tolist()[0] == 2048
+    with pytest.raises(placedsl.InputError, match="'kv_cache' is data, this is a plain number"):
+        placedsl.loads(text.replace("2 KiB", "5"))

@@ -59,6 +59,11 @@ _WORK = {
     "flops": EntryKind("operations, from which times are estimated", OPERATIONS, "3 GFLOP"),
     "bytes": EntryKind("bytes read and written, from which times are estimated", DATA, "20 MB"),
 }
+#: What graphs of layers that are read from a model's sizes give beside work.
+_OF_LAYERS = {
+    "kv_cache": EntryKind("memory of the keys and values that attention keeps", DATA, "512 MiB"),
+    "activations": EntryKind("size of all tensors that the layer makes in one pass", DATA, "2 GiB"),
+}
 _NODE = {
     "time": EntryKind(
         "running time; one, or one per kind, family or device: {accelerator: 4 ms, host: 9 ms}", TIME, "4 ms"
@@ -69,6 +74,7 @@ _NODE = {
     "name": EntryKind("readable name, a text", None, '"attention 3"'),
     **_WORK,
     **_OF_PLANS,
+    **_OF_LAYERS,
 }
 _GRAPH = {
     "time_unit": EntryKind("the unit of the file's times", TIME, "1 ms"),
@@ -79,11 +85,6 @@ _GRAPH = {
 _TYPES = {
     "dtype": EntryKind("type of activations and weights, for a config.json", None, "bf16"),
     "weights": EntryKind("type of weights where it is another, for a config.json", None, "int4"),
-}
-#: What graphs of layers that are read from a model's sizes give beside work.
-_OF_LAYERS = {
-    "kv_cache": EntryKind("memory of the keys and values that attention keeps", DATA, "512 MiB"),
-    "activations": EntryKind("size of all tensors that the layer makes in one pass", DATA, "2 GiB"),
 }
 _PARALLELISM = {
     "data": EntryKind("how many devices may share the samples of a stage, as in 1..4", NUMBER, "1..4"),
