@@ -129,7 +129,8 @@ def _walk(run: Run) -> tuple[str, str]:
     run.notes += planned.notes
     if run.best.proven[0] == np.inf:
         run.best.proven[0] = -np.inf
-        return "infeasible", "some node, or group of nodes that must share a device, is supported by no device"
+        without = "has no device that supports it and that the constraints allow"
+        return "infeasible", f"some node, or group of nodes that must share a device, {without}"
     if run.problem.execution.one_sample and is_quantity(run.problem.objectives[0].body, "latency"):
         run.best.bound(path_bound(run.problem), by="the longest path")
     for step in planned.steps:

@@ -88,7 +88,7 @@ def test_repr(answer: Answer) -> None:
     violated = spec.evaluate(PLACED | {"b": "g&u$[2]", "c": "g&u$[1]", "a <b>": "g&u$[1]"})
     assert repr(violated).startswith("<Evaluation violates contiguous: time_per_sample =")
     none = loads(TEXT + "    none: forall d in devices, v in nodes: not (v on d)\n").solve()
-    assert repr(none).startswith("<Answer infeasible (program, ")
+    assert repr(none).startswith("<Answer infeasible (none): some node, or group of nodes")
 
 
 def test_html_of_an_answer(answer: Answer) -> None:

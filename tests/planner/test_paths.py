@@ -233,7 +233,7 @@ def test_impossible_before_any_solver() -> None:
     assert text.count("layer = 1") == 2
     answer = answer_of(text + "    colocated by layer\n")
     assert answer.termination == "infeasible"
-    assert "supported by no device" in answer.message
+    assert "no device that supports it" in answer.message
 
 
 def test_a_condition_of_two_nodes_within_a_count() -> None:

@@ -70,7 +70,7 @@ class PlanCell:
         if self.machine == "servers":
             inside = f"interconnect {{ bandwidth = {BANDWIDTH} B/s }}"
             server = f"cluster server[2] {{\n{device.replace('[4]', '[2]')}\n{inside}\n}}"
-            text = text.replace(device, server).replace(f"}}\n{inside}", f"}}\n{inside}")
+            text = text.replace(device, server)
         if self.chunks > 1:
             text = text.replace("parallelism {", f"parallelism {{\n    chunks = {self.chunks}")
         never = "    never: forall d in devices: count(v in nodes: v on d) <= 0\n" if self.path == "conflict" else ""

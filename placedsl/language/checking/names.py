@@ -7,7 +7,7 @@ from placedsl.diagnostics import nearest
 from placedsl.language.checking.constant_folding import known_number
 from placedsl.language.checking.definitions import unfold
 from placedsl.language.checking.schedule_vocabulary import hint_for
-from placedsl.language.checking.scope import Checked, named
+from placedsl.language.checking.scope import Checked, for_specs, named
 from placedsl.language.checking.sets import SetChecker, type_of_element
 from placedsl.language.checking.vocabulary import ERROR, PLAIN, TRUTH, Family, Type, element
 from placedsl.language.syntax import statements as syntax
@@ -80,7 +80,7 @@ class NameChecker(SetChecker):
         """Every name that could have been meant."""
         words = self.vocabulary
         known = [*self.slots, *self.given, *self.parameters, *words.sets, *words.quantities, *words.variables]
-        known += [*words.tables, *self.definitions]
+        known += [*words.tables, *filter(for_specs, self.definitions)]
         known += [a for _, sort in self.implicit for a in words.attributes.get(sort, {})]
         return known + list(words.node_positions)[:5000]
 

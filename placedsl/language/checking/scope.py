@@ -18,6 +18,17 @@ from placedsl.problem.expressions import Sort
 Checked = tuple[core.Expression, Type]
 #: What a definition may be used by: ``define`` and ``constraint``.
 Definition = syntax.Define | syntax.ConstraintDefinition
+#: Definitions that stand for a constraint under some execution models: specs do not name them.
+_VARIANTS = frozenset((
+    "boundaries_in_turn", "colocated_in_turn", "congestion_by_link", "congestion_by_port", "contiguous_in_clusters",
+    "contiguous_in_turn",
+))  # fmt: skip
+
+
+def for_specs(name: str) -> bool:
+    """Whether specs are to name a definition: others are variants or parts of those that they name."""
+    part = name.startswith("exportable_") and not name.startswith("exportable_to_")
+    return name not in _VARIANTS and not part and not name.endswith("_without_hosts")
 
 
 class Expansion:

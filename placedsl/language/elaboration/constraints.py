@@ -11,7 +11,7 @@ from placedsl.graph.sections import SECTION
 from placedsl.language.checking.checker import Checker
 from placedsl.language.checking.constant_folding import fold, is_zero
 from placedsl.language.checking.definitions import unfold
-from placedsl.language.checking.scope import Checked, Definition
+from placedsl.language.checking.scope import Checked, Definition, for_specs
 from placedsl.language.checking.vocabulary import ERROR, PLAIN, TRUTH, Type, number
 from placedsl.language.elaboration import model_library as library
 from placedsl.language.elaboration.imports import first_at
@@ -24,13 +24,6 @@ from placedsl.units import NUMBER
 
 #: What transfers may not share at a time.
 READINGS = ("port", "link")
-
-
-#: Definitions that stand for a constraint under some execution models: specs do not name them.
-_VARIANTS = frozenset((
-    "boundaries_in_turn", "colocated_in_turn", "congestion_by_link", "congestion_by_port", "contiguous_in_clusters",
-    "contiguous_in_turn",
-))  # fmt: skip
 
 
 def meant(rule: syntax.Rule, *, clusters: bool, chunks: bool = False) -> str:
@@ -107,9 +100,11 @@ def named(
         elif rule.body is not None:
             out.append((rule, None))
         elif definition is None:
-            words = constraints.keys() - _VARIANTS | {"congestion"}
+            words = {*filter(for_specs, constraints), "congestion"}
             hint = nearest(name, (*words, *plugins.names("constraints")))
             if "did you mean" not in hint:
+                # Of the family of constraints for runtimes, which is long, the general form is enough.
+                hint = nearest(name, {*(w for w in words if not w.startswith("exportable_")), "exportable_to_NAME"})
                 hint += "; a custom constraint is written `name: formula`"
             error(rule.name, f"there is no constraint '{name}'", hint)
         elif definition.by is not None and rule.by is None:

@@ -239,6 +239,8 @@ class _Division:
         chunk = self.part[instance.unit[nodes]] // self.stages
         held, taken = self.held[place], np.array([rows[c][0] for c in instance.kind[nodes].tolist()])
         limits = instance.limits
+        # Where one option holds more at one moment and another at the next, one would take turns with the other.
+        left = set[tuple[int, int]]()
         too_many = limits is not None and bool((held.max(axis=0)[chunk] > limits.in_flight[instance.kind[nodes]]).any())
         shared = float(options.sharded[taken].sum()) / self.copies
         while True:
@@ -255,11 +257,12 @@ class _Division:
                     saved = (
                         samples * (options.stash[own] - options.stash[row]) + options.memory[own] - options.memory[row]
                     )
-                    if saved > 0.0 and cost[row] >= cost[own]:
+                    if saved > 0.0 and cost[row] >= cost[own] and (i, row) not in left:
                         price = float(cost[row] - cost[own]) / min(float(saved), over)
                         best = min(best, (price, i, row)) if best is not None else (price, i, row)
             if best is None:
                 return _Filled(self.scale * _TOO_LARGE * (1.0 + over / max(instance.capacity, 1.0)), memory)
+            left.add((best[1], int(taken[best[1]])))
             taken[best[1]] = best[2]
         if too_many:
             return _Filled(self.scale * _TOO_LARGE * 2.0, memory)
