@@ -14,8 +14,7 @@ MOST = {"workers": 10_000, "seed": 2**31 - 1}
 class Budget:
     """Seconds (None: no limit), the relative gap at which to stop, threads (0: all cores), the seed.
 
-    ``patient``: a solver in a process of its own gives way to others where cores are short.  ``cautious``: what the
-    solver proves is believed by itself, so that it leaves out reductions that have cut off optima.
+    ``patient``: a solver in a process of its own gives way to others where cores are short.
     """
 
     time_limit: float | None = None
@@ -23,4 +22,3 @@ class Budget:
     workers: int = 0
     seed: int = 0
     patient: bool = False
-    cautious: bool = False

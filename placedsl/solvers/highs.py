@@ -64,7 +64,7 @@ class Highs:
             return not_loaded(program, budget, clock, problem, version)
         scaled = conditioned(program)
         model: Any = highspy.Highs()
-        _set_options(model, budget, mip_options(scaled.program, cautious=budget.cautious), highspy)
+        _set_options(model, budget, mip_options(scaled.program), highspy)
         if pass_model(model, scaled.program) == highspy.HighsStatus.kError:
             message = "HiGHS refuses the model: a number in it is not finite or too large"
             return outcome(program, budget, clock, "error", None, -np.inf, message, version)
@@ -82,7 +82,7 @@ class Highs:
         codes = highspy.HighsModelStatus
         failed = model.getModelStatus() == codes.kSolveError
         if failed:
-            _set_options(model, budget, otherwise(mip_options(scaled.program, cautious=budget.cautious)), highspy)
+            _set_options(model, budget, otherwise(mip_options(scaled.program)), highspy)
             model.run()
         heard.check()
         status, info = model.getModelStatus(), model.getInfo()

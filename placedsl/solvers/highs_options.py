@@ -14,16 +14,16 @@ from placedsl.tolerances import MIP_FEASIBILITY
 _ENUMERATION = 1 << 16
 
 
-def mip_options(program: LinearProgram, *, cautious: bool = False) -> Mapping[str, float | str]:
+def mip_options(program: LinearProgram) -> Mapping[str, float | str]:
     """Options for a program in the units that HiGHS is given.
 
     With the feasibility that it comes with, a bound can be too low by more than what counts as the same value.
 
-    Enumeration cuts off optima: with it, 1.15.1 and 1.16.0 prove 2.75 where 2.5625 is the optimum of 160 columns with
-    coefficients from 0.1 to 40, and call 89 columns infeasible beside an incumbent of theirs.  Where a coefficient of a
-    row with continuous columns is below the feasibility asked for, no reduction at all can be trusted.  ``cautious``:
-    none is made either.  Without enumeration 1.15.1 still proves 7 where 6.25 is the optimum of 13 columns, with 7 of
-    60 seeds (``tests/algorithms/partitions/test_bounds_by_name.py``).
+    Enumeration cuts off optima: with it, 1.16.0 proves 2.75 where 2.5625 is the optimum of 160 columns with
+    coefficients from 0.1 to 40, and calls 89 columns infeasible beside an incumbent of theirs.  Where a coefficient of
+    a row with continuous columns is below the feasibility asked for, no reduction at all can be trusted.  Releases
+    before 1.16 cut off optima with reductions and without, the smallest of 13 columns
+    (``tests/algorithms/partitions/test_bounds_by_name.py``).
     """
     common: dict[str, float | str] = {
         "mip_feasibility_tolerance": MIP_FEASIBILITY, "presolve_rule_off": _ENUMERATION
@@ -32,7 +32,7 @@ def mip_options(program: LinearProgram, *, cautious: bool = False) -> Mapping[st
     mixed = np.zeros(program.rows, dtype=bool)
     mixed[row[~program.integer[program.column]]] = True
     hidden = mixed[row] & (size > 0.0) & (size < MIP_FEASIBILITY)
-    return {**common, "presolve": "off"} if cautious or hidden.any() else common
+    return {**common, "presolve": "off"} if hidden.any() else common
 
 
 def otherwise(options: Mapping[str, float | str]) -> Mapping[str, float | str]:

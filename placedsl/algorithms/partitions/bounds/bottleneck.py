@@ -56,7 +56,7 @@ def bottleneck_bounds(
             told(Bound(bound, words))
         return False
 
-    budget = Budget(seconds, 0.5 * PROOF, workers, cautious=True)
+    budget = Budget(seconds, 0.5 * PROOF, workers)
     value, final = superblock_bound(pipeline, asked, np.inf, budget, heard)
     heard(value)
     return final

@@ -42,7 +42,7 @@ def doubling_bounds(
         return False
 
     asked = Superblocks((share, share), ordered=bool(len(pipeline.before)))
-    budget = Budget(seconds, 0.5 * PROOF, workers, cautious=True)
+    budget = Budget(seconds, 0.5 * PROOF, workers)
     value, final = superblock_bound(pipeline, asked, upper, budget, heard)
     heard(value)
     return final

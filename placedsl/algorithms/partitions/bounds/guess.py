@@ -77,7 +77,7 @@ def _guess(pipeline: Pipeline, stage: int, upper: float, seconds: float | None, 
     """The value of one guess, as far as it is proven, and whether that is final."""
     devices = pipeline.devices
     most = tuple(size for size in (stage, 1, devices - stage - 1) if size)
-    budget = Budget(seconds, 0.5 * PROOF, workers, cautious=True)
+    budget = Budget(seconds, 0.5 * PROOF, workers)
     ordered = bool(len(pipeline.before))
     asked = Superblocks(most, ordered=ordered)
     value, final = superblock_bound(pipeline, asked, upper, budget, lambda _bound, _found: False)

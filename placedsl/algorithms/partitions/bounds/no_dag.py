@@ -49,7 +49,7 @@ def no_dag_bounds(
         return over(best)
 
     asked = Superblocks((1.0, None), heavy=0, ordered=False)
-    budget = Budget(seconds, 0.5 * PROOF, workers, cautious=True)
+    budget = Budget(seconds, 0.5 * PROOF, workers)
     value, final = superblock_bound(pipeline, asked, np.inf, budget, heard)
     heard(value)
     return final

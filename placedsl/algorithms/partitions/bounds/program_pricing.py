@@ -115,7 +115,7 @@ class ProgramPricing:
         def progress(point: Floats | None, _value: float, _bound: float) -> bool:
             return point is not None or self.over()
 
-        outcome = get("highs").run(program, Budget(seconds, 0.0, 1, cautious=True), progress)
+        outcome = get("highs").run(program, Budget(seconds, 0.0, 1), progress)
         if outcome.termination == "infeasible":
             return threshold, None, True
         units = len(price)

@@ -80,7 +80,7 @@ def prove_superblocks(
             return over() or bound >= upper() * (1.0 - PROOF)
 
         asked = Superblocks(size, ordered=bool(len(pipeline.before)))
-        budget = Budget(seconds, 0.5 * PROOF, workers, cautious=True)
+        budget = Budget(seconds, 0.5 * PROOF, workers)
         value, final = superblock_bound(pipeline, asked, upper(), budget, heard)
         heard(value)
         solved &= final
