@@ -124,7 +124,8 @@ def test_nodes_that_options_send_to_are_renamed() -> None:
     for marked, count in (("node |a", 4), ("node |b", 3), ('node "|c d"', 3)):
         place = at(text, marked)
         assert len(references(state_of(text), place)) == count
-        assert len(references(state_of(renamed(text, place, "e f")), place)) == count
+        new = renamed(text, place, "e f")
+        assert len(references(state_of(new), new.index('node "e f"') + len("node "))) == count
 
 
 def test_references_without_the_declaration() -> None:
