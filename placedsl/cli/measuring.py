@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _OF_LINKS = ("backend", "rank", "address")
 
 
+# More than ten arguments: one an option.
 @click.command()
 @click.argument("model", required=False, type=click.Path(path_type=Path))
 @click.option("--device", metavar="DEVICE", help="Where to run: cpu, cuda, cuda:1.")
@@ -30,14 +31,16 @@ _OF_LINKS = ("backend", "rank", "address")
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Threads of the CPU for one operator.")
 @click.option("--scale", is_flag=True, help="Scale the times such that they add up to that of the whole model.")
 @click.option("--restart", is_flag=True, help="Do not go on with an interrupted measurement.")
-@click.option("--trace", type=click.Path(path_type=Path), metavar="FILE",
-              help="Read times from a trace of torch.profiler or ONNX Runtime; MODEL: keep those of its nodes.")  # fmt: skip
+@click.option(
+    "--trace", type=click.Path(path_type=Path), metavar="FILE",
+    help="Read times from a trace of torch.profiler or ONNX Runtime; with MODEL, those of its nodes.",
+)  # fmt: skip
 @click.option("--links", is_flag=True, help="Measure what two processes send each other, in place of a model.")
 @click.option("--backend", type=click.Choice(["gloo", "nccl"]), help="--links: process group (default: gloo).")
 @click.option("--rank", type=click.Choice(["0", "1"]), help="--links between two machines: which this is.")
 @click.option("--address", metavar="HOST:PORT", help="--links between two machines: where rank 0 listens.")
 @click.option("--quiet", is_flag=True, help="Print no progress.")
-def profile(  # one parameter an option
+def profile(
     model: Path | None,
     device: str | None,
     name: str | None,

@@ -102,8 +102,8 @@ def read(source: Source, graph: Graph, devices: Collection[str]) -> Profile:
     found += _few(list(unknown.values()), graph.nodes)
     if found:
         raise InputError(found)
-    told = [f"the profile '{PurePath(source.name).name}': {remark}" for remark in remarks[:_MOST_REMARKS]]
-    return Profile(out, allocated, (*told, *_told(list(folded))))
+    notes = [f"the profile '{PurePath(source.name).name}': {remark}" for remark in remarks[:_MOST_REMARKS]]
+    return Profile(out, allocated, (*notes, *_told(list(folded))))
 
 
 def _few(unknown: list[Diagnostic], nodes: int) -> list[Diagnostic]:

@@ -366,7 +366,10 @@ class _Running:
     def _allocated_on_cpu(self) -> Floats:
         """From the allocations that PyTorch's profiler sees while each operator runs."""
         profiler, out = self.torch.profiler, np.zeros(len(self.position))
-        with _without_stderr(), profiler.profile([profiler.ProfilerActivity.CPU], profile_memory=True) as seen:
+        with (
+            _without_stderr(),
+            profiler.profile(activities=[profiler.ProfilerActivity.CPU], profile_memory=True) as seen,
+        ):
             self._run(lambda step: profiler.record_function(f"placedsl:{step.name}"))
         events = seen.profiler.kineto_results.events()
         moves = sorted((event.start_ns(), event.nbytes()) for event in events if event.name() == "[memory]")

@@ -31,8 +31,8 @@ class PassesLine:
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
             self.bar = Progress(
-                TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-                console=Console(stderr=True, highlight=False), transient=True, redirect_stdout=False,
+                TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
+                TimeRemainingColumn(), console=Console(stderr=True, highlight=False), transient=True, redirect_stdout=False,
                 redirect_stderr=False,
             )  # fmt: skip
             self.task = self.bar.add_task(self.text, total=None)
