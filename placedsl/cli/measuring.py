@@ -29,6 +29,7 @@ _OF_LINKS = ("backend", "rank", "address")
 @click.option("--repeats", type=click.IntRange(min=1), default=20, show_default=True, help="Passes that are timed.")
 @click.option("--warm-up", type=click.IntRange(min=0), default=3, show_default=True, help="Passes before them.")
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Threads of the CPU for one operator.")
+@click.option("--beside", type=click.IntRange(min=0), default=0, metavar="N", help="So many processes run MODEL, too.")
 @click.option("--scale", is_flag=True, help="Scale the times such that they add up to that of the whole model.")
 @click.option("--restart", is_flag=True, help="Do not go on with an interrupted measurement.")
 @click.option(
@@ -49,6 +50,7 @@ def profile(
     repeats: int,
     warm_up: int,
     threads: int | None,
+    beside: int,
     scale: bool,
     restart: bool,
     trace: Path | None,
@@ -60,25 +62,33 @@ def profile(
     _check_output(output)
     if links:
         _refuse("--links", {"MODEL": model, "--device": device, "--trace": trace, "--size": sizes, "--scale": scale,
-                            "--restart": restart, "--threads": threads})  # fmt: skip
+                            "--restart": restart, "--threads": threads, "--beside": beside})  # fmt: skip
         return _links(name or "", output, repeats, warm_up, quiet, of_links)
     if given := [key for key in _OF_LINKS if of_links[key] is not None]:
         raise UsageError(f"--{given[0]} is for --links")
     if trace is not None:
-        _refuse("--trace", {"--device": device, "--scale": scale, "--restart": restart, "--threads": threads})
+        _refuse("--trace", {"--device": device, "--scale": scale, "--restart": restart, "--threads": threads,
+                            "--beside": beside})  # fmt: skip
         return _trace(trace, model, name, output, _sizes(sizes))
     if model is None:
         raise UsageError("a model is expected, model.pt2 or model.onnx; or --links, or --trace FILE")
     if device is None:
         raise UsageError("--device is expected: cpu, cuda, cuda:1")
     from placedsl.measurement import runners
+    from placedsl.measurement.beside import others
     from placedsl.measurement.runs import Request
     from placedsl.measurement.table import table
     from placedsl.report.text.heartbeat import Heartbeat
 
-    with Heartbeat(f"loading {model}", quiet=quiet):
-        ready = runners.prepare(Request(model, device, _sizes(sizes), threads))
-    found = _passes(ready, model, output, (repeats, warm_up), restart, quiet)
+    request = Request(model, device, _sizes(sizes), threads)
+    with Heartbeat(f"loading {model}", quiet=quiet) as beat:
+        ready = runners.prepare(request)
+        if beside:
+            ready.settings["beside"] = f"{beside} others"
+        beat.doing("beginning the processes beside")
+        with others(beside, request):
+            beat.doing("")
+            found = _passes(ready, model, output, (repeats, warm_up), restart, quiet)
     if found is None:
         return interruption.EXIT_NOTHING
     remarks = [

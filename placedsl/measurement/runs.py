@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,7 +50,7 @@ class Runnable:
     """
 
     operators: Sequence[str]
-    settings: Mapping[str, str]
+    settings: dict[str, str]
     digest: str
     missing: Sequence[str]
     run: Callable[[int], list[Pass]]

@@ -51,7 +51,7 @@ def prepare(request: Request, source: Source) -> Runnable:
     flat = _inputs(program, torch_export.inputs(source, request.sizes), device)
     steps = list(_steps(module, {}, {}))
     given = {str(own) for own in graph.ids}
-    operators = [step.name for step in steps if step.name in given]
+    operators = list(dict.fromkeys(step.name for step in steps if step.name in given))  # what a region gives is twice
     arguments, options = torch.utils._pytree.tree_unflatten(flat, program.call_spec.in_spec)
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     beginning = dict(zip(placeholders, flat, strict=True))

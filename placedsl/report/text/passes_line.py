@@ -32,8 +32,8 @@ class PassesLine:
 
             self.bar = Progress(
                 TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
-                TimeRemainingColumn(), console=Console(stderr=True, highlight=False), transient=True, redirect_stdout=False,
-                redirect_stderr=False,
+                TimeRemainingColumn(), console=Console(stderr=True, highlight=False), transient=True,
+                redirect_stdout=False, redirect_stderr=False,
             )  # fmt: skip
             self.task = self.bar.add_task(self.text, total=None)
             self.bar.start()
