@@ -47,21 +47,21 @@ def placedsl(folder: Path, *words: str) -> None:
 
 
 def wait_for_quiet() -> None:
-    """Until other programs leave all cores for a second, or for three minutes."""
-    end = time.monotonic() + 180
+    """Until other programs leave all cores for a second, or for a minute; those that give way do not count."""
+    end = time.monotonic() + 60
     while time.monotonic() < end:
-        before = busy()
+        before = busy(niced=False)
         time.sleep(1.0)
-        if busy() - before <= QUIET:
+        if busy(niced=False) - before <= QUIET:
             return
         time.sleep(3.0)
 
 
-def profile(model: str, folder: Path, output: str, beside: int) -> Path:
+def profile(model: str, folder: Path, output: str, beside: int = 0, *options: str) -> Path:
     """The profile of a model on one core, while so many other processes run it as well."""
     wait_for_quiet()
     placedsl(folder, "profile", f"{model}.pt2", "--device", "cpu", "--threads", "1", "--as", "worker", "--quiet",
-             "--beside", str(beside), "--repeats", str(PASSES), "-o", output)  # fmt: skip
+             "--beside", str(beside), *options, "--repeats", str(PASSES), "-o", output)  # fmt: skip
     return folder / output
 
 
@@ -86,9 +86,9 @@ def run(model: str, exported: Path) -> list[dict[str, Any]]:
 def row(model: str, ranks: int, folder: Path) -> list[str]:
     """A row of the table."""
     cores = len(os.sched_getaffinity(0))
-    first = profile(model, folder, f"{model}.csv", 0)
+    first = profile(model, folder, f"{model}.csv")
     alone, _ = solved(model, ranks, folder)
-    profile(model, folder, f"{model}.csv", min(ranks, cores) - 1)
+    profile(model, folder, f"{model}.csv", min(ranks, cores) - 1, "--interpreted")
     predicted, loads = solved(model, ranks, folder)
     shared = max(predicted, sum(loads) / cores)
     out = folder / f"{model}-{ranks}"
@@ -98,7 +98,7 @@ def row(model: str, ranks: int, folder: Path) -> list[str]:
     between = [batch["between"] for batch in batches]
     measured, others = median(between), median(batch["others"] for batch in batches)
     computing = [median(column) for column in zip(*(batch["computing"] for batch in batches), strict=True)]
-    drift = whole(profile(model, folder, f"{model}-again.csv", 0)) / whole(first)
+    drift = whole(profile(model, folder, f"{model}-again.csv")) / whole(first)
     return [
         model, str(ranks), f"{alone * 1e3:.2f}", f"{shared * 1e3:.2f}", f"{measured * 1e3:.2f}",
         f"{min(between) * 1e3:.2f} to {max(between) * 1e3:.2f}", f"{measured / alone:.2f}", f"{measured / shared:.2f}",

@@ -24,7 +24,7 @@ from torch.distributed.pipelining import SplitPoint, pipeline
 from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
 
 #: A batch counts where other programs had less than so many cores; so many are enough; seconds to wait for them.
-QUIET, ENOUGH, LIMIT_S = 0.1, 5, 120.0
+QUIET, ENOUGH, LIMIT_S = 0.2, 5, 90.0
 
 
 def rows_of(folder: Path) -> list[list[str]]:
@@ -85,10 +85,10 @@ def work(rank: int, ranks: int, name: str, folder: Path, meeting: str) -> None:
     dist.destroy_process_group()
 
 
-def busy() -> float:
-    """Seconds that the cores of this machine have worked since it runs."""
+def busy(niced: bool = True) -> float:
+    """Seconds that the cores of this machine have worked since it runs; ``niced``: also for programs that give way."""
     counted = [int(word) for word in Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]]
-    idle = counted[3] + counted[4]
+    idle = counted[3] + counted[4] + (0 if niced else counted[1])
     return (sum(counted) - idle) / os.sysconf("SC_CLK_TCK")
 
 

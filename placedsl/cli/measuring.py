@@ -30,6 +30,7 @@ _OF_LINKS = ("backend", "rank", "address")
 @click.option("--warm-up", type=click.IntRange(min=0), default=3, show_default=True, help="Passes before them.")
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Threads of the CPU for one operator.")
 @click.option("--beside", type=click.IntRange(min=0), default=0, metavar="N", help="So many processes run MODEL, too.")
+@click.option("--interpreted", is_flag=True, help="Call operators as the stages of torch.distributed.pipelining do.")
 @click.option("--scale", is_flag=True, help="Scale the times such that they add up to that of the whole model.")
 @click.option("--restart", is_flag=True, help="Do not go on with an interrupted measurement.")
 @click.option(
@@ -51,6 +52,7 @@ def profile(
     warm_up: int,
     threads: int | None,
     beside: int,
+    interpreted: bool,
     scale: bool,
     restart: bool,
     trace: Path | None,
@@ -61,14 +63,15 @@ def profile(
     """Measure the operators of MODEL (.pt2, .onnx) one by one, as a table that a spec reads: profile = "times.csv"."""
     _check_output(output)
     if links:
-        _refuse("--links", {"MODEL": model, "--device": device, "--trace": trace, "--size": sizes, "--scale": scale,
-                            "--restart": restart, "--threads": threads, "--beside": beside})  # fmt: skip
+        of_models = {"--threads": threads, "--beside": beside, "--interpreted": interpreted, "--scale": scale}
+        asked = {"MODEL": model, "--device": device, "--trace": trace, "--size": sizes, "--restart": restart}
+        _refuse("--links", {**asked, **of_models})
         return _links(name or "", output, repeats, warm_up, quiet, of_links)
     if given := [key for key in _OF_LINKS if of_links[key] is not None]:
         raise UsageError(f"--{given[0]} is for --links")
     if trace is not None:
-        _refuse("--trace", {"--device": device, "--scale": scale, "--restart": restart, "--threads": threads,
-                            "--beside": beside})  # fmt: skip
+        _refuse("--trace", {"--device": device, "--restart": restart, "--threads": threads, "--beside": beside,
+                            "--interpreted": interpreted, "--scale": scale})  # fmt: skip
         return _trace(trace, model, name, output, _sizes(sizes))
     if model is None:
         raise UsageError("a model is expected, model.pt2 or model.onnx; or --links, or --trace FILE")
@@ -80,7 +83,7 @@ def profile(
     from placedsl.measurement.table import table
     from placedsl.report.text.heartbeat import Heartbeat
 
-    request = Request(model, device, _sizes(sizes), threads)
+    request = Request(model, device, _sizes(sizes), threads, interpreted)
     with Heartbeat(f"loading {model}", quiet=quiet) as beat:
         ready = runners.prepare(request)
         if beside:

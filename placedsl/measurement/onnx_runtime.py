@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from placedsl.arrays import Floats
-from placedsl.diagnostics import Diagnostic, InputError, Source
+from placedsl.diagnostics import Diagnostic, InputError, Source, UsageError
 from placedsl.graph.readers import onnx as reader
 from placedsl.measurement.runs import Pass, Request, Runnable
 from placedsl.measurement.traces import KERNEL_TIME
@@ -33,6 +33,8 @@ def prepare(request: Request, source: Source) -> Runnable:
     """The model of a request, with inputs; InputError where ONNX Runtime does not take it."""
     import onnxruntime
 
+    if request.interpreted:
+        raise UsageError("--interpreted is for programs of PyTorch")
     provider = _provider(request.device)
     model, operators = reader.named(source, request.sizes)
     _fill(model, request.model.parent)

@@ -20,12 +20,14 @@ class Request:
     ``device``   where: ``cpu``, ``cuda``, ``cuda:1``
     ``sizes``    of dimensions that the model leaves open
     ``threads``  threads of the CPU for one operator (None: as the runtime chooses)
+    ``interpreted``  of PyTorch: an interpreter calls the operators, as in stages of torch.distributed.pipelining
     """
 
     model: Path
     device: str
     sizes: Sizes
     threads: int | None = None
+    interpreted: bool = False
 
 
 @dataclass(frozen=True, eq=False)

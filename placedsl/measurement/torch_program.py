@@ -2,7 +2,9 @@
 
 The time of an operator is from its call to the release of the tensors that nothing reads afterwards.  On a GPU it is
 the time between two events of the stream, so what the host needs to launch an operator counts where the GPU waits for
-it.  Weights that an archive does not hold are random.
+it.  Operators that depend on no input are no nodes of the graph, and run each time all the same: they count with
+the first node that reads what they make.  Where operators are called by an interpreter, each call takes an equal part
+of the time that this adds to the whole model.  Weights that an archive does not hold are random.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import math
 import os
 import sys
 import time
+import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,8 +58,12 @@ def prepare(request: Request, source: Source) -> Runnable:
     arguments, options = torch.utils._pytree.tree_unflatten(flat, program.call_spec.in_spec)
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     beginning = dict(zip(placeholders, flat, strict=True))
-    running = _Running(steps, beginning, device, operators, lambda: module(*arguments, **options))
+    own_code = _Whole(module, arguments, options)
+    interpreter = _Whole(_unflattened(program), arguments, options) if request.interpreted else None
+    running = _Running(steps, beginning, device, operators, (own_code, interpreter))
     settings = {"runtime": f"torch {torch.__version__}", "device": _name(device)}
+    if request.interpreted:
+        settings["calls"] = "by an interpreter"
     if device.type == "cpu":
         settings["threads"] = str(torch.get_num_threads())
     settings["inputs"] = ", ".join(
@@ -65,6 +72,32 @@ def prepare(request: Request, source: Source) -> Runnable:
     missing = sorted(given - set(operators))
     digest = hashlib.sha256(source.data).hexdigest()
     return Runnable(operators, settings, digest, missing, running.passes, 1, running.allocated)
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """A model as a whole, and its arguments."""
+
+    module: Any
+    arguments: Any
+    options: Any
+
+    def __call__(self) -> Any:
+        """Run it."""
+        return self.module(*self.arguments, **self.options)
+
+
+def _unflattened(program: Any) -> Any:
+    """The program as nested modules that an interpreter runs, as the stages of torch.distributed.pipelining are."""
+    import torch
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about what PyTorch calls itself
+            return torch.export.unflatten(program)
+    except Exception as problem:  # noqa: BLE001 - whatever PyTorch raises is about the program
+        message = f"PyTorch does not make nested modules of this program: {_first_line(problem)}"
+        raise InputError([Diagnostic(message, None, "leave out --interpreted")]) from None
 
 
 def _device(name: str) -> Any:
@@ -259,31 +292,64 @@ def _attribute(module: Any, path: str) -> Any:
     return module
 
 
+def _first_readers(steps: Sequence[_Step], position: Mapping[str, int]) -> dict[Any, int]:
+    """By call, the position of its operator, or of the first one that depends on what it makes."""
+    import torch
+
+    out: dict[Any, int] = {}
+    for step in reversed(steps):
+        if step.name in position:
+            out[step.key] = position[step.name]
+        if step.key in out:
+            with_it = out[step.key]
+
+            def note(read_here: Any, with_it: int = with_it) -> Any:
+                out[read_here] = with_it  # steps come backwards: the last to say so is the first to read it
+                return read_here
+
+            torch.fx.node.map_arg((step.arguments, step.options), note)
+    return out
+
+
 class _Running:
     """A program and its inputs."""
 
     def __init__(
-        self, steps: Sequence[_Step], beginning: Mapping[Any, Any], device: Any, operators: Sequence[str], whole: Any
+        self,
+        steps: Sequence[_Step],
+        beginning: Mapping[Any, Any],
+        device: Any,
+        operators: Sequence[str],
+        whole: tuple[_Whole, _Whole | None],
     ) -> None:
         import torch
 
         self.torch, self.steps, self.beginning, self.device = torch, steps, beginning, device
         self.position = {name: i for i, name in enumerate(operators)}
-        self.whole = whole
+        self.counts_with = _first_readers(steps, self.position)
+        self.whole, self.interpreter = whole
+        self.calls = np.bincount(list(self.counts_with.values()), minlength=len(operators))
 
     def passes(self, count: int) -> list[Pass]:
         """So many passes, each by operators and as a whole."""
         with self.torch.no_grad():
-            return [Pass(self._by_operators(), self._as_a_whole()) for _ in range(count)]
+            return [self._pass() for _ in range(count)]
+
+    def _pass(self) -> Pass:
+        seconds, whole = self._by_operators(), self._seconds(self.whole)
+        if self.interpreter is None:
+            return Pass(seconds, whole)
+        interpreted = self._seconds(self.interpreter)
+        return Pass(seconds + max(0.0, interpreted - whole) * self.calls / self.calls.sum(), interpreted)
 
     def allocated(self) -> Floats:
         """One pass more: bytes that each operator had allocated at most while it ran."""
         with self.torch.no_grad():
             return self._allocated_on_gpu() if self.device.type == "cuda" else self._allocated_on_cpu()
 
-    def _as_a_whole(self) -> float:
+    def _seconds(self, model: _Whole) -> float:
         begun = time.perf_counter()
-        self._told(self.whole, "the model")
+        self._told(model, "the model")
         self._wait()
         return time.perf_counter() - begun
 
@@ -323,15 +389,15 @@ class _Running:
         def timed(step: _Step) -> Iterator[None]:
             begun = clock()
             yield
-            if step.name in self.position:
-                out[self.position[step.name]] += clock() - begun
+            if step.key in self.counts_with:
+                out[self.counts_with[step.key]] += clock() - begun
 
         self._run(timed)
         return out
 
     def _by_events(self, out: Floats) -> Floats:
         """On a GPU: events before and after each call, read when all have passed."""
-        marks: list[tuple[str, Any, Any]] = []
+        marks: list[tuple[Any, Any, Any]] = []
 
         @contextlib.contextmanager
         def timed(step: _Step) -> Iterator[None]:
@@ -339,13 +405,13 @@ class _Running:
             before.record()
             yield
             after.record()
-            marks.append((step.name, before, after))
+            marks.append((step.key, before, after))
 
         self._run(timed)
         self._wait()
-        for name, before, after in marks:
-            if name in self.position:
-                out[self.position[name]] += before.elapsed_time(after) * 1e-3
+        for key, before, after in marks:
+            if key in self.counts_with:
+                out[self.counts_with[key]] += before.elapsed_time(after) * 1e-3
         return out
 
     def _allocated_on_gpu(self) -> Floats:
