@@ -1,8 +1,9 @@
 """``python measured_stages.py MODEL FOLDER``: the pipeline in FOLDER, a process of one thread for each rank.
 
 FOLDER is what ``placedsl export --to torch-pipelining`` writes.  Batches are run until five had the machine for
-themselves, or for two minutes.  Prints a JSON value, a list of batches: the seconds between two samples that the last
-stage ends, how many cores other programs had meanwhile, and the seconds that each rank computes for a sample.
+themselves, or for 75 s.  Prints a JSON value, a list of batches: the seconds between two samples that the last
+stage ends, how many cores other programs had meanwhile, and for each rank the seconds that it computes for a sample and
+the seconds of CPU that its process takes for one.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from torch.distributed.pipelining import SplitPoint, pipeline
 from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
 
 #: A batch counts where other programs had less than so many cores; so many are enough; seconds to wait for them.
-QUIET, ENOUGH, LIMIT_S = 0.2, 5, 90.0
+QUIET, ENOUGH, LIMIT_S = 0.2, 5, 75.0
 
 
 def rows_of(folder: Path) -> list[list[str]]:
@@ -71,7 +72,8 @@ def work(rank: int, ranks: int, name: str, folder: Path, meeting: str) -> None:
         dist.all_gather_object(told, (own_cpu, between, len(own) * median(end - begin for begin, end in spans)))
         others = (spent - sum(cpu for cpu, _, _ in told)) / seconds
         computing = [each for _, _, each in told]
-        batches.append({"between": max(b for _, b, _ in told), "others": others, "computing": computing})
+        batches.append({"between": max(b for _, b, _ in told), "others": others, "computing": computing,
+                        "cpu": [cpu / microbatches for cpu, _, _ in told]})  # fmt: skip
         quiet = [batch for batch in batches[1:] if float(str(batch["others"])) <= QUIET]
         ended = [len(quiet) >= ENOUGH or time.monotonic() - begun_at > LIMIT_S]
         dist.broadcast_object_list(ended, 0)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import os
+import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -46,11 +49,11 @@ def command(*words: object) -> list[str]:
     return [sys.executable, "-m", "placedsl", *map(str, words)]
 
 
-def run(*words: object, code: int = 0) -> str:
+def run(*words: object, code: int = 0, folder: Path | None = None) -> str:
     """What a command writes to both streams."""
     done = subprocess.run(
         command(*words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S, check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert done.returncode == code, done.stdout
     return done.stdout
@@ -162,3 +165,18 @@ def test_what_cannot_be_run_is_told(tmp_path: Path) -> None:
     broken = tmp_path / "m.pt2"
     broken.write_bytes((DOCS / "encoder.pt2").read_bytes()[:5000])
     assert "cannot be read" in run("profile", broken, "--device", "cpu", code=1)
+
+
+@needs("torch")
+def test_commands_of_the_page_run(tmp_path: Path) -> None:
+    """Those of docs/measured-costs.md write the files that are shown there, but for the numbers."""
+    text = (DOCS / "measured-costs.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^\$ placedsl (.+)$", text, re.MULTILINE)
+    assert len(commands) >= 2
+    shutil.copy(DOCS / "encoder.pt2", tmp_path)
+    for words in commands:
+        run(*shlex.split(words), "--repeats", 2, folder=tmp_path)
+    found, shown = rows(tmp_path / "encoder-times.csv"), rows(DOCS / "encoder-times.csv")
+    assert [row["node"] for row in found] == [row["node"] for row in shown]
+    made, kept = ((folder / "worker-links.place").read_text(encoding="utf-8") for folder in (tmp_path, DOCS))
+    assert [line.split()[:2] for line in made.splitlines()] == [line.split()[:2] for line in kept.splitlines()]
