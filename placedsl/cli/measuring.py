@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from placedsl.graph.readers.sizes import Sizes
     from placedsl.measurement.runs import Measured, Runnable
 
+#: A link is told to be off by more than this share of a median.
+_FAR = 0.25
 _OF_LINKS = ("backend", "rank", "address")
 
 
@@ -217,4 +219,7 @@ def _links(
         return interruption.EXIT_NOTHING
     if found is not None:
         write(output, links.text(found, name))
+        if found.largest_error > _FAR and not quiet:
+            told = f"the line is off by {found.largest_error:.0%}: was the machine busy? measure again when it is not"
+            click.echo(f"note: {told}", err=True)
     return 0

@@ -142,8 +142,30 @@ def test_a_measurement_that_is_stopped_goes_on(tmp_path: Path) -> None:
 def test_processes_beside_run_while_one_is_measured(tmp_path: Path) -> None:
     times = tmp_path / "times.csv"
     words = ("profile", DOCS / "encoder.pt2", "--device", "cpu", "--threads", 1, "--size", "tokens[1]=16")
-    run(*words, "--beside", 1, "--repeats", 2, "-o", times)
-    assert "beside 1 others" in times.read_text(encoding="utf-8")
+    run(*words, "--beside", 1, "--interpreted", "--repeats", 2, "-o", times)
+    text = times.read_text(encoding="utf-8")
+    assert "beside 1 others" in text
+    assert "calls by an interpreter" in text
+    run("profile", DOCS / "picture.onnx", "--device", "cpu", "--size", "batch=1", "--interpreted", code=2)
+
+
+@needs("torch")
+def test_operators_that_depend_on_no_input_count_with_their_first_reader() -> None:
+    import torch
+
+    from placedsl.measurement.torch_calls import first_readers, steps_of
+
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            table = torch.arange(4).cos()
+            return ((x * 2 + table) * table).relu()
+
+    module = torch.export.export(Model(), (torch.zeros(4),)).module()
+    steps = list(steps_of(module, {}, {}))
+    nodes = {"mul": 0, "add": 1, "mul_1": 2, "relu": 3}
+    found = {key.name: at for key, at in first_readers(steps, nodes).items()}
+    assert {name: found[name] for name in ("arange", "cos")} == {"arange": 1, "cos": 1}
+    assert {name: found[name] for name in nodes} == nodes
 
 
 @needs("torch")
