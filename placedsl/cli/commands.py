@@ -21,6 +21,7 @@ COMMANDS = {
     "sweeping": ("sweep",),
     "bounding": ("bounds",),
     "verifying": ("verify",),
+    "measuring": ("profile",),
     "listing": ("solvers", "methods", "plugins_"),
     "editing": ("fmt", "lsp"),
 }

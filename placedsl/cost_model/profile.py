@@ -17,15 +17,19 @@ from placedsl.arrays import Floats, Integers
 from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
 from placedsl.graph.graph import Graph
 from placedsl.graph.readers.records import Document, word
-from placedsl.units import NUMBER, TIME, Quantity, UnitError, parse_quantity, parse_unit
+from placedsl.units import DATA, NUMBER, TIME, Quantity, UnitError, parse_quantity, parse_unit
 
 NAME = "placedsl-profile"
 _ROOT = ("format", "version", "time_unit", "times")
 _ENTRY = ("node", "type", "time")
 _COLUMNS = ("node", "type", "device", "time")
+#: What ``placedsl profile`` writes besides: quartiles of the time, and memory.
+_MEASURED_COLUMNS = ("low", "high", "allocated")
 _MOST = 100
 #: So many names that no node has are told one by one.
 _MOST_UNKNOWN = 4
+#: So many comments at the top of a table are notes of an answer.
+_MOST_REMARKS = 4
 _TYPE, _PATTERN, _NODE = range(3)
 
 
@@ -38,20 +42,37 @@ class _Measured:
     device: str
     seconds: float
     place: Callable[[str], Span]
+    allocated: float = np.nan
 
 
-def read(source: Source, graph: Graph, devices: Collection[str]) -> tuple[dict[str, Floats], list[str]]:
-    """Times by device kind, family or device name: n each (nan: not measured); and what is worth knowing.
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """What a profile says of the n nodes of a graph.
 
-    They are in seconds, or in the graph's own unit where it has one.  A node by name goes before a pattern of
-    names, that before a type; of two patterns the later.  ``devices`` are the names that there are.
-    InputError with every defect.
+    ``times``      by device kind, family or device name: n each (nan: not measured), in seconds, or in the graph's own
+                   unit where it has one
+    ``allocated``  n bytes that a node had allocated at most while it ran, on any device (nan: not measured)
+    ``notes``      what is worth knowing, in sentences
+    """
+
+    times: Mapping[str, Floats]
+    allocated: Floats
+    notes: tuple[str, ...]
+
+
+def read(source: Source, graph: Graph, devices: Collection[str]) -> Profile:
+    """Read a profile; ``devices`` are the names that there are.
+
+    A node by name goes before a pattern of names, that before a type; of two patterns the later.  InputError with
+    every defect.
     """
     found: list[Diagnostic] = []
+    remarks: list[str] = []
     is_table = PurePath(source.name).suffix.lower() == ".csv"
-    rows = _table(source, graph, found) if is_table else _document(source, graph)
+    rows = _table(source, graph, found, remarks) if is_table else _document(source, graph)
     names = _Names(graph)
     out: dict[str, Floats] = {}
+    allocated = np.full(graph.nodes, np.nan)
     rank: dict[str, np.ndarray] = {}
     folded: dict[tuple[str, str], None] = {}
     unknown: dict[tuple[str, str], Diagnostic] = {}
@@ -75,12 +96,14 @@ def read(source: Source, graph: Graph, devices: Collection[str]) -> tuple[dict[s
             found.append(Diagnostic(message, row.place(row.by), "one is enough"))
         nodes = nodes[levels[nodes] <= level]
         times[nodes], levels[nodes] = row.seconds, level
+        allocated[nodes] = np.fmax(allocated[nodes], row.allocated)
         if len(found) >= _MOST:
             break
     found += _few(list(unknown.values()), graph.nodes)
     if found:
         raise InputError(found)
-    return out, _told(list(folded))
+    notes = [f"the profile '{PurePath(source.name).name}': {remark}" for remark in remarks[:_MOST_REMARKS]]
+    return Profile(out, allocated, (*notes, *_told(list(folded))))
 
 
 def _few(unknown: list[Diagnostic], nodes: int) -> list[Diagnostic]:
@@ -200,8 +223,8 @@ def _unit(document: Document, graph: Graph) -> Quantity:
     return unit
 
 
-def _table(source: Source, graph: Graph, found: list[Diagnostic]) -> list[_Measured]:
-    """The rows of a CSV file with a line of headings."""
+def _table(source: Source, graph: Graph, found: list[Diagnostic], remarks: list[str]) -> list[_Measured]:
+    """The rows of a CSV file with a line of headings; comments before these, lines with ``#``, are ``remarks``."""
     starts = [0]
     for written in source.text.split("\n"):
         starts.append(starts[-1] + len(written) + 1)
@@ -220,9 +243,12 @@ def _table(source: Source, graph: Graph, found: list[Diagnostic]) -> list[_Measu
             texts = [cell.strip() for cell in cells]
             if not any(texts):
                 continue
+            if headings is None and texts[0].startswith("#"):
+                remarks.append(",".join(cells).strip().removeprefix("#").strip())
+                continue
             if headings is None:
                 headings = texts
-                unknown = [name for name in headings if name not in _COLUMNS]
+                unknown = [name for name in headings if name not in (*_COLUMNS, *_MEASURED_COLUMNS)]
                 for name in unknown if len(unknown) < len(headings) else ():
                     hint = nearest(name, _COLUMNS)
                     found.append(Diagnostic(f"a profile has no column '{name}'", place(line, name), hint))
@@ -246,13 +272,30 @@ def _table(source: Source, graph: Graph, found: list[Diagnostic]) -> list[_Measu
             if isinstance(seconds, str):
                 found.append(Diagnostic(seconds, place(line, row["time"]), "as in 0.12 ms"))
                 continue
+            allocated = _bytes(row.get("allocated", ""))
+            if isinstance(allocated, str):
+                found.append(Diagnostic(allocated, place(line, row["allocated"]), "as in 4 MiB"))
+                continue
             spans = {part: place(line, row[part]) for part in (by, "device")}
-            rows.append(_Measured(by, row[by], row["device"], seconds, spans.__getitem__))
+            rows.append(_Measured(by, row[by], row["device"], seconds, spans.__getitem__, allocated))
     except csv.Error as problem:
         raise InputError([Diagnostic(f"this is no CSV: {problem}", place(max(1, reader.line_num), ""))]) from None
     if headings is None:
         raise InputError([Diagnostic("the file is empty", source.whole(), "as in node,device,time")])
     return rows
+
+
+def _bytes(text: str) -> float | str:
+    """A size in a cell (nan: none), or what is wrong with it."""
+    if not text:
+        return np.nan
+    try:
+        quantity = parse_quantity(text)
+    except UnitError as problem:
+        return str(problem)
+    if quantity.dimension != DATA:
+        return f"a size is expected, this is {quantity.dimension}"
+    return quantity.value if 0 <= quantity.value < np.inf else "a finite size, 0 or more, is expected"
 
 
 def _seconds(text: str, graph: Graph) -> float | str:

@@ -146,4 +146,6 @@ def _counts(graph: Graph, machine: Machine, time: Floats, measured: Booleans, ba
     if given == 0:
         return (f"all {total:,} times are estimated from {basis}",)
     word = "measured" if graph.measured else "given"
+    if given == total:
+        return (f"all {total:,} times are {word}",)
     return (f"{given:,} of {total:,} times are {word}, the rest are estimated from {basis}",)

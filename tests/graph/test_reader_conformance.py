@@ -101,10 +101,16 @@ def torch_export() -> bytes:
     return held.getvalue()
 
 
+def aceso() -> bytes:
+    headings = "op_name,forward-compute,backward-compute,input_size,output_size,weights,activations\n"
+    rows = [f"{name},{i + 1}.0,0.0,1.0,0.5,2.0,1.0\n" for i, name in enumerate(("conv1", "bn1", "fc"))]
+    return "".join([headings, *rows]).encode()
+
+
 #: What a file of each format holds.
 SAMPLES: dict[str, Callable[[], bytes]] = {
-    "dnn-partitioning": dnn_partitioning, "hugging-face": hugging_face, "moirai": moirai, "native": native,
-    "onnx": onnx, "pipedream": pipedream, "piper": piper, "torch-export": torch_export,
+    "aceso": aceso, "dnn-partitioning": dnn_partitioning, "hugging-face": hugging_face, "moirai": moirai,
+    "native": native, "onnx": onnx, "pipedream": pipedream, "piper": piper, "torch-export": torch_export,
 }  # fmt: skip
 #: Formats whose times are per device, so that a spec names these devices.
 DEVICES = {"moirai": "device device0: accelerator { memory = 100 B }\ndevice device1: accelerator { memory = 100 B }\n"}
@@ -151,7 +157,7 @@ def test_the_graph_is_the_chain(name: str, sample: Path) -> None:
     for values in (graph.memory, graph.backward, *graph.time.values(), *graph.attributes.values()):
         assert len(values) == graph.nodes
     assert (graph.memory >= 0).all()
-    assert graph.backward.any() == (name == "pipedream")
+    assert graph.backward.any() == (name in ("aceso", "pipedream"))
     assert read(sample, name, SIZES.get(name)).ids == graph.ids, "named as recognised"
 
 

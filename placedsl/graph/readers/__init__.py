@@ -8,7 +8,7 @@ from pathlib import Path
 from placedsl import plugins
 from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
 from placedsl.graph.graph import Graph
-from placedsl.graph.readers import dnn_partitioning, hugging_face, moirai, native, pipedream, piper
+from placedsl.graph.readers import aceso, dnn_partitioning, hugging_face, moirai, native, pipedream, piper
 from placedsl.graph.readers import sizes as given_sizes
 from placedsl.graph.readers.json_text import parsed
 from placedsl.graph.readers.sizes import Sizes
@@ -42,7 +42,7 @@ def _torch_export(source: Source, sizes: Sizes) -> Graph:
 MODELS: dict[str, Callable[[Source, Sizes], Graph]] = {"onnx": _onnx, "torch-export": _torch_export}
 
 #: Readers of texts that describe a model by its sizes, some of which the spec gives.
-DESCRIPTIONS: dict[str, Callable[[Source, Sizes], Graph]] = {"hugging-face": hugging_face.read}
+DESCRIPTIONS: dict[str, Callable[[Source, Sizes], Graph]] = {"aceso": aceso.read, "hugging-face": hugging_face.read}
 
 #: An ONNX model begins with its version, an archive with the letters of its inventor.
 _ONNX, _ARCHIVE = b"\x08", b"PK\x03\x04"
@@ -131,6 +131,8 @@ def recognised(source: Source) -> str:
         raise InputError([Diagnostic("the file is empty", source.whole(), "a graph is expected")])
     if pipedream.looks_like(source.text):
         return "pipedream"
+    if aceso.looks_like(source.text):
+        return "aceso"
     if not source.text.lstrip().startswith("{"):
         hint = "known formats: " + ", ".join(READERS) + _named()
         raise InputError([Diagnostic("this is no graph file that is known", source.whole(), hint)])

@@ -44,6 +44,21 @@ def read(source: Source, sizes: Sizes) -> Graph:
         raise _wrong(message, "was the file damaged?") from None
 
 
+def named(source: Source, sizes: Sizes) -> tuple[Any, list[str]]:
+    """The model as :func:`read` takes it, whose operators have the ids of nodes as names, and these ids.
+
+    Operators that are no nodes have names that begin with ``folded:``.
+    """
+    model = inferred(_parsed(source), sizes)
+    nodes = _Reading(model, source, ())._not_folded()
+    ids = _ids(nodes)
+    for i, node in enumerate(model.graph.node):
+        node.name = f"folded:{i}"
+    for node, own in zip(nodes, ids, strict=True):
+        node.name = own
+    return model, ids
+
+
 def _wrong(message: str, hint: str = "") -> InputError:
     return InputError([Diagnostic(message, None, hint)])
 

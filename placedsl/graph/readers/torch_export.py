@@ -66,6 +66,12 @@ def read(source: Source, sizes: Sizes) -> Graph:
         raise _wrong(message, _EXPECTED) from None
 
 
+def inputs(source: Source, sizes: Sizes) -> dict[str, tuple[int, ...]]:
+    """The shapes of a program's inputs by name, with these sizes of its dynamic dimensions."""
+    program = _Program(json.loads(source.data), source, sizes)
+    return {name: tuple(program.shapes[name].shape) for name in program.inputs if name in program.shapes}
+
+
 def _wrong(message: str, hint: str = "") -> InputError:
     return InputError([Diagnostic(message, None, hint)])
 

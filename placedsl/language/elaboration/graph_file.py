@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+
 from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
 from placedsl.graph.graph import Graph
 from placedsl.graph.readers import load
@@ -63,8 +65,11 @@ def read(
     source = held.get(path) or _placed(measured.at, lambda: load(path))
     from placedsl.cost_model import profile
 
-    times, notes = profile.read(source, graph, names)
-    return replace(graph, measured=times, notes=(*graph.notes, *notes))
+    found = profile.read(source, graph, names)
+    attributes = dict(graph.attributes)
+    if not np.isnan(found.allocated).all():
+        attributes["allocated"] = found.allocated
+    return replace(graph, measured=found.times, attributes=attributes, notes=(*graph.notes, *found.notes))
 
 
 def files(statement: syntax.GraphFile) -> list[syntax.Word]:

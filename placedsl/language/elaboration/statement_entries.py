@@ -65,6 +65,7 @@ _WORK = {
 _OF_LAYERS = {
     "kv_cache": EntryKind("memory of the keys and values that attention keeps", DATA, "512 MiB"),
     "activations": EntryKind("size of all tensors that the layer makes in one pass", DATA, "2 GiB"),
+    "allocated": EntryKind("memory that it had allocated at most while it was measured", DATA, "64 MiB"),
 }
 _NODE = {
     "time": EntryKind(

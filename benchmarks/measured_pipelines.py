@@ -1,0 +1,154 @@
+"""Predicted time per sample against pipelines that run: ``python benchmarks/measured_pipelines.py [FOLDER]``.
+
+A model is exported, profiled and placed by the commands of placedsl, and what ``placedsl export`` writes is run by as
+many processes as there are devices, of one thread each.  All of a row happens in one run of this program, at moments at
+which nothing else runs on the machine, as far as there are any.  Needs the extra ``clients``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import measured_models
+import torch
+from measured_stages import QUIET, busy
+
+HERE = Path(__file__).parent
+RANKS = (2, 4)
+MICROBATCHES, PASSES = 24, 25
+SPEC = """\
+import "links.place"
+graph from "{model}.pt2" {{ profile = "{model}.csv" }}
+device worker[{ranks}]: accelerator {{ memory = 4 GiB, compute = 1 TFLOP/s, memory_bandwidth = 1 TB/s }}
+minimize time_per_sample
+subject to
+    contiguous
+    boundaries by layer
+    exportable_to_torch_pipelining
+    all_used: forall d in worker: used(d)
+"""
+
+
+def placedsl(folder: Path, *words: str) -> None:
+    """A command, which must succeed."""
+    path = os.pathsep.join((str(HERE.parent), os.environ.get("PYTHONPATH", "")))
+    subprocess.run(
+        [sys.executable, "-m", "placedsl", *words], cwd=folder, check=True, env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=600,
+    )  # fmt: skip
+
+
+def wait_for_quiet() -> None:
+    """Until other programs leave all cores for a second, or for a minute; those that give way do not count."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        before = busy(niced=False)
+        time.sleep(1.0)
+        if busy(niced=False) - before <= QUIET:
+            return
+        time.sleep(3.0)
+
+
+def profile(model: str, folder: Path, output: str, beside: int = 0, *options: str) -> Path:
+    """The profile of a model on one core, while so many other processes run it as well.
+
+    It is taken again, four times at most, where the machine was busy: a whole pass is then interrupted more often than
+    a single operator, and the operators do not add up to it.
+    """
+    for _ in range(5):
+        wait_for_quiet()
+        placedsl(folder, "profile", f"{model}.pt2", "--device", "cpu", "--threads", "1", "--as", "worker", "--quiet",
+                 "--beside", str(beside), *options, "--repeats", str(PASSES), "-o", output)  # fmt: skip
+        if abs(number(folder / output, "operators take ", " of") - 1.0) < 0.06:
+            break
+    return folder / output
+
+
+def solved(model: str, ranks: int, folder: Path) -> tuple[float, list[float]]:
+    """Time per sample of the best placement under a profile, and the loads of its stages in their order."""
+    (folder / "spec.place").write_text(SPEC.format(model=model, ranks=ranks), encoding="utf-8")
+    placedsl(folder, "solve", "spec.place", "--json", "answer.json", "--quiet")
+    answer = json.loads((folder / "answer.json").read_text(encoding="utf-8"))
+    loads = {device["name"]: device["load"] for device in answer["devices"]}
+    return answer["objective"]["value"], [loads[stage["devices"][0]] for stage in answer["plan"]["stages"]]
+
+
+def run(model: str, exported: Path) -> list[dict[str, Any]]:
+    """The batches that the processes measure: those that had the machine for themselves, or all if none had."""
+    wait_for_quiet()
+    words = [sys.executable, str(HERE / "measured_stages.py"), model, str(exported)]
+    done = subprocess.run(words, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=400)
+    batches = json.loads(done.stdout.splitlines()[-1])
+    return [batch for batch in batches if batch["others"] <= QUIET] or batches
+
+
+def row(model: str, ranks: int, folder: Path) -> list[str]:
+    """A row of the table."""
+    cores = len(os.sched_getaffinity(0))
+    first = profile(model, folder, f"{model}.csv")
+    alone, _ = solved(model, ranks, folder)
+    profile(model, folder, f"{model}.csv", min(ranks, cores) - 1, "--interpreted")
+    predicted, loads = solved(model, ranks, folder)
+    shared = max(predicted, sum(loads) / cores)
+    out = folder / f"{model}-{ranks}"
+    placedsl(folder, "export", "answer.json", "--to", "torch-pipelining", "--microbatches", str(MICROBATCHES),
+             "-o", str(out))  # fmt: skip
+    batches = run(model, out)
+    between = [batch["between"] for batch in batches]
+    measured, others = median(between), median(batch["others"] for batch in batches)
+    computing = [median(column) for column in zip(*(batch["computing"] for batch in batches), strict=True)]
+    cpu = max(median(column) for column in zip(*(batch["cpu"] for batch in batches), strict=True))
+    drift = whole(profile(model, folder, f"{model}-again.csv")) / whole(first)
+    return [
+        model, str(ranks), f"{alone * 1e3:.2f}", f"{shared * 1e3:.2f}", f"{measured * 1e3:.2f}",
+        f"{min(between) * 1e3:.2f} to {max(between) * 1e3:.2f}", f"{measured / alone:.2f}", f"{measured / shared:.2f}",
+        f"{cpu * 1e3:.2f}", f"{cpu / predicted:.2f}", f"{max(others, 0.0):.2f}", f"{drift:.2f}",
+        " ".join(f"{seconds * 1e3:.1f}" for seconds in loads),
+        " ".join(f"{seconds * 1e3:.1f}" for seconds in computing),
+    ]  # fmt: skip
+
+
+def number(profiled: Path, before: str, after: str) -> float:
+    """A number in the comments of a profile, between two texts."""
+    return float(profiled.read_text(encoding="utf-8").split(before, 1)[1].split(after, 1)[0])
+
+
+def whole(profiled: Path) -> float:
+    """Milliseconds of the whole model."""
+    return number(profiled, "whole model's ", " ms")
+
+
+def main(folder: Path) -> None:
+    """Print the table."""
+    cores = len(os.sched_getaffinity(0))
+    print(f"torch {torch.__version__}, {cores} cores, load average {os.getloadavg()[0]:.1f}")
+    wait_for_quiet()
+    placedsl(folder, "profile", "--links", "--as", "worker", "-o", "links.place")
+    print((folder / "links.place").read_text(encoding="utf-8").splitlines()[-1])
+    print("| model | processes | predicted alone, ms | predicted, ms | measured, ms | range | ratio alone | ratio "
+          "| CPU, ms | ratio of the CPU | cores of others | profile after / before | loads, ms "
+          "| computing, ms |")  # fmt: skip
+    print("|" + " --- |" * 14)
+    for model in measured_models.MODELS:
+        module, one = measured_models.made(model)
+        torch.export.save(torch.export.export(module, (one,)), folder / f"{model}.pt2")
+        for ranks in RANKS:
+            print("| " + " | ".join(row(model, ranks, folder)) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        place = Path(sys.argv[1])
+        place.mkdir(exist_ok=True)
+        main(place)
+    else:
+        with tempfile.TemporaryDirectory() as made_folder:
+            main(Path(made_folder))
