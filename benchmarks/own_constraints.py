@@ -1,13 +1,14 @@
-"""Twenty specs with rules of their own, on chains, residual and branching graphs and 8 to 64 devices: value, bound, gap.
+"""Twenty specs with rules of their own, on chains, residual and branching graphs and 8 to 64 devices.
 
     python benchmarks/own_constraints.py                          # all of them, this checkout
     python benchmarks/own_constraints.py --before PATH            # beside them, the checkout in that folder
     python benchmarks/own_constraints.py --only power --seconds 30
 
 Each solve is a process of its own (``placedsl solve``, method auto) with a time limit; seconds are those of the whole
-process.  ``--before`` takes a worktree of another commit, and both are run one after the other on each spec.  Graphs are
-made here: 12 to 640 operators with the times, weights, keys and values of transformers, in proportions that no two specs
-share.  Prints a Markdown table, a row as soon as it is known.
+process.  ``--before`` takes a worktree of another commit, and both are run one after the other on each spec.  Kernels
+have to be compiled on both sides (``python -m placedsl.planner.compile_kernels --wait``).  Graphs are made here: 34 to
+642 operators with the times, weights, keys and values of transformers.  Prints a Markdown table, a row as soon as it
+is known.
 """
 
 from __future__ import annotations
@@ -136,9 +137,11 @@ TIED = ("    tied: forall s in 1..{n}: sum(d in accelerators where d.rack == s: 
 
 def several(*rules: str, **values: object) -> str:
     """Rules with their numbers."""
-    return "".join(rule.replace("{n}", str(values.get("n", 2))).replace("{share}", str(values.get("share", 0.6)))
-                   .replace("{period}", str(values.get("period", 30))).replace("{watts}", str(values.get("watts", 1500)))
-                   for rule in rules)  # fmt: skip
+    known = {"n": 2, "share": 0.6, "period": 30, "watts": 1500, **values}
+    text = "".join(rules)
+    for name, value in known.items():
+        text = text.replace(f"{{{name}}}", str(value))
+    return text
 
 
 @dataclass(frozen=True)
@@ -171,10 +174,12 @@ CASES = (
     Case("at most k of a kind, servers; 64 devices", lambda: residual(64), machine(8, 8, servers=4),
          several(SERVERS, n=4, share=0.3) + "    few: count(d in fast: used(d)) <= 20\n"),
     Case("pins; chain, 32 devices", lambda: chain(64), machine(8, 8),
-         "    ends: (embed on slow1 or embed on slow2) and (head on slow1 or head on slow2)\n    heavy: forall v in nodes where v.layer < 20: v on fast1 or v on fast2\n"
+         "    ends: (embed on slow1 or embed on slow2) and (head on slow1 or head on slow2)\n"
+         "    heavy: forall v in nodes where v.layer < 20: v on fast1 or v on fast2\n"
          "    apart: not (layer40 on fast1 or layer40 on fast2)\n    one: count(d in fast1: used(d)) <= 5\n"),
     Case("pins, power; branching", lambda: branching(20, 4), machine(2, 2),
-         "    ends: embed on slow1 or embed on slow2\n    last: head on fast1 or head on fast2\n" + several(POWER, period=30, watts=1600)),
+         "    ends: embed on slow1 or embed on slow2\n    last: head on fast1 or head on fast2\n"
+         + several(POWER, period=30, watts=1600)),
     Case("balance; residual", lambda: residual(16), machine(4, 4),
          EVEN.format(s="fast") + EVEN.format(s="slow") + "    few: devices_used <= 12\n"),
     Case("balance of memory; chain", lambda: chain(40), machine(2, 2),
@@ -224,7 +229,7 @@ def solved(checkout: Path, spec: Path, seconds: float) -> tuple[float, float, fl
     """Value, bound, gap, seconds of the process, and how it came about."""
     begun = time.monotonic()
     ran = subprocess.run(
-        [sys.executable, "-m", "placedsl", "solve", str(spec), "--json", "--quiet", "--time-limit", f"{seconds}s"],
+        [sys.executable, "-m", "placedsl", "solve", str(spec), "--json", "-", "--quiet", "--time-limit", f"{seconds}s"],
         cwd=spec.parent, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(checkout)},
     )  # fmt: skip
     took = time.monotonic() - begun

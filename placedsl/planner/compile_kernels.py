@@ -63,7 +63,9 @@ KINDS = {
         for rules in ("    contiguous\n", "")
     ] + [(_LINKED, "minimize time_per_sample", ""), (_ALIKE, _PLANS, "    contiguous\n"),
          (_ALIKE, _CHUNKS, "    contiguous\n")],
-    "rules": [(_DEVICES, "minimize time_per_sample", "    contiguous\n    shared: load(gpu[1]) + load(gpu[2]) <= 3 s\n")],
+    "rules": [
+        (_DEVICES, "minimize time_per_sample", "    contiguous\n    shared: load(gpu[1]) + load(gpu[2]) <= 3 s\n")
+    ],
     "one sample": [
         (_DEVICES, "schedule calls { pieces = 2 }\nminimize latency", ""),
         *((_DEVICES, "schedule dataflow\nminimize latency", rules)

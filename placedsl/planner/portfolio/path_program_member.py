@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from placedsl.algorithms.pipelines.path_program.applies import NAME
 from placedsl.arrays import Integers
 from placedsl.planner.portfolio.portfolio import Member, PlannerChannel
 from placedsl.problem.problem import Problem
-
-#: How reports call it.
-NAME = "the program over paths of ideals"
 
 
 def search_paths(channel: PlannerChannel, problem: Problem, seed: int) -> None:

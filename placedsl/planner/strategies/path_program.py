@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from placedsl.algorithms.pipelines.path_program import applies
 from placedsl.planner.decision import Outlook
-from placedsl.planner.portfolio.path_program_member import NAME, member
 from placedsl.planner.request import Request
 from placedsl.planner.run import Run
 from placedsl.problem.problem import Problem
@@ -19,18 +19,17 @@ _PAUSE_S = 0.02
 
 def against(problem: Problem, _request: Request) -> Sequence[str]:
     """Why it does not apply."""
-    from placedsl.algorithms.pipelines.path_program import instance
-
-    return instance.against(problem)
+    return applies.against(problem)
 
 
 def outlook(_problem: Problem, _request: Request) -> Outlook:
     """It ends where the paths are few enough."""
-    return Outlook(f"{NAME}, with the rules as rows over stages", "; else ")
+    return Outlook(f"{applies.NAME}, with the rules as rows over stages", "; else ")
 
 
 def by_paths(run: Run) -> tuple[str, str] | None:
     """Run it in a process of its own; None where a solver has to go on, beside it."""
+    from placedsl.planner.portfolio.path_program_member import member
     from placedsl.planner.strategies.program import members_beside
 
     if not run.isolated:
@@ -47,7 +46,7 @@ def by_paths(run: Run) -> tuple[str, str] | None:
     alone = time.monotonic() + (_MOST_ALONE_S if left is None else min(_MOST_ALONE_S, _ALONE * left))
     beside = run.portfolio
     while time.monotonic() < alone:
-        over = not beside.members and all(process.name != NAME or process.ended for process in beside.running)
+        over = not beside.members and all(process.name != applies.NAME or process.ended for process in beside.running)
         beside.announce(run.best.value)
         run.listen(beside)
         if (reason := run.stop_reason(run.gap())) is not None:

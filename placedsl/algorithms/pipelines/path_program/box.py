@@ -15,7 +15,6 @@ from placedsl.algorithms.pipelines.path_program.stage_table import StageTable
 from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.tolerances import EVALUATION
 
-
 #: Rows about more units than this are no reason to divide by where these are; nor into more boxes.
 _FEW_UNITS = 4
 _MOST_SIDES = 16
@@ -102,8 +101,8 @@ class StageChoice:
 
     def _family(self, one: Family) -> FamilyNumbers:
         instance, table = self.instance, self.table
-        firsts = {c for kind in one.firsts for c in instance.members.get(kind, ())}
-        seconds = {c for kind in one.seconds for c in instance.members.get(kind, ())}
+        firsts = frozenset(c for kind in one.firsts for c in instance.members.get(kind, ()))
+        seconds = frozenset(c for kind in one.seconds for c in instance.members.get(kind, ()))
         first, second = np.full(table.count, np.nan), np.full(table.count, np.nan)
         for kinds, feature, into in ((firsts, one.first, first), (seconds, one.second, second)):
             for c in kinds:
@@ -111,14 +110,14 @@ class StageChoice:
                 if feature is not None and len(rows):
                     into[rows] = StageNumbers(table, rows).values(feature)
         common = np.zeros(table.count) if one.common is None else self.values(one.common)
-        kinds = frozenset(firsts | seconds)
+        both = firsts | seconds
         load = instance.rules.columns.units + NUMBERS.index("load")
         positions, factor = one.first
         tied = 0.0
         if one.second is not None and len(firsts) == len(instance.classes.counts) and positions.tolist() == [load]:
             tied = max(float(factor[0]), 0.0)
-        devices = sum(instance.classes.counts[c] for c in kinds)
-        return FamilyNumbers(one, first, second, common, kinds, devices, tied)
+        devices = sum(instance.classes.counts[c] for c in both)
+        return FamilyNumbers(one, first, second, common, both, devices, tied)
 
     def within(self, box: Box) -> Booleans:
         """The stages that are open in a box."""
@@ -168,7 +167,9 @@ class StageChoice:
                 break
             parts = [frozenset(group) for group in groups.values()]
             if not out:  # of groups that can change places one is enough
-                parts = [g for k, g in enumerate(parts) if not any(exchangeable(self.instance, h, g) for h in parts[:k])]
+                parts = [
+                    g for k, g in enumerate(parts) if not any(exchangeable(self.instance, h, g) for h in parts[:k])
+                ]
             out.append((unit, tuple(parts)))
         return tuple(out)
 
@@ -192,10 +193,9 @@ def ranges(families: Sequence[FamilyNumbers], box: Box) -> list[FamilyRange]:
     """The ranges of a box, where some follow from the time per sample."""
     out = []
     for one, part in zip(families, box.families, strict=True):
-        if one.tied:
-            low, high = part.first
-            part = replace(part, first=(max(low, one.tied * box.low), min(high, one.tied * box.high)))
-        out.append(part)
+        low, high = part.first
+        tied = (max(low, one.tied * box.low), min(high, one.tied * box.high)) if one.tied else (low, high)
+        out.append(replace(part, first=tied))
     return out
 
 
@@ -298,7 +298,7 @@ def exchangeable(instance: PathInstance, one: frozenset[int], other: frozenset[i
         return False
     if len({asked(a) for a, _ in pairs}) < len(pairs):
         return False  # more than one way to pair them
-    moved = {a: b for a, b in pairs} | {b: a for a, b in pairs}
+    moved = dict(pairs) | {b: a for a, b in pairs}
     rows = [*rules.joint, *(family.common for family in rules.families if family.common is not None)]
 
     def told(row: Joint, where: dict[int, int]) -> tuple[object, ...]:

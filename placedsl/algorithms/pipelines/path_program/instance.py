@@ -1,4 +1,4 @@
-"""A problem as a program over paths: its stages, its rules sorted out, and its devices in classes that rules respect."""
+"""A problem as a program over paths: its stages, its rules sorted out, and its devices in classes by the rules."""
 
 from __future__ import annotations
 
@@ -6,22 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placedsl.algorithms.pipelines.path_program.rule_columns import grounded, own_rules
-from placedsl.algorithms.pipelines.path_program.stage_rules import StageRules, sorted_out
+from placedsl.algorithms.pipelines.path_program.rule_columns import grounded
+from placedsl.algorithms.pipelines.path_program.rule_sorting import sorted_out
+from placedsl.algorithms.pipelines.path_program.stage_rules import StageRules
 from placedsl.algorithms.pipelines.path_program.stage_table import IdealTable, ideal_table
 from placedsl.algorithms.simple_bounds import simple_bound, streamed_bound
-from placedsl.algorithms.stages.stage_costs import STAGE_COSTS, DeviceClasses, device_classes, stage_costs
-from placedsl.algorithms.supports import Supports, reasons_against
+from placedsl.algorithms.stages.stage_costs import DeviceClasses, device_classes, stage_costs
 from placedsl.algorithms.units import placement_units
 from placedsl.arrays import Integers
 from placedsl.graph.contraction import Quotient
-from placedsl.problem.execution import Execution
 from placedsl.problem.problem import Problem
 
-SUPPORTS = Supports(
-    objectives=("time_per_sample",), executions=tuple(Execution(communication=c) for c in STAGE_COSTS),
-    communications=tuple(STAGE_COSTS), requires=("contiguous",), clusters=False, further=False,
-)  # fmt: skip
 #: More classes of devices than this are not told apart.
 _MOST_CLASSES = 64
 
@@ -46,13 +41,6 @@ class PathInstance:
             device[units] = self.classes.devices[kind][used[kind]]
             used[kind] += 1
         return device[self.quotient.unit_of_node]
-
-
-def against(problem: Problem) -> list[str]:
-    """Why the program over paths does not apply."""
-    if not own_rules(problem):
-        return ["there is no rule that dynamic programming does not know"]
-    return reasons_against(problem, SUPPORTS)
 
 
 def instance(problem: Problem) -> PathInstance | None:
@@ -86,7 +74,9 @@ def _refined(rules: StageRules, kinds: Integers) -> Integers:
     for d, kind in enumerate(kinds.tolist()):
         local = tuple(sorted(one.signature for one in rules.local.get(d, ())))
         joint = tuple(
-            (i, *(part.tobytes() for part in row.of_device[d])) for i, row in enumerate(rules.joint) if d in row.of_device
+            (i, *(part.tobytes() for part in row.of_device[d]))
+            for i, row in enumerate(rules.joint)
+            if d in row.of_device
         )
         common = tuple(
             (i, *(part.tobytes() for part in family.common.of_device[d]))

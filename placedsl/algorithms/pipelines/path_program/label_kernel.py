@@ -1,8 +1,8 @@
 """Compiled: paths with the sums of their rows, ideal by ideal.
 
 A label is a path from nothing to an ideal.  It is left out where it can be completed within no limit, by the least that
-each sum still grows and by prices of all rows together, and where another label of the ideal is at most as large in every
-sum.  Without a label left out for want of room, no path means that there is none.
+each sum still grows and by prices of all rows together, and where another label of the ideal is at most as large in
+every sum.  Without a label left out for want of room, no path means that there is none.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ def completions(base: Integers32, goal: Integers32, cost: Floats, nodes: int) ->
     least[nodes - 1] = 0.0
     for s in range(len(base) - 1, -1, -1):
         total = cost[s] + least[goal[s]]
-        if total < least[base[s]]:
-            least[base[s]] = total
+        least[base[s]] = min(least[base[s]], total)
     return least
 
 
@@ -37,8 +36,9 @@ def labelled_path(
     """A path within all limits: 1 and its stages; 0: there is none; -1: labels were left out for want of room.
 
     Stages that end at ideal j are ``start[j]:start[j + 1]``; ``rest`` is nodes x R, the least that each sum grows from
-    there; ``dear`` nodes x K, the same of K prices (K x R), of which the first ``ranking`` say which labels come first.  At most ``room`` labels are kept at an ideal, and ``most``
-    in all are looked at.  The third number says how many were.
+    there; ``dear`` nodes x K, the same of K prices (K x R), of which the first ``ranking`` say which labels come first.
+    At most ``room`` labels are kept at an ideal, and ``most`` labels and comparisons of them
+    are looked at.  The third number says how many were.
     """
     nodes, rows, kinds = len(start) - 1, len(limits), len(prices)
     within = np.empty(kinds)

@@ -7,8 +7,7 @@ import numpy as np
 from placedsl.algorithms.pipelines.path_program.label_kernel import completions, labelled_path
 from placedsl.algorithms.pipelines.path_program.path_bound import Priced
 from placedsl.algorithms.pipelines.path_program.stage_table import StageTable
-from placedsl.arrays import Floats, Integers
-
+from placedsl.arrays import Floats, Integers, Integers32
 
 #: Rows with no more different numbers than this (devices, for one) keep them.
 _FEW = 4
@@ -22,7 +21,9 @@ def path_by_labels(
     ``prices``   of the rows: what no completion pays less for
     ``room``     how many labels are kept at an ideal, of which ``most`` in all are looked at
     """
-    found, path = _labelled(table.base[stages], table.goal[stages], table.ideals.count, values, limits, prices, room, most)
+    found, path = _labelled(
+        table.base[stages], table.goal[stages], table.ideals.count, values, limits, prices, room, most
+    )
     return {1: True, 0: False}.get(found), stages[path]
 
 
@@ -44,7 +45,7 @@ def refuted_by_labels(
 
 
 def _labelled(
-    base: Integers, goal: Integers, nodes: int, values: Floats, limits: Floats, prices: Priced, room: int, most: int
+    base: Integers32, goal: Integers32, nodes: int, values: Floats, limits: Floats, prices: Priced, room: int, most: int
 ) -> tuple[int, Integers]:
     start = np.searchsorted(goal, np.arange(nodes + 1))
     none = np.zeros((nodes, 0))
@@ -53,15 +54,23 @@ def _labelled(
     costs = values @ known.T
     dear = np.stack([completions(base, goal, column, nodes) for column in costs.T], axis=1) if len(known) else none
     found, path, _ = labelled_path(
-        base, start, values, limits, np.ascontiguousarray(rest), known, np.ascontiguousarray(dear),
-        prices.ranking, room, most,
+        base,
+        start,
+        values,
+        limits,
+        np.ascontiguousarray(rest),
+        known,
+        np.ascontiguousarray(dear),
+        prices.ranking,
+        room,
+        most,
     )
     return int(found), path
 
 
 def _joined(
     table: StageTable, stages: Integers, values: Floats, near: float
-) -> tuple[Integers, Integers, int, Floats] | None:
+) -> tuple[Integers32, Integers32, int, Floats] | None:
     """Stages between groups of ideals of nearly the same work, the least of each; None where that relaxes nothing.
 
     A path of ideals is one of groups: a stage within a group is left out, which is allowed where no sum falls by it.

@@ -1,8 +1,8 @@
 """Whether the linear relaxation of a box has a path, by prices of its rows and cheapest paths.
 
 Rows ``A path <= b`` with prices p >= 0 that add up to 1 refute a box where the cheapest path costs more than ``p b``
-(Lagrangian duality); a mixture of paths that keeps all limits says that no prices do.  Prices come from a master program
-over the paths found so far (Kelley's cutting planes, Dantzig and Wolfe's columns).
+(Lagrangian duality); a mixture of paths that keeps all limits says that no prices do.  Prices come from a master
+program over the paths found so far (Kelley's cutting planes, Dantzig and Wolfe's columns).
 """
 
 from __future__ import annotations

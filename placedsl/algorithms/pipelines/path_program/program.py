@@ -7,6 +7,7 @@ import numpy as np
 from placedsl.algorithms.pipelines.path_program.box import Box, StageChoice
 from placedsl.algorithms.pipelines.path_program.inequalities import Inequalities
 from placedsl.algorithms.pipelines.path_program.path_rows import WIDENED, PathRows
+from placedsl.algorithms.pipelines.path_program.rule_columns import NUMBERS
 from placedsl.algorithms.pipelines.path_program.stage_filters import StageNumbers
 from placedsl.algorithms.pipelines.path_program.stage_rules import General
 from placedsl.arrays import Booleans, Floats, Integers
@@ -113,7 +114,7 @@ def _general(
     table = choice.table
     of_device = {int(m[0]): c for c, m in enumerate(choice.instance.classes.devices)}
     place: dict[int, int] = {layout.time: time}
-    low, high, whole = [], [], []
+    low, high, whole = list[float](), list[float](), list[bool]()
     for column in named:
         if column == layout.time:
             continue
@@ -131,7 +132,7 @@ def _general(
         rows.add(np.append(own[filled], place[column]), np.append(values[filled], -1.0), 0.0, 0.0)
         low.append(0.0)
         high.append(largest)
-        whole.append(feature < layout.units or feature == layout.of("used", np.zeros(1, dtype=np.int64))[0] // layout.devices)
+        whole.append(feature < layout.units or feature == layout.units + NUMBERS.index("used"))
 
     def moved(one: Inequalities) -> Integers:
         return np.array([place[c] for c in one.column.tolist()], dtype=np.int64)
@@ -139,9 +140,10 @@ def _general(
     always, body = part.always, part.conditional.body
     at = moved(always)
     for i in range(always.count):
-        own = slice(int(always.start[i]), int(always.start[i + 1]))
-        size = float(np.abs(always.coefficient[own]).max(initial=0.0))
-        rows.add(at[own], always.coefficient[own], -np.inf, float(always.upper[i]) + WIDENED * size)
+        entries_of_row = slice(int(always.start[i]), int(always.start[i + 1]))
+        coefficient = always.coefficient[entries_of_row]
+        size = float(np.abs(coefficient).max(initial=0.0))
+        rows.add(at[entries_of_row], coefficient, -np.inf, float(always.upper[i]) + WIDENED * size)
     if body.count:
         entries = [(i, place[c], value) for i, row in enumerate(part.conditional.literals) for c, value in row]
         literal_row, literal_column, literal_value = (np.array(column) for column in zip(*entries, strict=True))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placedsl.algorithms.supports import PLACING
+from placedsl.algorithms.pipelines.path_program.applies import own_rules
 from placedsl.arrays import Integers, whole_numbers
 from placedsl.diagnostics import InputError
 from placedsl.graph.contraction import Quotient
@@ -23,12 +23,10 @@ from placedsl.ir.affine import Affine
 from placedsl.ir.program import GlobalConstraint, Origin, RowBlock
 from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
-from placedsl.problem.problem import SUPPORTED, Constraint, Problem
+from placedsl.problem.problem import Problem
 
 #: The numbers of a stage beside which units it has.
 NUMBERS = ("load", "memory", "used", "compute_time", "transfer_time")
-#: The constraints that are satisfied by every path over stages that fit.
-KNOWN = PLACING | {"contiguous", "convex", SUPPORTED}
 #: More entries than this are not grounded for one rule.
 _MOST_ENTRIES = 2_000_000
 
@@ -120,11 +118,6 @@ class _Quantities:
         return Affine(np.repeat(np.arange(size), len(devices)), column, np.ones(len(column)), np.zeros(size))
 
 
-def own_rules(problem: Problem) -> list[Constraint]:
-    """The rules that a path over stages does not satisfy by itself."""
-    return [rule for rule in problem.constraints if rule.equivalent not in KNOWN]
-
-
 def grounded(problem: Problem, quotient: Quotient) -> tuple[StageColumns, list[GroundRule], list[str]]:
     """The rules of a spec over columns, and the names of those that are about something else."""
     layout = StageColumns(quotient.units, len(problem.machine.devices))
@@ -151,8 +144,8 @@ def grounded(problem: Problem, quotient: Quotient) -> tuple[StageColumns, list[G
             beyond.append(rule.name)
             continue
         rows = tuple(block for block in columns.rows[start[0] :] if block.rows)
-        integer, low, high = (np.concatenate(part) for part in (columns.integer, columns.lower, columns.upper))
-        binary = integer & (low >= 0.0) & (high <= 1.0)
+        low, high = np.concatenate(columns.lower), np.concatenate(columns.upper)
+        binary = np.concatenate(columns.integer) & (low >= 0.0) & (high <= 1.0)
         made = GroundRule(
             rule.name, rows, tuple(columns.constraints[start[1] :]), start[3], columns.count - start[3],
             binary[start[3] :], len(columns.impossible) > start[2], stripped is not None,

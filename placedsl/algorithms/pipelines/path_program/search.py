@@ -45,6 +45,7 @@ class _Effort:
     ``most_columns``  programs of no more columns are solved where labels do not decide
     ``near``          thresholds are tried until the two sides are this near
     ``looked_at``     labels and comparisons of them that one run may take
+    ``seconds``       a program may take
     """
 
     labels: int
@@ -52,13 +53,14 @@ class _Effort:
     most_columns: int
     near: float
     looked_at: int
+    seconds: float
 
 
 _EFFORTS = (
-    _Effort(5_000_000, False, 0, 5e-3, 100_000_000),
-    _Effort(20_000_000, True, 0, 5e-3, 200_000_000),
-    _Effort(200_000_000, True, 20_000, SAME_VALUE, 2_000_000_000),
-    _Effort(10_000_000_000, False, 1_000_000, SAME_VALUE, 10**12),
+    _Effort(3_000_000, False, 10_000, 5e-3, 30_000_000, 1.0),
+    _Effort(20_000_000, True, 10_000, 5e-3, 200_000_000, 1.0),
+    _Effort(200_000_000, True, 20_000, SAME_VALUE, 2_000_000_000, 10.0),
+    _Effort(10_000_000_000, False, 1_000_000, SAME_VALUE, 10**12, 600.0),
 )
 #: Labels that are kept at an ideal.
 _FEWEST_LABELS, _MOST_LABELS = 64, 50_000
@@ -313,7 +315,8 @@ class PathSearch:
         left = self.seconds_left()
         if self._over() or not (mixed or len(rows.stages) <= effort.most_columns):
             return None, none
-        ended, point = asked(question(choice, box, rows, excluded), 600.0 if left is None else left, self.seed)
+        most = effort.seconds if left is None else min(left, effort.seconds)
+        ended, point = asked(question(choice, box, rows, excluded), most, self.seed)
         if point is None:
             return (False if ended == "infeasible" else None), none
         return True, rows.stages[np.flatnonzero(point[: len(rows.stages)] > 0.5)]

@@ -35,7 +35,8 @@ class StageNumbers:
         if self.rows is None:
             return np.zeros((len(weight), 1))
         sums = self.table.ideals.sums(weight)
-        return sums[:, self.table.goal[self.rows]] - sums[:, self.table.base[self.rows]]
+        out: Floats = sums[:, self.table.goal[self.rows]] - sums[:, self.table.base[self.rows]]
+        return out
 
     def number(self, name: str) -> Floats:
         """A number by name."""
@@ -46,7 +47,8 @@ class StageNumbers:
         table = self.table
         known = {"load": table.load, "memory": table.memory, "compute_time": table.compute,
                  "transfer_time": table.transfer}  # fmt: skip
-        return known[name][self.rows]
+        out: Floats = known[name][self.rows]
+        return out
 
     def feature(self, feature: int) -> Floats:
         """One feature."""
@@ -54,7 +56,8 @@ class StageNumbers:
             return self.number(NUMBERS[feature - self.units])
         weight = np.zeros((1, self.units))
         weight[0, feature] = 1.0
-        return self.unit_sums(weight)[0]
+        out: Floats = self.unit_sums(weight)[0]
+        return out
 
     def values(self, of: Feature) -> Floats:
         """A linear number of each stage."""
@@ -107,7 +110,7 @@ def _within(numbers: StageNumbers, rows: Inequalities, time: tuple[float, float]
 
 
 def _least(numbers: StageNumbers, rows: Inequalities, time: tuple[float, float]) -> tuple[Floats, Floats]:
-    """R x stages: the least value of each row over numbers of stages and the time, and the rounding that it may have."""
+    """R x stages: the least value of each row over numbers of stages and the time, and its rounding."""
     units, row = numbers.units, rows.row_of_entry()
     known = rows.column < units + len(NUMBERS)
     inside = rows.column < units
@@ -149,7 +152,8 @@ def _refuted(numbers: StageNumbers, part: Written, time: tuple[float, float]) ->
         for i, literals in enumerate(part.conditional.literals):
             true = [state.literal(column, value) for column, value in literals]
             sure = np.array([t for t, _ in true])
-            depending.require(i, sure.all(axis=0))
+            every: Booleans = np.asarray(sure.all(axis=0), dtype=bool)
+            depending.require(i, every)
             never, open_ = depending.never(i), ~sure
             for (column, value), (_, false), mine in zip(literals, true, open_, strict=True):
                 alone = never & mine & ~false & (open_.sum(axis=0) == 1)
@@ -213,10 +217,10 @@ class _Bounds:
         for bound, mine, better in ((low, self.low[k], np.maximum), (high, self.high[k], np.minimum)):
             if bound is None:
                 continue
+            end = bound
             if self.binary[k]:
-                whole = np.ceil(bound - _INTEGER) if better is np.maximum else np.floor(bound + _INTEGER)
-                bound = whole
-            new = better(mine, bound)
+                end = np.ceil(bound - _INTEGER) if better is np.maximum else np.floor(bound + _INTEGER)
+            new = better(mine, end)
             if (new != mine).any():
                 self.changed = True
                 mine[:] = new
@@ -237,13 +241,15 @@ class _Bounds:
 class _Activity:
     """The sums of rows between bounds."""
 
-    def __init__(
-        self, numbers: StageNumbers, rows: Inequalities, state: _Bounds, time: tuple[float, float]
-    ) -> None:
+    def __init__(self, numbers: StageNumbers, rows: Inequalities, state: _Bounds, time: tuple[float, float]) -> None:
         self.rows, self.state = rows, state
         self.fixed, self.slack = _least(numbers, rows, time)
         self.own = [
-            [(state.place[c], v) for c, v in zip(*(e.tolist() for e in rows.entries(i)), strict=True) if c in state.place]
+            [
+                (state.place[c], v)
+                for c, v in zip(*(e.tolist() for e in rows.entries(i)), strict=True)
+                if c in state.place
+            ]
             for i in range(rows.count)
         ]
 

@@ -9,8 +9,9 @@ import numpy as np
 from placedsl.algorithms.ideals.chain_cover import ChainCover, chain_cover
 from placedsl.algorithms.ideals.enumeration import ideals
 from placedsl.algorithms.pipelines.path_program.stage_table_kernel import stages_within
+from placedsl.algorithms.stages.cut_edges_kernel import StagePairs
 from placedsl.algorithms.stages.stage_costs import StageCostModel
-from placedsl.algorithms.stages.stage_pairs import StagePairs, all_stage_pairs, between, ideal_sums
+from placedsl.algorithms.stages.stage_pairs import all_stage_pairs, between, ideal_sums
 from placedsl.arrays import Floats, Integers, Integers32
 
 #: More ideals, and more stages, than this are not looked at.
