@@ -78,6 +78,8 @@ def _rules(rng: np.random.Generator, nodes: int, kinds: tuple[int, int]) -> list
         f"({node()} on {one()}) => load({one()}) <= {number(10, 90)} ms",
         f"forall d in devices: ({node()} on d) => not ({node()} on d)",
         f"load({one()}) >= {number(2, 40)} ms or load({one()}) <= {number(2, 40)} ms",
+        f"load({one()}) <= mean(d in {family()}: load(d)) + {number(0, 20)} ms",
+        f"load({one()}) <= {x}% * load({one()})",
         f"load({one()}) <= {number(5, 60)} ms", f"time_per_sample <= {number(20, 120)} ms",
         f"forall d in devices: load(d) >= {number(1, 9)} ms", f"exists d in {family()}: used(d)",
         f"forall d in devices: ({node()} on d) * load(d) <= {number(10, 80)} ms",

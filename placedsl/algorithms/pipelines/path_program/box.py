@@ -256,7 +256,7 @@ def broken(
             if idle and max(first[there].max(initial=0.0), second[other].max(initial=0.0)) > edge >= worst:
                 if part.all_used is None:
                     return k, replace(part, all_used=True), replace(part, all_used=False)
-                return k, np.nan, None
+                worst = max(first[there].max(initial=0.0), second[other].max(initial=0.0))
         if worst <= edge:
             continue
         return (k, *_divided(one, part, upper, common, worst, first, second, at))
@@ -273,7 +273,7 @@ def _divided(
     if shared and common - over / 2.0 > part.common[0]:
         middle = common - over / 2.0
         return replace(part, common=(part.common[0], middle)), replace(part, common=(middle, part.common[1]))
-    if one.family.second is None:
+    if one.family.second is None or at[0] < 0:
         return np.nan, None
     largest = float(np.nanmax(first))
     middle = (max(part.first[0], upper - float(second[at[1]])) + largest) / 2.0
@@ -287,6 +287,8 @@ def _divided(
 def exchangeable(instance: PathInstance, one: frozenset[int], other: frozenset[int]) -> bool:
     """Whether the rules stay the same where two groups of classes change places, each class with one that is alike."""
     classes, rules = instance.classes, instance.rules
+    if rules.beyond or rules.general:
+        return False  # what these rules tell apart is not known here
     base = {c: kind for kind, members in instance.members.items() for c in members}
 
     def asked(c: int) -> tuple[object, ...]:
@@ -294,7 +296,7 @@ def exchangeable(instance: PathInstance, one: frozenset[int], other: frozenset[i
         return base[c], classes.counts[c], tuple(sorted(part.signature for part in local))
 
     pairs = list(zip(sorted(one, key=asked), sorted(other, key=asked), strict=False))
-    if len(one) != len(other) or any(asked(a) != asked(b) for a, b in pairs) or rules.general or one & other:
+    if len(one) != len(other) or any(asked(a) != asked(b) for a, b in pairs) or one & other:
         return False
     if len({asked(a) for a, _ in pairs}) < len(pairs):
         return False  # more than one way to pair them

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import permutations, product
 
 import numpy as np
 
@@ -33,14 +35,23 @@ class PathInstance:
     members: dict[int, list[int]]
     least: float
 
-    def placement(self, path: list[tuple[Integers, int]]) -> Integers:
-        """The device of each node from units and class of each stage."""
-        device = np.full(self.quotient.units, -1, dtype=np.int64)
-        used = [0] * len(self.classes.counts)
-        for units, kind in path:
-            device[units] = self.classes.devices[kind][used[kind]]
-            used[kind] += 1
-        return device[self.quotient.unit_of_node]
+    def placements(self, path: list[tuple[Integers, int]]) -> Iterator[Integers]:
+        """The devices of all nodes from units and class of each stage.
+
+        All ways to choose among like devices where a rule that is left out may tell them apart; else one.
+        """
+        kinds = [kind for _, kind in path]
+        ways = [
+            permutations(members.tolist(), kinds.count(c))
+            for c, members in enumerate(self.classes.devices)
+            if kinds.count(c)
+        ]
+        for chosen in product(*ways) if self.rules.beyond else [tuple(next(way) for way in ways)]:
+            left = dict(zip(sorted(set(kinds)), map(iter, chosen), strict=True))
+            device = np.full(self.quotient.units, -1, dtype=np.int64)
+            for units, kind in path:
+                device[units] = next(left[kind])
+            yield device[self.quotient.unit_of_node]
 
 
 def instance(problem: Problem) -> PathInstance | None:

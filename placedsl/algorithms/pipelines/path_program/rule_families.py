@@ -152,6 +152,12 @@ def take_families(
     """What is the same for all devices, or all pairs, stays so; else the devices are told apart."""
     found: dict[tuple[object, ...], list[tuple[Sought, int, int]]] = {}
     for key, sought in families.items():
+        # Of a class of two it is not seen which of them the row is about: the one that it says something of.
+        if sought.second is not None and sought.second[0] == sought.first[0]:
+            told = [k for k, end in enumerate((sought.first, sought.second)) if len(end[1][0])]
+            if len(told) == 1:
+                sought.met = {(members[told[0]],) for members in sought.met}
+                sought.first, sought.second = (sought.first, sought.second)[told[0]], None
         first, second = sought.first, sought.second
         sizes = [int((classes == first[0]).sum())]
         expected = sizes[0]

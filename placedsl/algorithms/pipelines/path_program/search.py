@@ -30,6 +30,8 @@ _FIRST_STEP = 2e-3
 _DEEPEST = 60
 #: Paths that are refused one after another in one box.
 _MOST_REFUSED = 20
+#: Ways to choose among like devices that are tried for a path.
+_MOST_WAYS = 100
 
 
 #: Units with the groups of device classes that they may be on.
@@ -280,10 +282,11 @@ class PathSearch:
             value = float(choice.table.load[path].max())
             divided = broken(choice.families, box, path, value)
             if divided is None:
-                if self._taken(choice, path, value):
+                taken = self._taken(choice, path, value)
+                if taken:
                     return Verdict(path, value, True)
                 excluded.append(path)
-                if len(excluded) > _MOST_REFUSED:
+                if taken is None or len(excluded) > _MOST_REFUSED:
                     return Verdict(None, np.inf, False)
                 continue
             return self._halves(choice, box, divided, depth)
@@ -362,16 +365,20 @@ class PathSearch:
             decided &= verdict.decided
         return Verdict(None, np.inf, decided)
 
-    def _taken(self, choice: StageChoice, path: Integers, value: float) -> bool:
-        """Whether the evaluator accepts a path."""
+    def _taken(self, choice: StageChoice, path: Integers, value: float) -> bool | None:
+        """Whether the evaluator accepts a path; None where it refuses some of the ways to choose among like devices,
+        and there are more."""
         table = choice.table
         stages = [
             (table.ideals.units(int(table.base[s]), int(table.goal[s])), int(table.kind[s])) for s in path.tolist()
         ]
-        if not self.accept(self.instance.placement(stages)):
-            return False
-        self.value = min(self.value, value)
-        return True
+        for number, placement in enumerate(self.instance.placements(stages)):
+            if number == _MOST_WAYS:
+                return None
+            if self.accept(placement):
+                self.value = min(self.value, value)
+                return True
+        return False
 
     def _proven(self, threshold: float) -> None:
         """No path is within a threshold."""
