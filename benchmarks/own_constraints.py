@@ -157,14 +157,14 @@ class Case:
 EVEN = "    even_{s}: forall d in {s}, e in {s} where d != e: used(d) and used(e) => load(d) <= 1.15 * load(e)\n"
 CASES = (
     Case("servers, power, tied; chain", lambda: chain(32), machine(2, 2),
-         several(SERVERS, POWER, TIED, period=26, watts=1700)),
+         several(SERVERS, POWER, TIED, period=30, watts=1500)),
     Case("servers, power, tied; residual", lambda: residual(32), machine(2, 2),
-         several(SERVERS, POWER, TIED, period=26, watts=1650)),
+         several(SERVERS, POWER, TIED, period=30, watts=1500)),
     Case("servers, power, tied; branching", lambda: branching(24), machine(2, 2),
-         several(SERVERS, POWER, TIED, share=0.55, period=20, watts=1650)),
-    Case("KV cache; chain", lambda: chain(48), machine(4, 4) + "\n" + KV.format(batch=96), KV_RULE),
-    Case("KV cache; residual", lambda: residual(24), machine(2, 2) + "\n" + KV.format(batch=160), KV_RULE),
-    Case("KV cache; branching", lambda: branching(32), machine(4, 4) + "\n" + KV.format(batch=200), KV_RULE),
+         several(SERVERS, POWER, TIED, share=0.55, period=25, watts=1500)),
+    Case("KV cache; chain", lambda: chain(48), machine(4, 4) + "\n" + KV.format(batch=420), KV_RULE),
+    Case("KV cache; residual", lambda: residual(24), machine(2, 2) + "\n" + KV.format(batch=420), KV_RULE),
+    Case("KV cache; branching", lambda: branching(32), machine(4, 4) + "\n" + KV.format(batch=640), KV_RULE),
     Case("price; chain", lambda: chain(60), machine(4, 3, old=4),
          "    paid: sum(d in devices: d.price * used(d)) <= 27 USD/h\n"),
     Case("price; residual", lambda: residual(32), machine(4, 4, old=4),
@@ -192,16 +192,16 @@ CASES = (
          "    spread: forall d in devices: count(v in nodes where v.part == \"expert\": v on d) <= 10\n"
          "    paid: sum(d in devices: d.price * used(d)) <= 30 USD/h\n"),
     Case("servers' totals; branching, 32 devices", lambda: branching(48), machine(4, 4, servers=4),
-         several(SERVERS, POWER, n=4, share=0.3, period=10, watts=3200)),
+         several(SERVERS, POWER, n=4, share=0.3, period=14, watts=3100)),
     Case("price, power, KV cache; 64 devices", lambda: chain(200), machine(16, 16) + "\n" + KV.format(batch=100),
-         KV_RULE + several(POWER, n=2, period=25, watts=9000)
+         KV_RULE + several(POWER, n=2, period=50, watts=9000)
          + "    paid: sum(d in devices: d.price * used(d)) <= 120 USD/h\n"),
     Case("work or idle, pins; residual", lambda: residual(24), machine(3, 3),
          "    worth: forall d in accelerators: used(d) => load(d) >= 6 ms\n"
          "    first: forall v in nodes where v.layer < 6: v on fast1 or v on fast2\n"
          "    paid: sum(d in devices: d.price * used(d)) <= 20 USD/h\n"),
     Case("all of it; residual, 16 devices", lambda: residual(40), machine(4, 4) + "\n" + KV.format(batch=120),
-         KV_RULE + several(SERVERS, POWER, TIED, period=20, watts=3300, share=0.58)
+         KV_RULE + several(SERVERS, POWER, TIED, period=24, watts=3000, share=0.58)
          + "    few: count(d in fast: used(d)) <= 6\n    paid: sum(d in devices: d.price * used(d)) <= 34 USD/h\n"),
 )  # fmt: skip
 

@@ -7,6 +7,8 @@ every sum.  Without a label left out for want of room, no path means that there 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from placedsl.algorithms.kernels import kernel
@@ -27,19 +29,36 @@ def completions(base: Integers32, goal: Integers32, cost: Floats, nodes: int) ->
     return least
 
 
+class Rows(NamedTuple):
+    """R rows over stages, and what completions from each of K ideals come to; P prices of the rows.
+
+    ``values``   stages x R;  ``limits``  R
+    ``rest``     K x R, the least that each sum grows;  ``floor``  K x R, the sums up to which no completion exceeds a
+                 limit: smaller ones count as those
+    ``prices``   P x R, of which the first ``ranking`` say which labels come first;  ``dear``  K x P, the least price
+    """
+
+    values: Floats
+    limits: Floats
+    rest: Floats
+    floor: Floats
+    prices: Floats
+    dear: Floats
+    ranking: int
+
+
 # Longer than 80 lines: one pass over the ideals with all these arrays.
 @kernel()
-def labelled_path(
-    base: Integers32, start: Integers, values: Floats, limits: Floats, rest: Floats, prices: Floats, dear: Floats,
-    ranking: int, room: int, most: int,
-) -> tuple[int, Integers, int]:  # fmt: skip
+def labelled_path(base: Integers32, start: Integers, given: Rows, room: int, most: int) -> tuple[int, Integers, int]:
     """A path within all limits: 1 and its stages; 0: there is none; -1: labels were left out for want of room.
 
-    Stages that end at ideal j are ``start[j]:start[j + 1]``; ``rest`` is nodes x R, the least that each sum grows from
-    there; ``dear`` nodes x K, the same of K prices (K x R), of which the first ``ranking`` say which labels come first.
-    At most ``room`` labels are kept at an ideal, and ``most`` labels and comparisons of them
-    are looked at.  The third number says how many were.
+    Stages that end at ideal j are ``start[j]:start[j + 1]``.  At most ``room`` labels are kept at an ideal, and
+    ``most`` labels and comparisons of them are looked at.  The third number says how many were.
     """
+    values, limits, rest, floor, prices, dear = (
+        given.values, given.limits, given.rest, given.floor, given.prices, given.dear
+    )  # fmt: skip
+    ranking = given.ranking
     nodes, rows, kinds = len(start) - 1, len(limits), len(prices)
     within = np.empty(kinds)
     for k in range(kinds):
@@ -90,7 +109,8 @@ def labelled_path(
                     wide *= 4
                     found, rank = _taller(found, wide), _longer(rank, wide)
                     from_, via = _longer(from_, wide), _longer(via, wide)
-                found[count] = total
+                for r in range(rows):
+                    found[count, r] = max(total[r], floor[j, r])
                 mean = 0.0
                 for r in range(rows):
                     mean += total[r]

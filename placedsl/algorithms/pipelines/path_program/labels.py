@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placedsl.algorithms.pipelines.path_program.label_kernel import completions, labelled_path
+from placedsl.algorithms.pipelines.path_program.label_kernel import Rows, completions, labelled_path
 from placedsl.algorithms.pipelines.path_program.path_bound import Priced
 from placedsl.algorithms.pipelines.path_program.stage_table import StageTable
 from placedsl.arrays import Floats, Integers, Integers32
@@ -47,24 +47,15 @@ def refuted_by_labels(
 def _labelled(
     base: Integers32, goal: Integers32, nodes: int, values: Floats, limits: Floats, prices: Priced, room: int, most: int
 ) -> tuple[int, Integers]:
+    def ends(costs: Floats) -> Floats:
+        """K x columns: the least that each sum grows from each ideal."""
+        columns = [completions(base, goal, np.ascontiguousarray(column), nodes) for column in costs.T]
+        return np.ascontiguousarray(np.stack(columns, axis=1)) if columns else np.zeros((nodes, 0))
+
     start = np.searchsorted(goal, np.arange(nodes + 1))
-    none = np.zeros((nodes, 0))
-    rest = np.stack([completions(base, goal, column, nodes) for column in values.T], axis=1) if len(limits) else none
     known = prices.prices
-    costs = values @ known.T
-    dear = np.stack([completions(base, goal, column, nodes) for column in costs.T], axis=1) if len(known) else none
-    found, path, _ = labelled_path(
-        base,
-        start,
-        values,
-        limits,
-        np.ascontiguousarray(rest),
-        known,
-        np.ascontiguousarray(dear),
-        prices.ranking,
-        room,
-        most,
-    )
+    rows = Rows(values, limits, ends(values), limits + ends(-values), known, ends(values @ known.T), prices.ranking)
+    found, path, _ = labelled_path(base, start, rows, room, most)
     return int(found), path
 
 
