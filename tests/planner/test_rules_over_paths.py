@@ -29,7 +29,8 @@ GRAPH = (
 #: Rules, and whether some placement satisfies them.
 RULES = {
     "    paid: sum(d in devices: d.price * used(d)) <= 9 USD/h\n": True,
-    "    power: sum(d in devices: d.idle * used(d) + (d.peak - d.idle) * load(d) / 12 ms) <= 1400 W\n": True,
+    "    power: sum(d in devices: d.idle * used(d) + (d.peak - d.idle) * load(d) / 12 ms) <= 1400 W\n": False,
+    "    power: sum(d in devices: d.idle * used(d) + (d.peak - d.idle) * load(d) / 24 ms) <= 1400 W\n": True,
     "    ends: (n0 on slow[2] or n0 on fast[1]) and n11 on slow[1]\n    few: count(d in fast: used(d)) <= 1\n": True,
     "    even: forall d in fast, e in fast where d != e: load(d) <= 1.1 * load(e)\n"
     "    some: count(d in slow: used(d)) <= 1\n": True,
