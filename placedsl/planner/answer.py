@@ -45,7 +45,7 @@ class Answer(Rendered[AnswerRenderer]):
     ``evaluation``   what the evaluator says of it
     ``bound``        a proven lower bound on the first objective (-inf: none)
     ``bounds``       one for each objective
-    ``method``       dp, program or the algorithm of a plug-in (or none, when nothing was run)
+    ``method``       dp, paths, program or the algorithm of a plug-in (or none, when nothing was run)
     ``solver``       the solver of a program, else empty
     ``seconds``      by phase: read, build, solve, verify, total
     ``notes``        what is worth knowing, in sentences

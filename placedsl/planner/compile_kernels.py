@@ -63,6 +63,9 @@ KINDS = {
         for rules in ("    contiguous\n", "")
     ] + [(_LINKED, "minimize time_per_sample", ""), (_ALIKE, _PLANS, "    contiguous\n"),
          (_ALIKE, _CHUNKS, "    contiguous\n")],
+    "rules": [
+        (_DEVICES, "minimize time_per_sample", "    contiguous\n    shared: load(gpu[1]) + load(gpu[2]) <= 3 s\n")
+    ],
     "one sample": [
         (_DEVICES, "schedule calls { pieces = 2 }\nminimize latency", ""),
         *((_DEVICES, "schedule dataflow\nminimize latency", rules)
@@ -137,6 +140,7 @@ def compile_kind(kind: str) -> None:
     from placedsl.language.elaboration.elaborate import elaborate
     from placedsl.language.syntax.parser import parse
     from placedsl.planner.portfolio.latency_members import members_for_one_sample
+    from placedsl.planner.portfolio.path_program_member import member as path_program
     from placedsl.planner.portfolio.throughput_members import members_for
 
     installed = kernel_files()
@@ -145,7 +149,9 @@ def compile_kind(kind: str) -> None:
             sys.exit("another version has been installed meanwhile")
         text = f"{_GRAPH}{devices}{execution}\nsubject to\n    memory\n{rules}"
         spec = elaborate(parse(Source("<kernels>", text)), Path())
-        if kind == "one sample":
+        if kind == "rules":
+            members = [path_program(spec.problem, 0)]
+        elif kind == "one sample":
             members = members_for_one_sample(spec.problem, 1, 0, None, alone=False)
         else:
             _apart(lambda _, spec=spec, rules=rules: _solve(spec, bool(rules)))  # type: ignore[misc]

@@ -46,6 +46,8 @@ minimize time_per_sample
 subject to
     memory
     contiguous"""
+#: A rule of the spec, on devices enough that the program over nodes and devices is not small.
+RULES = "device more[30]: accelerator\n" + CONTIGUOUS + "\n    few: devices_used <= 2"
 CALLS, OPERATORS = "schedule calls\nminimize latency", "schedule dataflow\nminimize latency"
 #: The problems, whole or over CHAIN, for which each method has to find a placement.
 SAMPLES = {
@@ -64,6 +66,7 @@ SAMPLES = {
 PATHS = {
     "search for schedules": (OPERATORS, FREE),
     "dynamic programming": (CONTIGUOUS, FREE),
+    "a program over paths": (RULES, CONTIGUOUS),
     "a start by slicing": (FREE, OPERATORS),
     "plug-ins": (FREE, OPERATORS),
     "program": (OPERATORS, None),

@@ -15,6 +15,7 @@ from placedsl.diagnostics import PlacedslError
 from placedsl.planner.decision import Outlook
 from placedsl.planner.request import Request, solvers_for
 from placedsl.planner.run import PORTFOLIO_DELAY_S, Run
+from placedsl.planner.strategies import path_program
 from placedsl.problem.formulation import choose
 from placedsl.problem.problem import Problem
 from placedsl.tolerances import SAME_VALUE
@@ -64,9 +65,11 @@ def by_dynamic_programming(run: Run) -> tuple[str, str] | None:
 
         return by_plans(run)
     limit = run.request.time_limit
+    yields = run.request.method == "auto" and run.isolated and not path_program.against(run.problem, run.request)
     with compilation_seconds() as compiling:
         found = contiguous.solve(
-            run.problem, deadline=None if limit is None else run.began + limit, stop=lambda: _closed(run, compiling()),
+            run.problem, deadline=None if limit is None else run.began + limit,
+            stop=lambda: _patience_over(run, compiling()) if yields else _closed(run, compiling()),
             progress=lambda placement, _, bound: run.heard(placement, bound, _BY),
         )  # fmt: skip
     accepted = found.placement is not None and run.best.offer(found.placement, found.values)
@@ -105,6 +108,8 @@ def by_dynamic_programming(run: Run) -> tuple[str, str] | None:
     elif run.impossible:
         run.best.claimed[0] = -np.inf
         return "infeasible", f"{run.prover} proved that no placement satisfies the constraints"
+    elif not found.complete and yields and (run.left is None or run.left > 0.0):
+        return None
     elif not found.complete:
         return run.stop_reason(run.gap()) or (
             "time_limit",
@@ -114,7 +119,7 @@ def by_dynamic_programming(run: Run) -> tuple[str, str] | None:
         if found.complete:
             return "error", "method dp cannot take " + ", ".join(beyond) + "; use --method program, or auto"
         return "error", found.message + "; use --method program, or auto"
-    if found.message:
+    if found.message and not yields:
         _poll_portfolio(run)  # while a program is made ready
     return None
 
@@ -129,6 +134,12 @@ def _closed(run: Run, compiling: float) -> bool:
         return False
     _poll_portfolio(run)
     return run.impossible or run.stop_reason(run.gap()) is not None
+
+
+def _patience_over(run: Run, compiling: float) -> bool:
+    """Asked where the program over paths comes next: it knows the rules, and needs no bound of what does not."""
+    run.asked = run.asked or time.monotonic() - compiling
+    return time.monotonic() - run.asked - compiling >= PORTFOLIO_DELAY_S
 
 
 def _poll_portfolio(run: Run) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from placedsl.planner.decision import Candidate, Decision, End, Outlook, Strategy, decide
 from placedsl.planner.request import METHODS, Request, solvers_for
-from placedsl.planner.strategies import dynamic_programming
+from placedsl.planner.strategies import dynamic_programming, path_program
 from placedsl.problem.problem import Problem
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     Strategy("search for schedules", _PROGRAM, _against_schedules, _outlook_for_schedules, _schedules),
     Strategy("dynamic programming", _DP, dynamic_programming.against, dynamic_programming.outlook,
              dynamic_programming.by_dynamic_programming),
+    Strategy("a program over paths", _AUTO, path_program.against, path_program.outlook, path_program.by_paths),
     Strategy("a start by slicing", _PROGRAM, dynamic_programming.against_slicing, lambda _p, _r: _SILENT, _slice),
     Strategy("plug-ins", _AUTO, _against_plugins, lambda _p, _r: _SILENT, _plugins),
     Strategy("program", _PROGRAM, _nothing, _outlook_for_the_program, _program),

@@ -1,0 +1,45 @@
+"""The program over paths of ideals, against enumeration: rules of every kind on small pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from support.apart import Apart
+from support.ruled_pipelines import optimum, ruled_pipeline, searched
+
+import placedsl
+from placedsl.algorithms.exclusion import with_implied
+from placedsl.diagnostics import InputError
+
+CASES, AT_ONCE = 1_000, 20
+
+
+@pytest.fixture(scope="module")
+def apart() -> Iterator[Apart]:
+    """HiGHS is not loaded into the process of the tests."""
+    processes = Apart()
+    yield processes
+    processes.close()
+
+
+@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(12)) for n in range(0, CASES, AT_ONCE)])
+def test_no_bound_is_wrong_and_what_is_settled_is_best(apart: Apart, first: int) -> None:
+    """Bounds never exceed the optimum, and a search that ends settled has found it, or proven that there is none."""
+    settled = 0
+    for seed in range(first, first + AT_ONCE):
+        text = ruled_pipeline(seed)
+        try:
+            problem = with_implied(placedsl.loads(text).problem)
+        except InputError:
+            continue  # a rule that no placement satisfies is told at once
+        best = optimum(problem)
+        value, bound, complete, _ = apart.call("paths", searched, text)
+        assert bound <= best * (1 + 1e-9), text
+        assert value >= best * (1 - 1e-9), text
+        if complete:
+            assert value == pytest.approx(best, rel=1e-6), text
+            assert (best == np.inf) == (bound == np.inf), text
+        settled += complete
+    assert settled >= AT_ONCE // 2
