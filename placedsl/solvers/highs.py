@@ -63,7 +63,7 @@ class Highs:
         except ImportError as problem:
             return not_loaded(program, budget, clock, problem, version)
         scaled = conditioned(program)
-        model: Any = highspy.Highs()
+        model: Any = silent(highspy)
         _set_options(model, budget, mip_options(scaled.program), highspy)
         if pass_model(model, scaled.program) == highspy.HighsStatus.kError:
             message = "HiGHS refuses the model: a number in it is not finite or too large"
@@ -117,8 +117,18 @@ class Highs:
         return outcome(program, budget, clock, reason, point, bound, message, version, details)
 
 
+def silent(highspy: Any) -> Any:
+    """A HiGHS object that prints nothing: without this, the first one of a process says on stdout who it is."""
+
+    class Silent(highspy.Highs):  # type: ignore[misc]
+        def enableCallbacks(self) -> Any:  # noqa: N802  what its constructor calls first
+            self.setOptionValue("output_flag", False)
+            return super().enableCallbacks()
+
+    return Silent()
+
+
 def _set_options(model: Any, budget: Budget, further: Mapping[str, float | str], highspy: Any) -> None:
-    model.setOptionValue("output_flag", False)
     model.setOptionValue("mip_rel_gap", budget.gap)
     # Objectives have any unit: an absolute gap would mean nothing.
     model.setOptionValue("mip_abs_gap", 0.0)
@@ -147,8 +157,7 @@ def linear_model(rows: LinearRows, cost: Floats) -> Any:
     """A HiGHS object, silent, that minimises ``cost`` over points of ``rows`` that are not negative."""
     import highspy
 
-    model: Any = highspy.Highs()
-    model.setOptionValue("output_flag", False)
+    model: Any = silent(highspy)
     pass_model(model, rows.program(cost))
     return model
 
@@ -163,7 +172,7 @@ def _start(program: LinearProgram, budget: Budget, clock: Clock, highspy: Any) -
         return None
     known = ~np.isnan(program.hint)
     values = np.clip(rounded(program, program.hint), program.lower, program.upper)
-    model: Any = highspy.Highs()
+    model: Any = silent(highspy)
     _set_options(model, budget, mip_options(program), highspy)
     fixed = replace(program, lower=np.where(known, values, program.lower), upper=np.where(known, values, program.upper))
     pass_model(model, fixed)

@@ -165,5 +165,5 @@ def asked(program: LinearProgram, seconds: float, seed: int) -> tuple[str, Float
     def heard(point: Floats | None, _value: float, _bound: float) -> bool:
         return stop_at_first and point is not None
 
-    outcome = get("highs").run(program, Budget(max(seconds, 0.05), 0.0, 1, seed, cautious=True), heard)
+    outcome = get("highs").run(program, Budget(max(seconds, 0.05), 0.0, 1, seed), heard)
     return outcome.termination, outcome.incumbent
