@@ -1,4 +1,4 @@
-"""The site of the documents: README and changes are pages of it; files outside of docs/ that pages link to are there."""
+"""The site of the documents: README and changes are its pages; files outside of docs/ that pages link to are there."""
 
 from __future__ import annotations
 
