@@ -249,15 +249,24 @@ def test_nodes_that_constraints_keep_together_are_one_unit() -> None:
     assert len({node["unit"] for node in proof["problem"]["nodes"]}) == 3
 
 
-def test_devices_that_stream_have_no_certificates() -> None:
-    text = like_pipeline(1).replace("accelerator {", "accelerator { streams = 1 GB/s,").replace("    memory\n", "")
-    text = re.sub(r"(device gpu\[\d\]: accelerator)\n", r"\1 { memory = 1 MiB, streams = 1 GB/s }\n", text)
-    problem = placedsl.loads(text).problem
-    assert problem.streaming.any
+@pytest.mark.parametrize("reserve", ["1 kB", "peak"])
+def test_what_is_streamed_is_added_up_and_the_peak_of_activations_is_not(reserve: str) -> None:
+    nodes = "".join(f"    node n{v} {{ time = {{accelerator: {v + 1} ms}}, memory = 1.5 MB }}\n" for v in range(3))
+    problem = placedsl.loads(
+        f"graph {{\n{nodes}    n0 -> n1\n}}\n"
+        f"device gpu[2]: accelerator {{ memory = 2 MB, streams = 1 GB/s, reserve = {reserve} }}\n"
+        "interconnect { bandwidth = 1 GB/s }\nminimize time_per_sample\n"
+    ).problem
     evaluation = evaluate(problem, [0] * problem.graph.nodes)
     answer = Answer(
         problem, "time_limit", "", (0,) * problem.graph.nodes, evaluation, (simple_bound(problem),), "program", "highs",
         0, {"total": 1.0}, {}, (), (SIMPLE,), {"kind": "simple"},
     )  # fmt: skip
-    with pytest.raises(placedsl.UsageError, match="what devices stream is a part of their loads"):
-        certificate(answer)
+    if reserve == "peak":
+        with pytest.raises(placedsl.UsageError, match="the peak of activations"):
+            certificate(answer)
+        return
+    found = check(*written(answer))
+    assert found.value is not None
+    assert float(found.value) == pytest.approx(answer.value, rel=1e-9)
+    assert float(found.value) == pytest.approx(6e-3 + (4.5e6 - 2e6 + 1e3) / 1e9)
