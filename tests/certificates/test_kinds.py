@@ -16,7 +16,7 @@ from support.apart import Apart
 from support.certificate_documents import least, loads, longest_path, mutated, text, true
 from support.one_sample import random_calls, random_dataflow
 from support.tiny_graphs import loads as loads_of_blocks
-from support.tiny_graphs import superblocks, tiny_graph
+from support.tiny_graphs import optimum, superblocks, tiny_graph
 
 import placedsl
 from placedsl.algorithms.partitions.bounds.flow import flow_bounds
@@ -26,9 +26,10 @@ from placedsl.certificates.checked import RefusedError, check
 from placedsl.certificates.checked.checking import KINDS, VERSION, proven
 from placedsl.certificates.checked.instance import instance
 from placedsl.certificates.searched.no_proof import NoProofError
-from placedsl.certificates.searched.proofs import completed, latency_proof
-from placedsl.certificates.written import problem_document
+from placedsl.certificates.searched.proofs import completed, latency_proof, load_proof
+from placedsl.certificates.written import certificate, problem_document
 from placedsl.problem.problem import Problem
+from placedsl.report.json.answer_document import document as answer_document
 
 pytestmark = pytest.mark.xdist_group("certificates")
 
@@ -218,6 +219,42 @@ def test_no_proof_is_found_of_what_is_not_so(seed: int) -> None:
         for one in begun(kind, problem, document):
             with pytest.raises(NoProofError):
                 completed(instance(document), one, float(reached) * (1 + 1e-6), 30.0)
+
+
+@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(4)) for n in range(0, 200, 20)])
+def test_optima_are_proven_whatever_found_them(first: int) -> None:
+    """Nothing is told of how the optimum was proven: of contiguous pipelines, with streaming or not, it always is."""
+    contiguous = shown = 0
+    for seed in range(first, first + 20):
+        known = small(seed)
+        if known is None:
+            continue
+        document, reached, _ = known
+        problem = placedsl.loads(text(seed)).problem
+        try:
+            proof = load_proof(problem, document, float(reached), None, 20.0)
+        except NoProofError:
+            assert document["order"] is None, seed
+            continue
+        assert check(*files(seed, json.loads(json.dumps(proof)), float(reached))).bound <= reached * (1 + SAME)
+        shown += 1
+        contiguous += document["order"] is not None
+    assert shown >= contiguous >= 3
+
+
+@pytest.mark.parametrize("seed", [pytest.param(n, marks=pytest.mark.sampled(3)) for n in range(24)])
+def test_the_answers_of_auto_have_certificates(seed: int) -> None:
+    """Of tiny graphs auto finds the optimum by enumeration, and a certificate shows it; with an order and without."""
+    graph = tiny_graph(seed)
+    ordered = seed % 2 == 0
+    answer = placedsl.loads(graph.spec("contiguous" if ordered else "")).solve()
+    least_load = optimum(graph, ordered=ordered)
+    assert answer.value == pytest.approx(least_load, rel=1e-9, abs=1e-12)
+    if not least_load:
+        return
+    held = check(json.loads(json.dumps(answer_document(answer))), json.loads(json.dumps(certificate(answer))))
+    assert held.value is not None
+    assert answer.bound * (1 - 1e-9) <= held.bound <= Fraction(least_load) * (1 + SAME)
 
 
 def test_loads_of_segments_are_those_of_the_definition() -> None:

@@ -21,6 +21,7 @@ from placedsl.certificates.checked.prices import given as given_prices
 from placedsl.certificates.checked.superblocks import share_program, superblock_program, worth_program
 from placedsl.certificates.searched.case_trees import case_tree
 from placedsl.certificates.searched.no_proof import NoProofError
+from placedsl.certificates.searched.price_search import prices
 from placedsl.problem.problem import Problem
 
 #: Seconds that are spent on a certificate.
@@ -111,11 +112,12 @@ def load_proof(
     def attempt(first: Mapping[str, Any], share: float) -> dict[str, Any] | None:
         left = (deadline - time.monotonic()) * share
         if left <= 0.0:
-            raise NoProofError("; ".join(reasons.values()) or "there is no time")
+            reasons.setdefault(str(first["kind"]), f"{first['kind']}: there is no time for it")
+            return None
         try:
             return completed(given, first, bound, left)
         except NoProofError as reason:
-            reasons[str(first["kind"])] = f"{first['kind']}: {reason}"
+            reasons.setdefault(str(first["kind"]), f"{first['kind']}: {reason}")
             return None
 
     if begun is not None and (found := attempt(begun, 0.5)) is not None:
@@ -127,10 +129,12 @@ def load_proof(
     small = (given.units + max(map(len, given.moving), default=0)) * devices <= _MOST_COLUMNS
     if small and (found := attempt({"kind": "placements"}, 0.3)) is not None:
         return found
-    for priced in _priced(problem, bound, deadline):
-        if (found := attempt(priced, 1.0)) is not None:
-            return found
-    raise NoProofError("; ".join(reasons.values()))
+    # The search takes loads for within a limit that are above it by rounding, and the checker does not.
+    priced = prices(problem, bound * (1.0 - _NEAR), (deadline - time.monotonic()) / 2)
+    if priced is not None and (found := attempt(priced, 1.0)) is not None:
+        return found
+    own, others = reasons.pop(str((begun or {}).get("kind")), ""), ", ".join(reasons)
+    raise NoProofError(f"{own}; nor of kind {others}" if own else f"none of kind {others}")
 
 
 def _others(problem: Problem, given: Instance, bound: float) -> Iterator[Mapping[str, Any]]:
@@ -163,18 +167,6 @@ def _others(problem: Problem, given: Instance, bound: float) -> Iterator[Mapping
 
 def _even(stages: int, blocks: int) -> list[int]:
     return [stages // blocks + (k < stages % blocks) for k in range(blocks)]
-
-
-def _priced(problem: Problem, bound: float, deadline: float) -> Iterator[Mapping[str, Any]]:
-    """Prices that prove as much, where the search for prices finds them."""
-    from placedsl.algorithms.partitions.bounds.partition import prices_at
-    from placedsl.algorithms.partitions.bounds.relaxation import relaxation
-
-    until = time.monotonic() + (deadline - time.monotonic()) / 2
-    # The search takes loads for within a limit that are above it by rounding, and the checker does not.
-    found = prices_at(relaxation(problem), bound * (1.0 - _NEAR), lambda: time.monotonic() > until)
-    if found is not None:
-        yield found
 
 
 def latency_proof(
