@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from placedsl.planner.answer import Answer
     from placedsl.problem.values import Values
 
+#: The exit code of an answer that is solved, where something that is asked for besides is not there.
+_LACKS = 4
 #: Columns that pages of text need at least.
 _NARROWEST = 60
 
@@ -145,13 +147,12 @@ def solve(
         from placedsl.api.pages import answer_page
 
         write(page, answer_page(loaded, answer, conflict, reasons))
-    if certificate is not None:
-        _write_certificate(answer, certificate)
+    written = certificate is None or _certified(answer, certificate, quiet)
     if picture is not None and answer.placement is not None:
         pictures.draw(answer, picture)
     if exported is not None and answer.placement is not None:
         _export(answer, exported, err=json_file == "-")
-    return answer.exit_code
+    return answer.exit_code if written or answer.exit_code else _LACKS
 
 
 def _reasons(loaded: Spec, answer: Answer, wanted: Mapping[str, Any], quiet: bool) -> Why | None:
@@ -206,16 +207,11 @@ def _refuse_places(files: dict[str, Path | None]) -> None:
             raise UsageError(f"{option} {file}: this is a folder")
 
 
-def _write_certificate(answer: Answer, file: Path) -> None:
-    """What proves the bound as JSON; a line on stderr where there is no such thing."""
-    from placedsl.certificates.written import certificate
+def _certified(answer: Answer, file: Path, quiet: bool) -> bool:
+    """Write the certificate; whether there is one."""
+    from placedsl.cli.verifying import write_certificate
 
-    try:
-        document = certificate(answer)
-    except UsageError as problem:
-        click.echo(f"--certificate {file}: nothing is written: {problem}", err=True)
-        return
-    write(file, json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
+    return write_certificate(answer, file, quiet)
 
 
 def _how_to_see_the_schedule(spec: Path, parameters: dict[str, str], data: Path | None, json_file: str | None) -> str:

@@ -1,15 +1,19 @@
-"""``placedsl verify``: check an answer's value, and the certificate of its bound, without what found them."""
+"""Certificates of bounds: ``placedsl verify``, which checks one without what found it, and writing one of an answer."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from placedsl.cli.options import DATA, SET
-from placedsl.diagnostics import Diagnostic, InputError
+from placedsl.cli.options import DATA, SET, write
+from placedsl.diagnostics import Diagnostic, InputError, UsageError
+from placedsl.system import interruption
+
+if TYPE_CHECKING:
+    from placedsl.planner.answer import Answer
 
 
 @click.command()
@@ -35,7 +39,8 @@ def verify(answer: Path, certificate: Path, spec: Path | None, parameters: dict[
             raise InputError([Diagnostic(f"{certificate}: refused: it is of another problem than {spec}")])
     bound, value = float(found.bound), None if found.value is None else float(found.value)
     if value is None:
-        click.echo(f"verified: no placement takes less than {bound!r} s ({found.kind}, in fractions)")
+        beside = "" if documents[0]["placement"] is None else "; what the placement takes is not recomputed"
+        click.echo(f"verified: no placement takes less than {bound!r} s ({found.kind}, in fractions){beside}")
         return 0
     gap = 0.0 if value == 0.0 else max(0.0, (value - bound) / value)
     click.echo(
@@ -56,3 +61,21 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InputError([Diagnostic(f"{path}: an object is expected")])
     return found
+
+
+def write_certificate(answer: Answer, file: Path, quiet: bool) -> bool:
+    """What proves the bound as JSON; a line on stderr where there is no such thing.  Whether it is written."""
+    from placedsl.certificates.written import certificate
+    from placedsl.report.text.heartbeat import Heartbeat
+
+    reason, document = "the search for it was interrupted", None
+    try:
+        with interruption.abandonable(), Heartbeat("searching for a certificate", quiet=quiet):
+            document = certificate(answer)
+    except UsageError as problem:
+        reason = str(problem)
+    if document is None:
+        click.echo(f"--certificate {file}: nothing is written: {reason}", err=True)
+        return False
+    write(file, json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
+    return True

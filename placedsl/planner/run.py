@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -78,9 +78,11 @@ class Run:
             return "gap_reached", f"within the gap that was asked for, {self.request.gap:.3g}"
         return None
 
-    def heard(self, placement: Integers, bound: float, by: str = "") -> None:
+    def heard(
+        self, placement: Integers, bound: float, by: str = "", certificate: Mapping[str, Any] | None = None
+    ) -> None:
         """Take a placement and a bound, and what proves it."""
-        self.best.bound(bound, by=by)
+        self.best.bound(bound, by=by, certificate=certificate)
         self.best.offer(placement)
 
     def listen(self, beside: Portfolio) -> None:

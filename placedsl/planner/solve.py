@@ -118,7 +118,7 @@ def _walk(run: Run) -> tuple[str, str]:
     """Termination and message: the steps of the decision in turn, until one settles the problem."""
     if is_quantity(run.problem.objectives[0].body, "time_per_sample"):
         run.best.bound(simple_bound(run.problem), by=SIMPLE, certificate={"kind": "simple"})
-        run.best.bound(streamed_bound(run.problem), by=STREAMED)
+        run.best.bound(streamed_bound(run.problem), by=STREAMED, certificate={"kind": "streamed"})
     if run.problem.execution.cluster_levels is not None and run.request.method in METHODS:
         from placedsl.planner.strategies.parallel_plans import refuse_unsearched
 
@@ -132,7 +132,7 @@ def _walk(run: Run) -> tuple[str, str]:
         without = "has no device that supports it and that the constraints allow"
         return "infeasible", f"some node, or group of nodes that must share a device, {without}"
     if run.problem.execution.one_sample and is_quantity(run.problem.objectives[0].body, "latency"):
-        run.best.bound(path_bound(run.problem), by="the longest path")
+        run.best.bound(path_bound(run.problem), by="the longest path", certificate={"kind": "path"})
     for step in planned.steps:
         ended = step.strategy.run(run)
         if ended is not None:

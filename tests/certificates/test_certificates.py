@@ -184,7 +184,7 @@ def test_the_command_verifies_and_refuses(
 def test_solve_writes_what_proves_the_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of a method without a bound of its own it is the simple one; dynamic programming has none, and says so."""
+    """Of a method without a bound of its own it is the simple one; of dynamic programming the ideals."""
     monkeypatch.chdir(tmp_path)
     Path("a.place").write_text(like_pipeline(2).replace("memory = 1 MiB", "memory = 0 MiB"), encoding="utf-8")
     asked = ["solve", "a.place", "--quiet", "--json", "answer.json", "--certificate", "proof.json"]
@@ -193,11 +193,56 @@ def test_solve_writes_what_proves_the_bound(
     capsys.readouterr()
     assert main(["verify", "answer.json", "proof.json", "--spec", "a.place"]) == 0
     assert "(simple, in fractions)" in capsys.readouterr().out
-    Path("proof.json").unlink()
-    main([*asked, "--method", "dp"])
-    told = capsys.readouterr().err
-    written_it = Path("proof.json").exists()
-    assert written_it or "nothing is written: the bound is proven by dynamic programming over ideals" in told
+    Path("a.place").write_text(like_pipeline(3), encoding="utf-8")
+    assert main([*asked, "--method", "dp"]) == 0
+    told = json.loads(Path("answer.json").read_text(encoding="utf-8"))["objective"]
+    assert told["bound_by"] == "dynamic programming over ideals"
+    capsys.readouterr()
+    assert main(["verify", "answer.json", "proof.json", "--spec", "a.place"]) == 0
+    assert "(ideals, in fractions); gap 0.00%" in capsys.readouterr().out
+
+
+SAMPLE = """graph {
+    node a { time = {accelerator: 3 ms}, memory = 2 MiB, output = 1 MiB }
+    node b { time = {accelerator: 4 ms}, memory = 2 MiB, output = 2 MiB }
+    a -> b
+}
+device gpu[2]: accelerator { memory = 3 MiB }
+interconnect { bandwidth = 1 GiB/s }
+"""
+
+
+def test_what_has_no_certificate_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The answer is there, with exit code 4 though it is optimal; nothing is written, and the reason is on stderr."""
+    monkeypatch.chdir(tmp_path)
+    asked = ["--quiet", "--json", "answer.json", "--certificate", "proof.json"]
+    for goal, reason in (
+        ("schedule calls\nminimize latency\nsubject to\n    memory\n", "the longest path takes 0.007"),
+        ("minimize peak_memory\n", "it minimises time_per_sample, not peak_memory"),
+        ("schedule gpipe\nminimize time_per_sample\n", "it knows schedule pipedream, not gpipe"),
+    ):
+        Path("a.place").write_text(SAMPLE + goal, encoding="utf-8")
+        assert main(["solve", "a.place", *asked]) == 4
+        assert json.loads(Path("answer.json").read_text(encoding="utf-8"))["status"]["termination"] == "optimal"
+        said = capsys.readouterr().err
+        assert "--certificate proof.json: nothing is written: " in said
+        assert reason in said
+        assert not Path("proof.json").exists()
+
+
+def test_the_longest_path_is_a_certificate_of_latency(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.place").write_text(SAMPLE + "schedule dataflow\nminimize latency\n", encoding="utf-8")
+    asked = ["solve", "a.place", "--quiet", "--json", "answer.json", "--certificate", "proof.json"]
+    assert main(asked) == 0
+    capsys.readouterr()
+    assert main(["verify", "answer.json", "proof.json", "--spec", "a.place"]) == 0
+    assert "none takes less" not in (said := capsys.readouterr().out)
+    assert "no placement takes less than 0.007 s (path, in fractions); what the placement takes is not recomp" in said
 
 
 ODD = [
@@ -249,15 +294,24 @@ def test_nodes_that_constraints_keep_together_are_one_unit() -> None:
     assert len({node["unit"] for node in proof["problem"]["nodes"]}) == 3
 
 
-def test_devices_that_stream_have_no_certificates() -> None:
-    text = like_pipeline(1).replace("accelerator {", "accelerator { streams = 1 GB/s,").replace("    memory\n", "")
-    text = re.sub(r"(device gpu\[\d\]: accelerator)\n", r"\1 { memory = 1 MiB, streams = 1 GB/s }\n", text)
-    problem = placedsl.loads(text).problem
-    assert problem.streaming.any
+@pytest.mark.parametrize("reserve", ["1 kB", "peak"])
+def test_what_is_streamed_is_added_up_and_the_peak_of_activations_is_not(reserve: str) -> None:
+    nodes = "".join(f"    node n{v} {{ time = {{accelerator: {v + 1} ms}}, memory = 1.5 MB }}\n" for v in range(3))
+    problem = placedsl.loads(
+        f"graph {{\n{nodes}    n0 -> n1\n}}\n"
+        f"device gpu[2]: accelerator {{ memory = 2 MB, streams = 1 GB/s, reserve = {reserve} }}\n"
+        "interconnect { bandwidth = 1 GB/s }\nminimize time_per_sample\n"
+    ).problem
     evaluation = evaluate(problem, [0] * problem.graph.nodes)
     answer = Answer(
         problem, "time_limit", "", (0,) * problem.graph.nodes, evaluation, (simple_bound(problem),), "program", "highs",
         0, {"total": 1.0}, {}, (), (SIMPLE,), {"kind": "simple"},
     )  # fmt: skip
-    with pytest.raises(placedsl.UsageError, match="what devices stream is a part of their loads"):
-        certificate(answer)
+    if reserve == "peak":
+        with pytest.raises(placedsl.UsageError, match="the peak of activations"):
+            certificate(answer)
+        return
+    found = check(*written(answer))
+    assert found.value is not None
+    assert float(found.value) == pytest.approx(answer.value, rel=1e-9)
+    assert float(found.value) == pytest.approx(6e-3 + (4.5e6 - 2e6 + 1e3) / 1e9)

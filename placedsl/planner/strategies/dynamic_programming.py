@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: What proves its bounds.
 _BY = "dynamic programming over ideals"
+#: How their certificates begin.
+_PROOF = {"kind": "ideals"}
 
 
 def against(problem: Problem, _request: Request) -> list[str]:
@@ -70,10 +72,10 @@ def by_dynamic_programming(run: Run) -> tuple[str, str] | None:
         found = contiguous.solve(
             run.problem, deadline=None if limit is None else run.began + limit,
             stop=lambda: _patience_over(run, compiling()) if yields else _closed(run, compiling()),
-            progress=lambda placement, _, bound: run.heard(placement, bound, _BY),
+            progress=lambda placement, _, bound: run.heard(placement, bound, _BY, _PROOF),
         )  # fmt: skip
     accepted = found.placement is not None and run.best.offer(found.placement, found.values)
-    run.best.bound(found.bound if found.bound < np.inf else -np.inf, by=_BY)
+    run.best.bound(found.bound if found.bound < np.inf else -np.inf, by=_BY, certificate=_PROOF)
     run.relaxed = found.placement
     beyond, goal = ignored(run.problem, contiguous.SUPPORTS), run.problem.objectives[0]
     if len(run.problem.objectives) > 1 and not found.fewest and not any(b.startswith("then ") for b in beyond):
@@ -83,7 +85,7 @@ def by_dynamic_programming(run: Run) -> tuple[str, str] | None:
     reached = accepted and run.best.value <= found.value + SAME_VALUE * abs(found.value)
     if found.complete and reached and not any(b.startswith("then ") for b in beyond):
         for k, value in enumerate(run.best.evaluation.objectives if run.best.evaluation else ()):
-            run.best.bound(value, k, by=_BY)
+            run.best.bound(value, k, by=_BY, certificate=_PROOF)
         unseen = ", ".join(name for name in beyond if name not in (ROUTES, PEAKS))
         if unseen:
             run.notes.append(f"dynamic programming does not look at {unseen}; what it found satisfies them")

@@ -165,7 +165,7 @@ def wide(texts: list[tuple[str, float]]) -> list[float]:
         bounds = partition.partition_bounds(
             problem, upper=lambda optimum=optimum: optimum, over=lambda until=until: time.monotonic() > until
         )
-        out.append(max(bounds, default=0.0))
+        out.append(max((bound.value for bound in bounds), default=0.0))
     return out
 
 

@@ -11,8 +11,8 @@ from typing import Any
 class Bound:
     """``value`` seconds that no placement is below; ``by``: what proves that, in words.
 
-    ``certificate``   the proof as JSON data, for those who check it without the problem's algorithms; None: there is
-                      none of this kind
+    ``certificate``   the proof as JSON data, for those who check it without the problem's algorithms, or how it begins:
+                      trees of cases are left to ``certificates.searched``; None: there is none of this kind
     """
 
     value: float

@@ -6,7 +6,7 @@ The master program and the pricing problems are solved in turn; units are aggreg
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -77,14 +77,18 @@ class ColumnGeneration:
     exact: bool
     effort: float
     over: Callable[[], bool]
+    #: The duals that prove it, once it is proven: of a device what a set on it is worth at most.
+    proof: Duals | None = None
     _ratio: float = 0.0
     _combinations: list[Column] = field(default_factory=list)
 
     def run(self) -> Outcome:
         """Try to prove that no placement has all loads within ``largest``."""
         best = self.warm_start.best
-        self._ratio = self._proof(best, self._price(best, best, LABELS_PER_STATE[0])[0])
+        pricing_bound = self._price(best, best, LABELS_PER_STATE[0])[0]
+        self._ratio = self._proof(best, pricing_bound)
         if self._ratio > 1:
+            self.proof = replace(best, device=pricing_bound)
             return "proven"
         entangled = any(isinstance(pricing, ProgramPricing) for pricing in self.pricing)
         levels = [most for most in GROUPS if most < self.relaxed.units and not entangled]
@@ -135,6 +139,7 @@ class ColumnGeneration:
                 if ratio > self._ratio:
                     self._ratio, self.warm_start.best = ratio, self._scaled(duals, pricing_bound)
                 if ratio > 1:
+                    self.proof = replace(duals, device=pricing_bound)
                     return "proven", False
                 for column in columns:
                     if self._improves(column, master_duals) and master.add(column.shares, column.class_index):

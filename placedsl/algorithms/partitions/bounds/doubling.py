@@ -12,6 +12,7 @@ holds where that does: for accelerators that are all alike.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -38,9 +39,12 @@ def doubling_bounds(
         nonlocal best
         if bound > best:
             best = bound
-            told(Bound(bound, f"{left} devices that have {share:g} times as long, by a program"))
+            told(Bound(bound, f"{left} devices that have {share:g} times as long, by a program", proof))
         return False
 
+    proof: dict[str, Any] = {"kind": "superblocks", "stages": [1] * left}
+    for _ in range(round(np.log2(share))):
+        proof = {"kind": "doubling", "half": proof}
     asked = Superblocks((share, share), ordered=bool(len(pipeline.before)))
     budget = Budget(seconds, 0.5 * PROOF, workers)
     value, final = superblock_bound(pipeline, asked, upper, budget, heard)

@@ -84,7 +84,7 @@ def _simple(problem: Problem, _upper: float, _seconds: float | None, told: Told)
 
 
 def _work(problem: Problem, _upper: float, _seconds: float | None, told: Told) -> bool:
-    told(Bound(work_bound(relaxation(problem)), "the best division of the work in fractions"))
+    told(work_bound(relaxation(problem)))
     return True
 
 
@@ -99,8 +99,8 @@ def _flow(problem: Problem, upper: float, seconds: float | None, told: Told) -> 
 
 def _prices(problem: Problem, upper: float, seconds: float | None, told: Told) -> bool:
     deadline = np.inf if seconds is None else time.monotonic() + seconds
-    for value in partition_bounds(problem, upper=lambda: upper, over=lambda: time.monotonic() > deadline):
-        told(Bound(value, "the partition bound"))
+    for bound in partition_bounds(problem, upper=lambda: upper, over=lambda: time.monotonic() > deadline):
+        told(bound)
     return time.monotonic() < deadline
 
 

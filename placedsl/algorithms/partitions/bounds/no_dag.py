@@ -45,7 +45,7 @@ def no_dag_bounds(
         nonlocal best
         if bound > best:
             best = bound
-            told(Bound(bound, WORDS))
+            told(Bound(bound, WORDS, {"kind": "even share"}))
         return over(best)
 
     asked = Superblocks((1.0, None), heavy=0, ordered=False)

@@ -16,9 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from placedsl.algorithms.partitions.bounds.bound import Bound
 from placedsl.algorithms.partitions.bounds.column_generation import ColumnGeneration, WarmStart, cold_start
 from placedsl.algorithms.partitions.bounds.pricing import Pricing
 from placedsl.algorithms.partitions.bounds.program_pricing import ProgramPricing
@@ -28,6 +30,8 @@ from placedsl.algorithms.partitions.bounds.work import work_bound
 from placedsl.problem.problem import Problem
 from placedsl.tolerances import LIMIT_SLACK, PROOF
 
+#: What it is, in words.
+WORDS = "the partition bound"
 #: The effort of a run at first, its growth from round to round, and its maximum.
 EFFORT, GROWTH, MOST_EFFORT = 2e7, 3, 1e12
 #: Runs with relaxed pricing, and the gap at which they end.
@@ -40,17 +44,31 @@ NEGLIGIBLE = 5e-4
 
 def partition_bounds(
     problem: Problem, *, upper: Callable[[], float], over: Callable[[], bool], known: float = -np.inf
-) -> Iterator[float]:
-    """Increasing proven lower bounds on the largest load, in seconds; inf if there is no placement at all.
+) -> Iterator[Bound]:
+    """Increasing proven lower bounds on the largest load; inf if there is no placement at all.
 
     The best known value is ``upper()`` (inf: none), the best bound ``known``.  Ends when the bound is within rounding
     of it, when the relaxation is exhausted, or when it is ``over()``.
     """
     relaxed = relaxation(problem)
-    bound = max(work_bound(relaxed), known)
-    yield bound
-    if relaxed.units and bound < np.inf:
-        yield from _ThresholdSearch(relaxed, bound, upper, over).bounds()
+    bound = work_bound(relaxed)
+    if bound.value > known:
+        yield bound
+    least = max(bound.value, known)
+    if relaxed.units and least < np.inf:
+        yield from _ThresholdSearch(relaxed, least, upper, over).bounds()
+
+
+def prices_at(relaxed: Relaxation, largest: float, over: Callable[[], bool]) -> dict[str, Any] | None:
+    """Prices that prove that no placement is within one load, as a certificate begins; None where none are found."""
+    if not relaxed.units or largest <= 0.0:
+        return None
+    search = _ThresholdSearch(relaxed, largest, lambda: largest / (1.0 - PROOF), over, full=True)
+    effort, outcome = EFFORT, "open"
+    while outcome == "open" and not over() and effort < MOST_EFFORT:
+        outcome = search.attempt(largest, True, effort)
+        effort *= GROWTH
+    return search.proof if outcome == "proven" else None
 
 
 @dataclass(eq=False)
@@ -65,6 +83,7 @@ class _ThresholdSearch:
     warm_start: WarmStart = field(init=False)
     _pricing: list[Pricing | ProgramPricing] = field(init=False, default_factory=list)
     _made_for: tuple[float, bool] = (np.inf, False)
+    proof: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         self.warm_start = cold_start(self.relaxed)
@@ -78,7 +97,7 @@ class _ThresholdSearch:
         """The largest T that is worth proving."""
         return min(self.upper() * (1 - PROOF), self.all)
 
-    def bounds(self) -> Iterator[float]:
+    def bounds(self) -> Iterator[Bound]:
         """First with relaxed pricing, then with exact pricing and increasing effort."""
         self._build_graphs(self.top)
         entangled = any(isinstance(pricing, ProgramPricing) for pricing in self._pricing)
@@ -90,10 +109,10 @@ class _ThresholdSearch:
             while not self.over() and misses < MISSES:
                 if trial < self.top and trial - self.bound <= LAST_GAP * self.bound:
                     break
-                outcome = self._attempt(trial, True, effort)
+                outcome = self.attempt(trial, True, effort)
                 if outcome == "proven":
                     self.bound = trial
-                    yield np.inf if trial >= self.all else trial
+                    yield self._proven(np.inf if trial >= self.all else trial)
                     if trial >= self.top:
                         return
                     trial = (self.bound + min(beyond, self.top)) / 2
@@ -111,7 +130,7 @@ class _ThresholdSearch:
         """Where a round begins: at the top, unless that is known to be beyond proof."""
         return self.top if beyond > self.top else (self.bound + beyond) / 2
 
-    def _quick(self) -> Iterator[float]:
+    def _quick(self) -> Iterator[Bound]:
         """Bisection with relaxed pricing."""
         high = self.top
         for _ in range(QUICK):
@@ -119,18 +138,28 @@ class _ThresholdSearch:
             if self.over() or high - self.bound <= QUICK_GAP * self.bound:
                 return
             middle = (self.bound + high) / 2
-            if self._attempt(middle, False, EFFORT) == "proven":
+            if self.attempt(middle, False, EFFORT) == "proven":
                 self.bound = middle
-                yield middle
+                yield self._proven(middle)
             else:
                 high = middle
 
-    def _attempt(self, largest: float, exact: bool, effort: float) -> str:
+    def attempt(self, largest: float, exact: bool, effort: float) -> str:
         """One run of column generation, on layered graphs that also serve for larger T."""
         made_for, full = self._made_for
         if not self._pricing or largest > made_for or made_for > 2 * largest or self.full != full:
             self._build_graphs(min(max(self.top, largest), 2 * largest))
-        return ColumnGeneration(self.relaxed, self._pricing, self.warm_start, largest, exact, effort, self.over).run()
+        run = ColumnGeneration(self.relaxed, self._pricing, self.warm_start, largest, exact, effort, self.over)
+        outcome = run.run()
+        self.proof = None if run.proof is None else {
+            "kind": "prices", "largest": largest, "price": run.proof.unit.tolist(),
+            "memory": run.proof.memory.tolist(), "value": run.proof.device.tolist(),
+        }  # fmt: skip
+        return outcome
+
+    def _proven(self, value: float) -> Bound:
+        """What the last attempt has proven, with its prices; what sets are worth at most is left to be shown."""
+        return Bound(value, WORDS, self.proof)
 
     def _build_graphs(self, largest: float) -> None:
         """Layered graphs for loads up to ``largest``; the columns known may exceed them and are dropped."""

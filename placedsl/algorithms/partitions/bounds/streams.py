@@ -21,13 +21,7 @@ from placedsl.tolerances import PROOF
 QUICK_BOUNDS: dict[str, Callable[[Problem], float]] = {
     "simple": simple_bound,
     "streamed": streamed_bound,
-    "work": lambda problem: work_bound(relaxation(problem)),
-}
-#: What they are, in words.
-_WORDS = {
-    "simple": SIMPLE,
-    "streamed": STREAMED,
-    "work": "the best division of the work in fractions",
+    "work": lambda problem: work_bound(relaxation(problem)).value,
 }
 #: Most seconds of looking for minimum cuts before other bounds begin.
 _FLOW_SECONDS = 10.0
@@ -62,18 +56,19 @@ def proven_bounds(
 
 def _bounds(problem: Problem, upper: Callable[[], float], over: Callable[[], bool]) -> Iterator[Bound]:
     """One method after the other."""
-    best = -np.inf
-    for name, quick in QUICK_BOUNDS.items():
-        value = quick(problem)
-        best = max(best, value)
-        yield Bound(value, _WORDS[name], {"kind": "simple"} if name == "simple" else None)
     relaxed = relaxation(problem)
+    quick = (
+        Bound(simple_bound(problem), SIMPLE, {"kind": "simple"}),
+        Bound(streamed_bound(problem), STREAMED, {"kind": "streamed"}),
+        work_bound(relaxed),
+    )
+    best = max(bound.value for bound in quick)
+    yield from quick
     if relaxed.units and np.isfinite(best):
         for bound in flow_bounds(relaxed, unit_in_words(problem, relaxed), best, upper, over, _FLOW_SECONDS):
             best = bound.value
             yield bound
-    for value in partition_bounds(problem, upper=upper, over=over, known=best):
-        yield Bound(value, "the partition bound")
+    yield from partition_bounds(problem, upper=upper, over=over, known=best)
 
 
 __all__ = ["QUICK_BOUNDS", "proven_bounds"]

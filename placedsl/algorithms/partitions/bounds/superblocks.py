@@ -12,6 +12,7 @@ costs nothing, and the stages of unlike devices have different loads.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -67,16 +68,18 @@ def prove_superblocks(
             return False
         size = sizes(pipeline.devices, number)
         words = f"a program of {number} superblocks of {' or '.join(map(str, dict.fromkeys(size)))} stages"
+        proof = {"kind": "superblocks", "stages": list(size)}
 
         def heard(
-            bound: float, found: Integers | None = None, words: str = words, alone: bool = number == pipeline.devices
-        ) -> bool:
+            bound: float, found: Integers | None = None, words: str = words, alone: bool = number == pipeline.devices,
+            proof: dict[str, Any] = proof,
+        ) -> bool:  # fmt: skip
             nonlocal best
             if found is not None and alone:
                 told(None, found[pipeline.unit_of_node])
             if bound > best:
                 best = bound
-                told(Bound(bound, words), None)
+                told(Bound(bound, words, proof), None)
             return over() or bound >= upper() * (1.0 - PROOF)
 
         asked = Superblocks(size, ordered=bool(len(pipeline.before)))

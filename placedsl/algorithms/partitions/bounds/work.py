@@ -14,21 +14,29 @@ from __future__ import annotations
 
 import numpy as np
 
+from placedsl.algorithms.partitions.bounds.bound import Bound
 from placedsl.algorithms.partitions.bounds.relaxation import Relaxation
 from placedsl.arrays import Floats
 from placedsl.ir.linear_rows import LinearRows
 from placedsl.tolerances import BOUND_ROUNDING
 
+#: What it is, in words.
+WORDS = "the best division of the work in fractions"
 
-def work_bound(relaxed: Relaxation) -> float:
-    """The bound in seconds (inf: some unit is supported by no device)."""
+
+def work_bound(relaxed: Relaxation) -> Bound:
+    """The bound (inf: some unit is supported by no device), with the prices as its certificate."""
     if not relaxed.units:
-        return 0.0
+        return Bound(0.0, WORDS, {"kind": "simple"})
     work = np.array([c.work for c in relaxed.classes])
     longest = float(work.min(axis=0).max())
     if not np.isfinite(longest):
-        return np.inf
-    return max(longest, _dual_value(relaxed, work, *_proposed_prices(relaxed, work)))
+        return Bound(np.inf, WORDS)
+    time, memory = _proposed_prices(relaxed, work)
+    value = _dual_value(relaxed, work, time, memory)
+    if longest >= value:
+        return Bound(longest, WORDS, {"kind": "simple"})
+    return Bound(value, WORDS, {"kind": "work", "time": time.tolist(), "memory": memory.tolist()})
 
 
 def _proposed_prices(relaxed: Relaxation, work: Floats) -> tuple[Floats, Floats]:
