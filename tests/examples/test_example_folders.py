@@ -31,7 +31,7 @@ def said(command: str, folder: Path) -> str:
 
 
 def test_there_are_folders() -> None:
-    assert len(FOLDERS) >= 2
+    assert len(FOLDERS) >= 5
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
@@ -61,3 +61,12 @@ def test_the_network_is_that_of_the_paper() -> None:
     graph = placedsl.load(ROOT / "examples" / "resnet-50" / "pipeline.place").problem.graph
     assert graph.memory.sum() / 4 == pytest.approx(25.53e6, rel=1e-3)
     assert graph.attributes["flops"].sum() / 64 == pytest.approx(2 * 4.1e9, rel=0.02)
+
+
+def test_the_network_of_the_phone_is_that_of_the_paper() -> None:
+    """Sandler et al. 2018: 300 million multiplications, 3.4 million weights."""
+    import placedsl
+
+    graph = placedsl.load(ROOT / "examples" / "phone" / "split.place").problem.graph
+    assert graph.attributes["flops"].sum() / 2 == pytest.approx(300e6, rel=0.01)
+    assert graph.memory.sum() == pytest.approx(3.4e6, rel=0.04)
