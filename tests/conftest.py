@@ -1,8 +1,8 @@
 """The published workloads, a line in the summary when they are absent, compiled kernels, and the choice of cases.
 
-A test marked ``sampled(n)`` runs one case in n; a case of a costly file, marked ``rotates(n)``, runs on one commit in
-n; a test marked ``everything`` runs with ``--everything`` only, as all cases do. The commit chooses the cases, and
-``--cases NUMBER`` repeats the choice of another run.
+A test marked ``sampled(n)`` runs one case in 2 n; a case of a costly file, marked ``rotates(n)``, runs on one commit in
+2 n (2 is ``THIN``, for the time of all); a test marked ``everything`` runs with ``--everything`` only, as all cases do.
+The commit chooses the cases, and ``--cases NUMBER`` repeats the choice of another run.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ WORKLOADS = Path(os.environ.get("PLACEDSL_WORKLOADS", ROOT.parent / "shared" / "
 _STUCK_WORKER, _STUCK_RUN = 2400.0, 3000.0
 #: The stderr of the run; what is written to that of a test, pytest keeps.
 _STDERR = pytest.StashKey[int]()
+#: How much thinner all samples are than their marks say, so that a usual run stays within its minutes.
+THIN = 2
 _WHY = "the published workloads are not there"
 
 
@@ -98,7 +100,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _some_of(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep one case in n of each sampled test, and the cases of costly files whose turn it is."""
+    """Keep one case in THIN times n of each sampled test, and the cases of costly files whose turn it is."""
     offset = int(config.option.cases)
     cases: dict[str, list[pytest.Item]] = {}
     for item in sorted(items, key=lambda item: item.nodeid):
@@ -107,7 +109,7 @@ def _some_of(config: pytest.Config, items: list[pytest.Item]) -> None:
     for alike in cases.values():
         for number, item in enumerate(alike):
             sampled = item.get_closest_marker("sampled")
-            step = min(int(sampled.args[0]), len(alike)) if sampled is not None else 1
+            step = min(THIN * int(sampled.args[0]), len(alike)) if sampled is not None else 1
             chosen = (number - offset) % step == 0 and _has_its_turn(item, offset)
             if chosen and item.get_closest_marker("everything") is None:
                 kept.add(item.nodeid)
@@ -117,7 +119,7 @@ def _some_of(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 def _has_its_turn(item: pytest.Item, offset: int) -> bool:
     mark = item.get_closest_marker("rotates")
-    return mark is None or (zlib.crc32(item.nodeid.encode()) + offset) % int(mark.args[0]) == 0
+    return mark is None or (zlib.crc32(item.nodeid.encode()) + offset) % (THIN * int(mark.args[0])) == 0
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
