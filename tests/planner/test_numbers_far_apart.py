@@ -171,7 +171,7 @@ subject to
 def test_an_error_without_reductions(solver: str) -> None:
     spec = loads(NO_REDUCTIONS)
     answer = solve(spec.problem, spec.elaborated.checked_formulations, Request(solver=solver))
-    if solver == "highs":  # 1.16 calls infeasible, with reductions and without, what a placement satisfies: that is told
+    if solver == "highs":  # 1.16 calls infeasible what a placement satisfies: that is told
         assert answer.termination == "error"
         assert "too many powers of ten apart for highs; try --solver cp-sat" in answer.message
         return
