@@ -8,7 +8,7 @@ known names.  Several are collected and raised together as :class:`InputError`.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 
@@ -29,6 +29,12 @@ class Source:
         """The line with this number (from 1), without its end; empty past the last."""
         lines = self.text.split("\n")
         return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else ""
+
+    def lines(self) -> Iterator[tuple[str, Span]]:
+        """Each line that is not blank, with the place of what is written in it."""
+        for number, line in enumerate(self.text.split("\n"), 1):
+            if written := line.strip():
+                yield line, Span(self, number, line.index(written) + 1, len(written))
 
     def span(self, start: int, end: int | None = None) -> Span:
         """The span from character offset ``start`` to ``end`` (default: one character)."""

@@ -114,12 +114,7 @@ def _rows(source: Source) -> list[_Row]:
     found: list[Diagnostic] = []
     rows: list[_Row] = []
     headings: list[str] = []
-    offset = 0
-    for line in source.text.split("\n"):
-        start, offset = offset, offset + len(line) + 1
-        if not line.strip():
-            continue
-        span = source.span(start + len(line) - len(line.lstrip()), start + len(line.rstrip()))
+    for line, span in source.lines():
         cells = [cell.strip() for cell in line.split(",")]
         if not headings:
             headings = cells

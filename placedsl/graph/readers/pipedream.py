@@ -42,12 +42,7 @@ def read(source: Source) -> Graph:
     layers: list[tuple[str, str, dict[str, float], Span]] = []
     edges: list[tuple[str, str]] = []
     edge_spans: list[Span] = []
-    offset = 0
-    for line in source.text.split("\n"):
-        start, offset = offset, offset + len(line) + 1
-        if not line.strip():
-            continue
-        span = source.span(start + len(line) - len(line.lstrip()), start + len(line.rstrip()))
+    for line, span in source.lines():
         if edge := _EDGE.match(line):
             edges.append((edge[1], edge[2]))
             edge_spans.append(span)

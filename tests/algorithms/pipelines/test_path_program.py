@@ -43,3 +43,33 @@ def test_no_bound_is_wrong_and_what_is_settled_is_best(apart: Apart, first: int)
             assert (best == np.inf) == (bound == np.inf), text
         settled += complete
     assert settled >= AT_ONCE // 2
+
+
+def cancelling(seed: int) -> str:
+    """A rule that every placement satisfies with both sides equal: of large numbers that are no whole ones."""
+    rng = np.random.default_rng(seed)
+    share = rng.random()
+    nodes = [
+        f"    node n{v} {{ time = {rng.random() * 30:.5f} ms, memory = {rng.integers(1, 10**12)} B, output = 3 MiB,"
+        f" weight = {rng.random() * 1e12!r} }}"
+        for v in range(5)
+    ]
+    rule = (
+        f"sum(v in nodes, d in gpu: {share!r} * v.weight * (v on d)) <= {share!r} * sum(v in nodes: v.weight)",
+        f"sum(v in nodes, d in gpu: {share!r} * v.weight * (v on d)) >= {share!r} * sum(v in nodes: v.weight)",
+        f"sum(d in gpu: {share!r} * memory(d)) <= {share!r} * sum(v in nodes: v.memory)",
+    )[seed % 3]
+    return "\n".join([
+        "graph {", *nodes, *(f"    n{v} -> n{v + 1}" for v in range(4)), "}", "device gpu[3]: accelerator",
+        "interconnect { bandwidth = 8 GB/s }", "minimize time_per_sample", "subject to", "    contiguous",
+        f"    all: {rule}",
+    ])  # fmt: skip
+
+
+def test_what_is_left_of_numbers_that_cancel_refutes_nothing(apart: Apart) -> None:
+    for seed in range(40):
+        text = cancelling(seed)
+        best = optimum(with_implied(placedsl.loads(text).problem))
+        value, bound, _, _ = apart.call("paths", searched, text)
+        assert value == pytest.approx(best, rel=1e-6), text
+        assert bound <= best * (1 + 1e-9), text

@@ -17,6 +17,7 @@ from placedsl.algorithms.pipelines.path_program.stage_rules import (
     StageRules,
 )
 from placedsl.arrays import Floats, Integers
+from placedsl.tolerances import EVALUATION
 
 
 @dataclass(eq=False)
@@ -42,17 +43,19 @@ def take_joint(
     inside = column < layout.time
     column, coefficient, upper = column[inside], coefficient[inside], float(rows.upper[i])
     feature, device = column // layout.devices, column % layout.devices
+    size = abs(upper)  # of the numbers that the limit is what is left of
     if len(np.unique(device)) * 2 > layout.devices:
-        feature, device, coefficient, upper = _less_constants(layout, feature, device, coefficient, upper, memory)
+        feature, device, coefficient, usual = _less_constants(layout, feature, device, coefficient, memory)
+        upper, size = upper - float(usual.sum()), size + float(np.abs(usual).sum())
     of_device: dict[int, Feature] = {}
     for d in np.unique(device).tolist():
         own = device == d
         of_device[d] = feature[own], coefficient[own]
     if not of_device:
-        if upper < -1e-9 and not time:
+        if upper < -EVALUATION * size and not time:
             out.impossible.append(rule.name)
         elif time > 0.0:
-            out.most_time = min(out.most_time, upper / time)
+            out.most_time = min(out.most_time, (upper + EVALUATION * size) / time)
         elif time < 0.0:
             out.beyond.append(rule.name)
         return
@@ -130,9 +133,10 @@ def _apart(of_device: dict[int, Feature], classes: Integers) -> tuple[list[int],
 
 
 def _less_constants(
-    layout: StageColumns, feature: Integers, device: Integers, coefficient: Floats, upper: float, memory: float
-) -> tuple[Integers, Integers, Floats, float]:
-    """A row less multiples of what is the same for every placement: each unit is on one device, all memory is used."""
+    layout: StageColumns, feature: Integers, device: Integers, coefficient: Floats, memory: float
+) -> tuple[Integers, Integers, Floats, Floats]:
+    """A row less multiples of what is the same for every placement, and these: each unit is on one device, all memory
+    is used."""
     known, back = np.unique(feature, return_inverse=True)
     dense = np.zeros((len(known), layout.devices))
     np.add.at(dense, (back, device), coefficient)
@@ -140,10 +144,9 @@ def _less_constants(
     often = (dense == middle[:, None]).sum(axis=1) * 2 > layout.devices
     total = np.where(known < layout.units, 1.0, np.where(known == layout.units + 1, memory, 0.0))
     usual = np.where(often & (total > 0.0), middle, 0.0)
-    upper -= float((usual * total).sum())
     left = dense - usual[:, None]
     at, d = np.nonzero(left)
-    return known[at], d, left[at, d], upper
+    return known[at], d, left[at, d], usual * total
 
 
 def take_families(

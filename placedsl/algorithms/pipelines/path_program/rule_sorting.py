@@ -11,6 +11,7 @@ from placedsl.algorithms.pipelines.path_program.rule_columns import GroundRule, 
 from placedsl.algorithms.pipelines.path_program.rule_families import Sought, take_families, take_joint
 from placedsl.algorithms.pipelines.path_program.stage_rules import UNCONDITIONAL, General, Local, StageRules
 from placedsl.arrays import Integers
+from placedsl.tolerances import EVALUATION
 
 #: Most devices that a general rule may tell apart.
 _MOST_NAMED = 16
@@ -34,8 +35,7 @@ def sorted_out(
 def _take(out: StageRules, rule: GroundRule, whole: Written, classes: Integers, memory: float) -> bool:
     """Sort out one rule; False if it is left out."""
     layout = out.columns
-    own = np.flatnonzero(np.ones(rule.columns, dtype=bool)) + rule.first
-    root = {int(c): int(c) for c in own}
+    root = {c: c for c in range(rule.first, rule.first + rule.columns)}
 
     def find(column: int) -> int:
         while root[column] != column:
@@ -121,7 +121,7 @@ def _rows(out: StageRules, rule: GroundRule, rows: Inequalities, classes: Intege
     """Rows over columns of devices alone."""
     layout, lengths = out.columns, np.diff(rows.start)
     filled = np.flatnonzero(lengths > 0)
-    if (rows.upper[lengths == 0] < -1e-9).any():
+    if (rows.upper[lengths == 0] < -EVALUATION * _largest(rule)).any():
         out.impossible.append(rule.name)
     rows = rows.take(filled)
     row = rows.row_of_entry()
@@ -143,6 +143,13 @@ def _rows(out: StageRules, rule: GroundRule, rows: Inequalities, classes: Intege
     for i in range(several.count):
         take_joint(out, rule, several, i, classes, memory, families)
     return take_families(out, rule, families, classes)
+
+
+def _largest(rule: GroundRule) -> float:
+    """The largest number in a rule: what is left where numbers cancel is rounding of them."""
+    sides = [side for block in rule.rows for side in (block.coefficient, block.lower, block.upper)]
+    every = np.concatenate(sides or [np.zeros(0)])
+    return float(np.abs(every[np.isfinite(every)]).max(initial=0.0))
 
 
 def _local(out: StageRules, rule: GroundRule, rows: Inequalities, device: int) -> None:

@@ -157,7 +157,6 @@ class PathSearch:
 
     def _by_relaxation(self) -> float | None:
         """A threshold that the relaxation does not refute, near the largest that it does; infinity: it refutes all."""
-        instance = self.instance
         start = max(self.bound, 1e-300) if self.bound > 0.0 else self._smallest()
         if start is None:
             return None
@@ -183,7 +182,6 @@ class PathSearch:
                 self._proven(middle)
             else:
                 high = middle
-        del instance
         return high
 
     def _smallest(self) -> float | None:
