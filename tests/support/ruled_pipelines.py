@@ -38,7 +38,7 @@ def _graph(rng: np.random.Generator, nodes: int) -> list[str]:
     return ["graph {", *lines, *(f"    n{u} -> n{v}" for u, v in edges), "}"]
 
 
-def _rules(rng: np.random.Generator, nodes: int, kinds: tuple[int, int]) -> list[str]:
+def random_rules(rng: np.random.Generator, nodes: int, kinds: tuple[int, int]) -> list[str]:
     """Some of the forms that users write, with random numbers."""
 
     def node() -> str:
@@ -107,7 +107,7 @@ def ruled_pipeline(seed: int) -> str:
     schedule = rng.choice(["", "", "", "schedule overlapped", "schedule duplex"])
     return "\n".join([
         *_graph(rng, nodes), *devices, "interconnect { bandwidth = 8 GB/s }", schedule, "minimize time_per_sample",
-        "subject to", *(["    memory"] if rng.integers(2) else []), "    contiguous", *_rules(rng, nodes, kinds),
+        "subject to", *(["    memory"] if rng.integers(2) else []), "    contiguous", *random_rules(rng, nodes, kinds),
     ])  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from support.apart import Apart
+from support.odd_ruled_pipelines import MOST_PLACEMENTS, least, odd_ruled_pipeline
 from support.ruled_pipelines import optimum, ruled_pipeline, searched
 
 import placedsl
@@ -43,6 +44,29 @@ def test_no_bound_is_wrong_and_what_is_settled_is_best(apart: Apart, first: int)
             assert (best == np.inf) == (bound == np.inf), text
         settled += complete
     assert settled >= AT_ONCE // 2
+
+
+@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(25)) for n in range(0, CASES, AT_ONCE)])
+def test_unlike_kinds_of_pipelines(apart: Apart, first: int) -> None:
+    """Training, hosts, leaves, two sources, other magnitudes: no bound is wrong, and what is settled is best."""
+    settled = known = 0
+    for seed in range(first, first + AT_ONCE):
+        text = odd_ruled_pipeline(seed)
+        try:
+            problem = with_implied(placedsl.loads(text).problem)
+        except InputError:
+            continue
+        if len(problem.machine.devices) ** problem.graph.nodes > MOST_PLACEMENTS:
+            continue
+        best, known = least(problem), known + 1
+        value, bound, complete, _ = apart.call("paths", searched, text)
+        assert bound <= best * (1 + 1e-9), text
+        assert value >= best * (1 - 1e-9), text
+        if complete:
+            assert value == pytest.approx(best, rel=1e-6), text
+            assert (best == np.inf) == (bound == np.inf), text
+        settled += complete
+    assert min(known, settled) >= AT_ONCE // 2
 
 
 def cancelling(seed: int) -> str:
