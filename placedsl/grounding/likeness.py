@@ -69,7 +69,7 @@ def likeness_of(problem: Problem, said: Sequence[walks.Part]) -> Likeness:
     if levels is not None and not _tell_clusters_apart([*rules, *goals], levels.families):
         for cluster, parent in levels.parent.items():
             if named.isdisjoint(levels.members(cluster)):
-                clusters[cluster] = len(clusters) + parent
+                clusters[cluster] = len(clusters) + 1 + parent
     return Likeness(devices, clusters)
 
 
