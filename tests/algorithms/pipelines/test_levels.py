@@ -52,7 +52,8 @@ def test_the_best_plan_under_rules(first: int, tmp_path: Path) -> None:
         (tmp_path / "w.json").write_text(json.dumps(asked.workload), encoding="utf-8")
         text = levels.spec(asked, "w.json") + "".join(f"    rule{k}: {rule.text}\n" for k, rule in enumerate(rules))
         spec = placedsl.loads(text, tmp_path)
-        found = solve(spec.problem, spec.elaborated.checked_formulations, Request(workers=1), isolated=False)
+        request = Request(method="dp", workers=1)
+        found = solve(spec.problem, spec.elaborated.checked_formulations, request, isolated=False)
         kept = [plan for plan in plans(asked, levels) if all(rule.holds(plan) for rule in rules)]
         told = f"seed {seed}: {[rule.text for rule in rules]}: {found.termination}, {found.message}"
         if not kept:
