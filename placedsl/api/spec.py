@@ -222,9 +222,8 @@ class Spec:
 
         resolve(self.problem, Request())
         if self.problem.execution.options is not None:
-            from placedsl.planner.strategies.parallel_plans import refuse_unsearched, stated
+            from placedsl.planner.strategies.parallel_plans import stated
 
-            refuse_unsearched(self.problem)
             if not stated(self.problem):
                 return
         formulation = choose(self.problem, self.elaborated.checked_formulations())

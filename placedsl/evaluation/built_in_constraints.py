@@ -163,13 +163,17 @@ def clusters(data: ProblemData, sharing: DataParallelism, held: ClusterLoads) ->
         shown = some([f"{stages.copies[d]:g} of {data.device_names[d]}" for d in odd])
         yield Violation("across", f"copies that clusters cannot share evenly: {shown}", sharing.span, float(len(odd)))
     groups: dict[int, float] = {}
-    inner: dict[int, float] = {}
+    kinds, inner = data.attributes["device", "class"], dict[float, float]()  # a kind is of one innermost cluster
     for d in stages.used:
-        home = levels.around[d][0]
-        inner[home] = inner.get(home, 0.0) + held.within(d) * stages.tensor[d]
+        inner[kinds[d]] = inner.get(kinds[d], 0.0) + held.within(d) * stages.tensor[d]
     for cluster, copies in held.copies.items():
         groups[levels.parent[cluster]] = groups.get(levels.parent[cluster], 0.0) + copies
-    full = [(names[c].name, taken, levels.size[0], "devices") for c, taken in inner.items() if taken > levels.size[0]]
+    full = []
+    for kind, taken in inner.items():
+        alike = [d for d, own in enumerate(kinds) if own == kind]
+        home = levels.around[alike[0]][0]
+        of_kind = "" if len(alike) == levels.size[0] else f" '{data.problem.machine.devices[alike[0]].family}'"
+        full += [(names[home].name, taken, len(alike), f"devices{of_kind}")] * (taken > len(alike))
     for parent, taken in groups.items():
         level = len(levels.clusters) - 1 if parent < 0 else levels.level_of[parent] - 1
         if taken > levels.size[level + 1]:

@@ -12,6 +12,7 @@ from placedsl.graph.contraction import Quotient
 from placedsl.grounding.constraints import ConstraintGrounder
 from placedsl.grounding.expressions import ExpressionGrounder
 from placedsl.grounding.frames import ROOT, Columns, Frame
+from placedsl.grounding.likeness import likeness_of, tells_devices_apart
 from placedsl.grounding.longest_run import longest_run, times_of_run
 from placedsl.grounding.propagation import completed
 from placedsl.grounding.provenance import Part, Recorder
@@ -24,13 +25,7 @@ from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.problem.formulation import Formulation, NamedRule
 from placedsl.problem.problem import Problem
-from placedsl.problem.streaming import RESERVE, STREAMS
 from placedsl.problem.values import Values
-
-#: Attributes that devices have in common which are alike.
-_OF_A_CLASS = ("memory", "kind", "class", "turn", STREAMS, RESERVE, "reserves_peak")
-#: Sets that do not tell devices apart that are alike.
-_OF_ALL_DEVICES = ("devices", "accelerators", "hosts", "leaders")
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,9 +124,9 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
     quotient = quotient_of(problem, contracted and not _tells_nodes_apart(formulation, said), merge)
     columns = Columns()
     recorder = Recorder(columns)
-    alike = all(r.built_in for r in problem.constraints) and not _tells_devices_apart(problem, said)
-    turns = _turns(problem, said) if problem.execution.options is not None else None
-    provided = ProvidedQuantities(formulation, of_quotient(problem, quotient, turns), columns)
+    alike = all(r.built_in for r in problem.constraints) and not tells_devices_apart(problem, said)
+    likeness = likeness_of(problem, said) if problem.execution.options is not None else None
+    provided = ProvidedQuantities(formulation, of_quotient(problem, quotient, likeness), columns)
     across = QuantitiesOfUnits(provided, to_quotient(quotient))
     inner = provided.expressions
     outer = ExpressionGrounder(original(problem), columns, problem.sets, problem.tables, across)
@@ -141,7 +136,7 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
         outer,
         precedence=(problem.precedence_source, problem.precedence_target),
         edges=(problem.graph.edge_source, problem.graph.edge_target),
-        interchangeable=problem.interchangeable() if alike else turns,
+        interchangeable=problem.interchangeable() if alike else None if likeness is None else likeness.devices,
     )
     needed = _needed(problem, formulation)
     timed, longest = times_of_run(formulation), longest_run(problem)
@@ -247,40 +242,6 @@ def _tells_nodes_apart(formulation: Formulation, said: Sequence[walks.Part]) -> 
                 "supported",
                 "synchronisation",
             ):
-                return True
-    return False
-
-
-def _turns(problem: Problem, said: Sequence[walks.Part]) -> Integers | None:
-    """Classes of devices that nothing tells apart, those that a constraint names each by itself; None: all are told
-    apart."""
-    rules = [part for rule in problem.constraints for part in walks.every(rule.body)]
-    named = {part.position for part in rules if isinstance(part, core.Element) and part.sort == "device"}
-    others = [part for part in rules if not isinstance(part, core.Element)]
-    if _tells_devices_apart(problem, [*said, *others]):
-        return None
-    out: Integers = problem.interchangeable().copy()
-    out[sorted(named)] = out.max() + 1 + np.arange(len(named))
-    return out
-
-
-def _tells_devices_apart(problem: Problem, said: Sequence[walks.Part]) -> bool:
-    """Whether an objective or the formulation says something of one device and not of another that is like it.
-
-    ``said``: all parts of the formulation's expressions.
-    """
-    for part in (*said, *(part for goal in problem.objectives for part in walks.every(goal.body))):
-        match part:
-            case core.Element(sort="device") | core.Table():
-                return True
-            case core.NamedSet(name=name, sorts=("device",)) if name not in (
-                "devices",
-                "accelerators",
-                "hosts",
-                "leaders",
-            ):
-                return True
-            case core.Attribute(sort="device", name=name) if name not in _OF_A_CLASS:
                 return True
     return False
 

@@ -8,12 +8,11 @@ of them it is.  *Moments* are those of a batch, by what is held of each chunk.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from placedsl.arrays import Floats, Integers
+from placedsl.grounding.cluster_universe import PlanUniverse, of_clusters, runs_of_stages, sent_per_sample
+from placedsl.grounding.likeness import Likeness
 from placedsl.problem.execution import DataParallelism
 from placedsl.problem.expressions import Sort
 from placedsl.problem.problem import Problem
@@ -28,28 +27,18 @@ ELEMENTS = frozenset(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class PlanUniverse:
-    """Sets, attribute columns, sizes and labels, as in :class:`placedsl.grounding.universe.Universe`."""
-
-    sets: Mapping[str, tuple[Integers, ...]] = field(default_factory=dict)
-    attributes: Mapping[tuple[Sort, str], np.ndarray] = field(default_factory=dict)
-    sizes: Mapping[Sort, int] = field(default_factory=dict)
-    labels: Mapping[Sort, tuple[str, ...]] = field(default_factory=dict)
-
-
-def of_plans(problem: Problem, tensor_of: Integers, turns: Integers | None) -> PlanUniverse:
+def of_plans(problem: Problem, tensor_of: Integers, likeness: Likeness | None) -> PlanUniverse:
     """Over nodes as they are; nothing where the spec asks for no plan.
 
-    ``tensor_of``: per tensor of the graph that of the universe (-1: none).  ``turns``: a number a device, the same
-    where nothing tells two of them apart (None: all are told apart).  The first of such devices lead stages, in the
-    order of their numbers: as many as there are nodes are enough.
+    ``tensor_of``: per tensor of the graph that of the universe (-1: none).  The first of devices that nothing tells
+    apart lead stages, in the order of their numbers: as many as there are nodes are enough, and as many clusters of
+    such ones.
     """
     sharing, costs = problem.execution.data_parallelism, problem.execution.options
     if sharing is None or costs is None:
         return PlanUniverse()
-    turns = np.arange(len(problem.machine.devices)) if turns is None else turns
-    leads = np.tril(turns[:, None] == turns, -1).sum(axis=1) < problem.graph.nodes
+    likeness = likeness or Likeness.none(problem)
+    turns, leads = likeness.devices, likeness.leaders(problem)
     first, second = np.nonzero(np.triu((turns[:, None] == turns) & leads[:, None] & leads, 1))
     runs = np.isfinite(costs.time) & leads
     able = np.zeros((problem.graph.nodes, len(problem.machine.devices)), dtype=bool)
@@ -69,12 +58,12 @@ def of_plans(problem: Problem, tensor_of: Integers, turns: Integers | None) -> P
     sets: dict[str, tuple[Integers, ...]] = {
         "ways": (np.arange(len(costs.node)),), "shapes": (np.arange(len(shapes)),),
         "slots": (np.arange(len(slots)),), "moments": (np.arange(held.shape[1]),),
-        "leaders": (np.flatnonzero(leads),), "successors": (first, second),
+        "leaders": (np.flatnonzero(leads),), "successors": (first, second), "ordered_devices": (first, second),
     }  # fmt: skip
     names = problem.graph.names
     taken = zip(costs.node.tolist(), costs.name, costs.degree.tolist(), strict=True)
     shown = [f"{c:g} x {t:g}" + (f", {p:g} of {n:g}" if n else f", {q:g} in flight")
-             for c, t, q, _, _, _, n, p in shapes.tolist()]  # fmt: skip
+             for c, t, q, *_, n, p in shapes.tolist()]  # fmt: skip
     labels = {
         "way": tuple(f"{names[v]} {name}/{t}" for v, name, t in taken), "shape": tuple(shown),
         "slot": tuple(shown[int(row[-1])] + (f", chunk {row[4]:g}" if row[5] else "") for row in slots.tolist()),
@@ -87,15 +76,19 @@ def of_plans(problem: Problem, tensor_of: Integers, turns: Integers | None) -> P
         attributes[sort, "time"] = moved.amount[there, None] * costs.per_byte
         sizes[sort], sets[f"{sort}s"] = len(option), (np.arange(len(option)),)
         labels[sort] = tuple(labels["way"][o] for o in option.tolist())
-    return PlanUniverse(sets, attributes, sizes, labels)
+    further = of_clusters(problem, sharing, costs, tensor_of, likeness, leads)
+    return PlanUniverse(
+        {**sets, **further.sets}, {**attributes, **further.attributes}, {**sizes, **further.sizes},
+        {**labels, **further.labels},
+    )  # fmt: skip
 
 
-_SHAPE = ("copies", "tensor", "in_flight", "least", "most", "exchanges", "stages", "place")
+_SHAPE = ("copies", "tensor", "in_flight", "least", "most", "exchanges", "within", "runs", "stages", "place")
 _SLOT = ("copies", "tensor", "in_flight", "exchanges", "chunk", "position")
 
 
 def slots_of_stages(problem: Problem, sharing: DataParallelism) -> tuple[Floats, Floats, Floats]:
-    """Shapes of stages (s x 8), the slots in them (z x 7, the last one the shape), and z x m samples that are held."""
+    """Shapes of stages (s x 10), the slots in them (z x 7, the last one the shape), and z x m samples that are held."""
     if sharing.chunks == 1:
         shapes = shapes_of_stages(problem, sharing)
         first, none = np.arange(len(shapes), dtype=float), np.zeros((len(shapes), 1))
@@ -115,7 +108,7 @@ def slots_of_stages(problem: Problem, sharing: DataParallelism) -> tuple[Floats,
                         at = (chunk - 1) * stages + place + 1
                         parts.append((copies, tensor, max(held), exchanges, chunk, at, len(rows)))
                         samples.append(list(held))
-                    rows.append((copies, tensor, 0, 0, 0, exchanges, stages, place + 1))
+                    rows.append((copies, tensor, 0, 0, 0, exchanges, copies, 1, stages, place + 1))
     width = max(map(len, samples), default=1)
     return (
         np.array(rows, dtype=float).reshape(-1, len(_SHAPE)), np.array(parts, dtype=float).reshape(-1, len(_SLOT) + 1),
@@ -124,18 +117,21 @@ def slots_of_stages(problem: Problem, sharing: DataParallelism) -> tuple[Floats,
 
 
 def shapes_of_stages(problem: Problem, sharing: DataParallelism) -> np.ndarray:
-    """s x 6: copies, devices of each, samples in flight on each; the least and the most copies of this stage and all
-    later ones that make so many; and how often the weights of a stage cross a device's link per sample."""
+    """s x 8: copies, devices of each, samples in flight on each; the least and the most copies of this stage and all
+    later ones that make so many; how often the weights of a stage cross a device's link per sample; and the copies
+    within a cluster, and how often that runs, where clusters share samples."""
     most = int(np.bincount(problem.interchangeable()).max())
     every = len(problem.machine.devices)
     together = every if sharing.most_in_pipeline is None else min(every, sharing.most_in_pipeline)
     out = []
     for copies in sharing.degrees:
-        exchanges = (copies - 1) / copies * sharing.sent(copies)
         held: dict[int, list[int]] = {}
         for behind in range(copies, together + 1):
             held.setdefault(sharing.in_flight(copies, behind), []).append(behind)
-        for tensor in sharing.tensor:
-            if copies * tensor <= most:
-                out += [(copies, tensor, q, min(n), max(n), exchanges) for q, n in held.items()]
-    return np.array(out, dtype=float).reshape(-1, 6)
+        for runs in (1,) if sharing.across is None else runs_of_stages(sharing.across, copies):
+            within = copies // runs
+            exchanges = (within - 1) / within * sent_per_sample(sharing, within, runs)
+            for tensor in sharing.tensor:
+                if within * tensor <= most:
+                    out += [(copies, tensor, q, min(n), max(n), exchanges, within, runs) for q, n in held.items()]
+    return np.array(out, dtype=float).reshape(-1, 8)

@@ -16,6 +16,7 @@ from placedsl.arrays import Floats, Integers
 from placedsl.graph.contraction import Quotient, contract
 from placedsl.graph.order import csr
 from placedsl.graph.order import turns as turns_of_nodes
+from placedsl.grounding.likeness import Likeness
 from placedsl.grounding.plan_universe import of_plans
 from placedsl.problem.expressions import Sort
 from placedsl.problem.problem import Problem
@@ -215,8 +216,8 @@ def original(problem: Problem) -> Universe:
     return Universe(sizes, labels, sets, relations, attributes)
 
 
-def of_quotient(problem: Problem, quotient: Quotient, turns: Integers | None = None) -> Universe:
-    """The universe of the quotient; ``turns``: a number a device, the same where nothing tells two of them apart."""
+def of_quotient(problem: Problem, quotient: Quotient, likeness: Likeness | None = None) -> Universe:
+    """The universe of the quotient; ``likeness``: what nothing tells apart."""
     graph = problem.graph
     units, t = quotient.units, len(quotient.tensor_producer)
     sets, attributes = _machine(problem)
@@ -269,7 +270,7 @@ def of_quotient(problem: Problem, quotient: Quotient, turns: Integers | None = N
             attributes.setdefault(("node", name), values[first])
     devices = problem.machine.devices
     more_sets, more, links = _between(problem, quotient.tensor_of, t)
-    plans = of_plans(problem, quotient.tensor_of, turns)
+    plans = of_plans(problem, quotient.tensor_of, likeness)
     sets, attributes = {**sets, **more_sets, **plans.sets}, {**attributes, **more, **plans.attributes}
     return Universe(
         {"node": units, "tensor": t, "device": len(devices), "part": 2, "cluster": len(problem.machine.clusters),

@@ -17,7 +17,7 @@ from placedsl.algorithms.simple_bounds import SIMPLE, STREAMED, path_bound, simp
 from placedsl.diagnostics import PlacedslError, UsageError
 from placedsl.planner.answer import Answer
 from placedsl.planner.incumbent import Incumbent, Progress
-from placedsl.planner.request import METHODS, Request, resolve
+from placedsl.planner.request import Request, resolve
 from placedsl.planner.run import Run, is_quantity
 from placedsl.planner.strategies.registry import decision
 from placedsl.problem.formulation import Formulation
@@ -119,10 +119,6 @@ def _walk(run: Run) -> tuple[str, str]:
     if is_quantity(run.problem.objectives[0].body, "time_per_sample"):
         run.best.bound(simple_bound(run.problem), by=SIMPLE, certificate={"kind": "simple"})
         run.best.bound(streamed_bound(run.problem), by=STREAMED, certificate={"kind": "streamed"})
-    if run.problem.execution.cluster_levels is not None and run.request.method in METHODS:
-        from placedsl.planner.strategies.parallel_plans import refuse_unsearched
-
-        refuse_unsearched(run.problem)
     planned = decision(run.problem, run.request)
     if planned.refusal:
         raise UsageError(planned.refusal + (". Use --method program, or auto" if run.request.method == "dp" else ""))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise, product
@@ -80,11 +80,14 @@ class ClusterLevels:
             wide *= size
         return self.devices[at * wide : (at + 1) * wide]
 
-    def followers(self, held: Mapping[int, int], copies: Mapping[tuple[int, ...], float]) -> dict[int, int]:
+    def followers(
+        self, held: Mapping[int, int], copies: Mapping[tuple[int, ...], float], kinds: Sequence[int]
+    ) -> dict[int, int]:
         """The leader of each device that runs what another leads.
 
         ``held``: by leader, how many devices of its innermost cluster run its stage;  ``copies``: by cluster, in how
-        many of its level the same runs.  The next free devices and clusters do.
+        many of its level the same runs;  ``kinds``: a number a device.  The next free devices of the kind, and
+        clusters, do.
         """
         out: dict[int, int] = {}
         used = {cluster for leader in held for cluster in self.around[leader]}
@@ -98,7 +101,7 @@ class ClusterLevels:
                 images[cluster] = (cluster, *further)
         for leader in sorted(held, key=self.devices.index):
             members = self.members(self.around[leader][0])
-            ahead = [d for d in members if d not in held and d not in out]
+            ahead = [d for d in members if d not in held and d not in out and kinds[d] == kinds[leader]]
             group = [members.index(d) for d in (leader, *ahead[: held[leader] - 1])]
             for clusters in product(*(images[cluster] for cluster in reversed(self.around[leader]))):
                 home = self._within(clusters)

@@ -73,6 +73,7 @@ class Formulation:
 #: What ``under`` calls the kinds of parallelism of an execution model.
 _PARALLELISM: Mapping[tuple[str, ...], str] = {
     (): "none", ("data",): "data", ("data", "tensor"): "plan", ("data", "tensor", "chunks"): "chunks",
+    ("data", "tensor", "clusters"): "clusters",
 }  # fmt: skip
 
 
@@ -81,13 +82,12 @@ def choices(execution: Execution) -> Mapping[str, str]:
     return {
         "run": execution.run, "order": execution.order, "communication": execution.communication,
         "transfers": execution.transfers,
-        "parallelism": _PARALLELISM.get(execution.parallelism, "plan"), "streams": execution.streams,
+        "parallelism": _PARALLELISM[execution.parallelism], "streams": execution.streams,
     }  # fmt: skip
 
 
 def choose(problem: Problem, formulations: Iterable[Formulation]) -> Formulation:
     """The formulation that provides every objective under the problem's schedule, and if possible all constraints."""
-    refuse_unstated(problem)
     wanted, asked = _asked(problem)
     fitting = [f for f in formulations if not f.lacks(problem)]
     enough = [f for f in fitting if wanted <= f.provides.keys()]
@@ -102,15 +102,6 @@ def choose(problem: Problem, formulations: Iterable[Formulation]) -> Formulation
     among = "".join(f" with parallelism {kind}" for kind in problem.execution.parallelism)
     message = f"no formulation provides {missing or 'this'} under schedule {problem.execution.name}{among}"
     raise InputError([Diagnostic(message, span, "provided there: " + ", ".join(provided))])
-
-
-def refuse_unstated(problem: Problem) -> None:
-    """InputError where no formulation can be for the problem, whatever it provides."""
-    sharing = problem.execution.data_parallelism
-    if sharing is not None and sharing.across is not None:
-        message = "there is no program of plans whose clusters share samples"
-        hint = "method dp searches for them; without 'across' there is one"
-        raise InputError([Diagnostic(message, sharing.span, hint)])
 
 
 def passed_over(problem: Problem, formulations: Iterable[Formulation], chosen: Formulation) -> list[str]:

@@ -205,15 +205,14 @@ def sharing(problem: Problem, placed: Placed) -> dict[int, int]:
     if problem.execution.data_parallelism is None:
         return {}
     tensor = placed.values.get("copy_size", {})
-    levels = problem.execution.cluster_levels
+    levels, kinds = problem.execution.cluster_levels, problem.interchangeable().tolist()
     if levels is not None:
         clusters, held = placed.values.get("cluster_copies", {}), dict[int, int]()
         for (leader,), given in placed.values.get("copies", {}).items():
             if given >= 1:
                 runs = prod(clusters.get((c,), 1.0) for c in levels.around[leader])
                 held[leader] = round(given / max(1.0, runs) * tensor.get((leader,), 1.0))
-        return levels.followers(held, clusters)
-    kinds = problem.interchangeable().tolist()
+        return levels.followers(held, clusters, kinds)
     free: dict[int, deque[int]] = {}
     for device, kind in enumerate(kinds):
         if not placed.nodes[device]:

@@ -139,13 +139,13 @@ class ClusterLinks:
         # Copies of the stage take samples in turn, and in the same turn clusters do.
         return own.copies[image][0]
 
-    def busy(self, cluster: int, passes: Sequence[bool] = (False, True)) -> float:
-        """How long the link around a cluster is busy for each sample, in some of the passes."""
+    def busy(self, cluster: int) -> float:
+        """How long the link around a cluster is busy for each sample."""
         images = self.images(cluster)
         return fsum(
             operation.duration / (self.period(cluster) if operation.kind == "weights" else images)
             for operation in self.operations
-            if operation.cluster == cluster and operation.backward in passes
+            if operation.cluster == cluster
         )
 
     def around(self, device: int) -> float:

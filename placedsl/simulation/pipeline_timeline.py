@@ -143,16 +143,18 @@ class PipelineTimeline(Timeline):
         return tuple(sorted(self.work.leaders))
 
     @property
+    def by_pass(self) -> bool:
+        """Whether all devices finish the forward passes of a batch before any begins a backward pass: under gpipe, but
+        in plans each copy of a stage does for itself."""
+        return self.schedule == "gpipe" and self.problem.execution.options is None
+
+    @property
     def largest_load(self) -> float:
-        """What the time per sample cannot fall below; of gpipe the largest forward and the largest backward load."""
-        if self.schedule != "gpipe":
+        """What the time per sample cannot fall below, and ``time_per_sample`` of the language: where all devices wait
+        between the passes, the largest forward and the largest backward load together."""
+        if not self.by_pass:
             return float(self.loads.max())
-        busy = [[self.work.busy(device, (which,)) for device in self.work.groups] for which in (False, True)]
-        if self.links is not None:
-            links = self.links.links
-            for own, which in zip(busy, (False, True), strict=True):
-                own += [links.busy(cluster, (which,)) for cluster in links.used]
-        return sum(map(max, busy))
+        return sum(max(self.work.busy(device, (which,)) for device in self.work.groups) for which in (False, True))
 
     @property
     def bubble(self) -> float:

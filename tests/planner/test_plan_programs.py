@@ -10,41 +10,19 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 
 import pytest
 from support.every_plan import every_plan
 from support.paths import child_environment
 from support.piper_workloads import Asked, drawn
+from support.plan_programs import by_program, expect
 from support.plan_rules import Rule, drawn_goals, drawn_rules, further_rules, optimum
 
 import placedsl
 from placedsl.evaluation.evaluate import evaluate
-from placedsl.planner.answer import Answer
-from placedsl.planner.request import Request
-from placedsl.planner.solve import solve
 
 SOLVERS = ("highs", "cp-sat", "pyomo", "mip", "cvxpy")
-
-
-def by_program(text: str, folder: Path, solver: str) -> Answer:
-    """The answer of a program alone: no search, nothing known beforehand."""
-    spec = placedsl.loads(text, folder)
-    request = Request(solver, method="program", workers=1, start=False)
-    return solve(spec.problem, spec.elaborated.checked_formulations, request, isolated=False)
-
-
-def expect(answer: Answer, exact: tuple[Fraction, ...] | tuple[float, ...] | None, seed: int) -> None:
-    """Values and bounds of the best plan, or that there is none."""
-    if exact is None:
-        assert answer.termination == "infeasible", f"seed {seed}"
-        return
-    assert answer.termination == "optimal", f"seed {seed}: {answer.message}"
-    assert answer.evaluation is not None
-    expected = tuple(map(float, exact))
-    assert answer.evaluation.objectives == pytest.approx(expected, rel=2e-6), f"seed {seed}"
-    assert answer.bounds == pytest.approx(expected, rel=2e-6), f"seed {seed}"
 
 
 def agree(seeds: range, folder: Path, solver: str, rules_of: Callable[[Asked, random.Random], list[Rule]]) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+from placedsl.problem.cluster_levels import ClusterLevels
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
 
 
 def every_plan(problem: Problem) -> Iterator[tuple[list[int], Values]]:
-    """All placements on leading devices, copies, devices of each, options, orders and chunks; most are none."""
+    """All placements on leading devices, copies, devices of each, options, orders, chunks, and how often clusters run
+    that share samples; most are none."""
     costs, sharing = problem.execution.options, problem.execution.data_parallelism
     assert costs is not None
     assert sharing is not None
@@ -34,7 +36,19 @@ def every_plan(problem: Problem) -> Iterator[tuple[list[int], Values]]:
                 }
                 if sharing.chunks > 1:
                     values["chunk"] = {(v,): float(own) for v, own in enumerate(chunks)}
-                yield list(placement), values
+                if sharing.across is None:
+                    yield list(placement), values
+                    continue
+                for runs in _runs(sharing.across, used):
+                    yield list(placement), {**values, "cluster_copies": runs}
+
+
+def _runs(levels: ClusterLevels, used: list[int]) -> Iterator[dict[tuple[int, ...], float]]:
+    """In how many clusters of its level each that holds a stage runs."""
+    clusters = sorted({cluster for d in used for cluster in levels.around[d]})
+    numbers = (range(1, levels.size[levels.level_of[cluster] + 1] + 1) for cluster in clusters)
+    for copies in itertools.product(*numbers):
+        yield {(cluster,): float(number) for cluster, number in zip(clusters, copies, strict=True)}
 
 
 def _chunks(placement: tuple[int, ...], most: int) -> Iterator[tuple[int, ...]]:

@@ -107,9 +107,10 @@ def plan_outcome(cell: PlanCell, *, alone: bool = False) -> Outcome:
         raise Fault(f"{cell}: {told['termination']}: {told['message']}")
     values = [*told["objectives"], *told["bounds"]]
     if cell.path == "timeline":
-        # Where a batch drains, it is the largest load of forward passes and that of backward passes, maybe of another.
-        load = told["timeline"]["largest_load"]
-        values.append(best if cell.held == "batch" and load > best else load)
+        values.append(told["timeline"]["largest_load"])
+        taken = told["timeline"]["time_per_sample"]
+        if taken is not None and taken < best * (1 - 1e-9):
+            raise Fault(f"{cell}: {taken} a sample, enumeration {best}")
     if any(abs(value - best) > 1e-6 * best for value in values):
         raise Fault(f"{cell}: {values}, enumeration {best}")
     return Outcome(True)

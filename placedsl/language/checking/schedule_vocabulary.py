@@ -107,10 +107,14 @@ def of_every_schedule(words: Vocabulary) -> Vocabulary:
 
 #: What is known of the shape of a stage: copies, devices of each, samples in flight, the copies of this stage and all
 #: later ones that make so many, how often weights cross a link per sample; and where stages hold several chunks, how
-#: many stages there are and which of them it is.
-SHAPE = ("copies", "tensor", "in_flight", "least", "most", "exchanges", "stages", "place")
+#: many stages there are and which of them it is.  Where clusters share samples: its copies within a cluster, and how
+#: often that runs.
+SHAPE = ("copies", "tensor", "in_flight", "least", "most", "exchanges", "within", "runs", "stages", "place")
 #: Of a part of the model that a stage holds: as of its shape, which chunk it is, and its position among all of them.
 SLOT = ("copies", "tensor", "in_flight", "exchanges", "chunk", "position")
+#: Of clusters that share samples: on which level they are, in how many of it the same runs, how often what is around
+#: them runs, how often they run in all, and how often weights cross the link around one per sample.
+CLUSTER_SHAPE = ("level", "copies", "around", "runs", "exchanges")
 
 
 def _with_ways(words: Vocabulary) -> Vocabulary:
@@ -126,13 +130,17 @@ def _with_ways(words: Vocabulary) -> Vocabulary:
     attributes = {
         **words.attributes, "device": device, "gathering": moved, "scattering": moved,
         "node": {**words.attributes["node"], "turn": AttributeType(PLAIN)},
-        "tensor": {**words.attributes["tensor"], "last_turn": AttributeType(PLAIN)},
+        "tensor": {
+            **words.attributes["tensor"], "last_turn": AttributeType(PLAIN), "crossing": AttributeType(time, "cluster"),
+        },
         "way": {
             "operator": AttributeType(element("node")), "name": AttributeType(TEXT), "number": AttributeType(PLAIN),
             "tensor": AttributeType(PLAIN), **per_device, "weights": per_device["time"],
+            "sent": AttributeType(time, "cluster"),
             **dict.fromkeys(("stash", "memory", "sharded"), AttributeType(data)),
         },
         "shape": dict.fromkeys(SHAPE, AttributeType(PLAIN)),
+        "cluster_shape": dict.fromkeys(CLUSTER_SHAPE, AttributeType(PLAIN)),
         "slot": {
             **dict.fromkeys(SLOT, AttributeType(PLAIN)), "shape": AttributeType(element("shape")),
             "held": AttributeType(PLAIN, "moment"),
@@ -142,11 +150,15 @@ def _with_ways(words: Vocabulary) -> Vocabulary:
         **words.sets, "ways": ("way",), "shapes": ("shape",), "slots": ("slot",),
         "moments": ("moment",), "gatherings": ("gathering",),
         "scatterings": ("scattering",), "leaders": ("device",), "successors": ("device", "device"),
+        "ordered_devices": ("device", "device"), "cluster_shapes": ("cluster_shape",), "cluster_runs": ("integer",),
+        "cluster_parents": ("cluster", "cluster"), "like_clusters": ("cluster", "cluster"),
+        "cluster_mates": ("device", "device", "device"),
     }  # fmt: skip
     known = {
         "copy_size": Quantity(("device",), PLAIN, "devices of each copy of the stage that the device leads"),
         "option": Quantity(("node",), PLAIN, "the number of the way that the node takes"),
         "order": Quantity(("device",), PLAIN, "the place of the device's stage in the pipeline"),
+        "cluster_copies": Quantity(("cluster",), PLAIN, "in how many clusters of its level the same runs"),
     }
     return replace(words, sets=sets, attributes=attributes, quantities={**words.quantities, **known})
 

@@ -19,7 +19,7 @@ Choices = Mapping[str, str]
 #: The choices of an execution model that ``under`` asks for, and the values of each.
 AXES: Mapping[str, tuple[str, ...]] = {
     "run": RUNS, "order": ORDERS, "communication": COMMUNICATIONS, "transfers": TRANSFERS,
-    "parallelism": ("none", "data", "plan", "chunks"), "streams": STREAMS,
+    "parallelism": ("none", "data", "plan", "chunks", "clusters"), "streams": STREAMS,
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from placedsl.algorithms.interface import NothingFoundError
 from placedsl.algorithms.pipelines.parallel_plans import plans_of_problems as plans
 from placedsl.budget import Budget
-from placedsl.diagnostics import Diagnostic, InputError, PlacedslError
+from placedsl.diagnostics import PlacedslError
 from placedsl.grounding.plan_universe import slots_of_stages
 from placedsl.planner.run import Run
 from placedsl.problem.problem import Problem
@@ -35,21 +35,8 @@ def columns_of_program(problem: Problem) -> int:
     return int(leaders * ways[slots[:, 1].astype(np.int64)].sum())
 
 
-def refuse_unsearched(problem: Problem) -> None:
-    """InputError where clusters share samples and the search does not apply: nothing else states such plans."""
-    sharing = problem.execution.data_parallelism
-    if sharing is None or sharing.across is None:
-        return
-    reasons = plans.against(problem)
-    if reasons:
-        message = f"the search for plans whose clusters share samples does not apply: {'; '.join(reasons)}"
-        raise InputError([Diagnostic(message, sharing.span, "without 'across' there is a program of plans as well")])
-
-
 def stated(problem: Problem) -> bool:
     """Whether a program of a plan is made: the search does not decide all, and the program is not too large."""
-    if problem.execution.cluster_levels is not None:
-        return False
     searched = not plans.against(problem) and not plans.beyond(problem)
     searched &= all(rule.built_in for rule in problem.constraints)
     return not searched and columns_of_program(problem) <= MOST_COLUMNS
@@ -105,8 +92,6 @@ def by_plans(run: Run) -> tuple[str, str] | None:
     reason = found.message or f"the search for plans does not decide {', '.join(beyond)}"
     if run.request.method == "dp":
         return "ended", f"{reason}; use --method program, or auto"
-    if run.problem.execution.cluster_levels is not None:
-        return "ended", f"{reason}, and only without 'across' there is a program of plans"
     columns = columns_of_program(run.problem)
     if columns > MOST_COLUMNS:
         return "ended", f"{reason}, and its program has {columns:,} columns (--method program tries it)"

@@ -16,7 +16,6 @@ from placedsl.lowering.context import Note
 from placedsl.lowering.lower import lower
 from placedsl.planner.decision import Candidate, Decision, candidates
 from placedsl.planner.request import Request, resolve, solvers_for
-from placedsl.planner.strategies.parallel_plans import refuse_unsearched
 from placedsl.planner.strategies.registry import beside, decision
 from placedsl.problem.execution import Transfers
 from placedsl.problem.formulation import Formulation, choose, passed_over
@@ -33,7 +32,7 @@ class Explanation:
     ``facts`` are sizes by name.  ``fit`` and ``budget`` say whether dynamic programming fits; ``candidates`` are the
     algorithms of plug-ins that come into question; ``decision`` is the planner's.  The program is that of the first
     objective for ``solver``; ``needed`` whether it will be solved as far as is known beforehand.  ``native`` holds, by
-    solver, what each takes without lowering.  Where no program can be stated there is no ``formulation``.
+    solver, what each takes without lowering.
     """
 
     spec: str
@@ -43,10 +42,10 @@ class Explanation:
     candidates: tuple[Candidate, ...]
     decision: Decision
     needed: bool
-    formulation: Formulation | None
+    formulation: Formulation
     solver: str
     native: tuple[tuple[str, tuple[str, ...]], ...]
-    program: LinearProgram | None
+    program: LinearProgram
     units: int
     nodes: int
     contributions: tuple[Contribution, ...]
@@ -68,9 +67,6 @@ def explain(problem: Problem, formulations: Callable[[], Iterable[Formulation]],
     chosen = resolve(problem, request)
     fit = _fit(problem)
     quotient, classes = contiguous.pipeline_of(problem)
-    if problem.execution.cluster_levels is not None:
-        refuse_unsearched(problem)
-        return _without_program(problem, chosen, fit, contiguous.most_stored(classes))
     known = list(formulations())
     formulation = choose(problem, known)
     in_turn = solvers_for(problem, chosen.solver)
@@ -104,23 +100,6 @@ def explain(problem: Problem, formulations: Callable[[], Iterable[Formulation]],
         lowerings=lowered.notes,
         warnings=numerical_warnings(problem.objectives, grounded, lowered, contributed),
     )
-
-
-def _without_program(problem: Problem, request: Request, fit: contiguous.Fit, budget: int) -> Explanation:
-    """Of a problem that no program can state."""
-    quotient, classes = contiguous.pipeline_of(problem)
-    looked_at = candidates(problem, str(request.method))
-    planned = decision(problem, request, looked_at, beside(problem))
-    return Explanation(
-        spec=problem.objectives[0].span.source.name,
-        facts=(
-            *_facts(problem, quotient.units, classes.devices),
-            *(("note", note) for note in (*problem.notes, *planned.notes)),
-        ),
-        fit=fit, budget=budget, candidates=looked_at, decision=planned, needed=False, formulation=None, solver="",
-        native=(), program=None, units=quotient.units, nodes=problem.graph.nodes, contributions=(), lowerings=(),
-        warnings=(),
-    )  # fmt: skip
 
 
 def _fit(problem: Problem) -> contiguous.Fit:

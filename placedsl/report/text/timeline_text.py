@@ -91,7 +91,7 @@ def _of_pipeline(timeline: PipelineTimeline) -> list[str]:
 
 def _steady(timeline: PipelineTimeline, time: Dimension) -> str:
     """The time per sample, and how far it is from the largest load."""
-    largest = "the largest load" if timeline.schedule != "gpipe" else "the largest forward and backward load together"
+    largest = "the largest forward and backward load together" if timeline.by_pass else "the largest load"
     if not math.isfinite(timeline.time_per_sample):
         return f"too few samples for a steady state; {largest} is {amount(timeline.largest_load, time)}"
     where = "over whole batches" if timeline.microbatches else "in the steady state"
