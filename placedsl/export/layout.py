@@ -19,12 +19,7 @@ OFF_HOSTS = "add 'on_accelerators: forall v in nodes, d in hosts: not (v on d)'"
 
 def described(nodes: Iterable[PlannedNode]) -> list[Described]:
     """What the graph says of nodes, as :func:`placedsl.graph.layers.units` takes it."""
-    out = []
-    for node in nodes:
-        given = node.attribute("parameters")
-        weights = float(given) if isinstance(given, int | float) else node.memory
-        out.append(Described(node.name, node.attribute("layer"), node.attribute("module"), weights, node.backward))
-    return out
+    return [Described.of(node.name, node.attributes or {}, node.memory, backward=node.backward) for node in nodes]
 
 
 def in_order(nodes: Iterable[PlannedNode]) -> list[PlannedNode]:
@@ -245,6 +240,22 @@ def split_against(layout: Layout) -> Iterator[str]:
             )
             cure = "boundaries by layer" if unit.layer is not None else "colocated by module"
             yield f"{unit.name} is on {where} ({named(nodes)}): add '{cure}'"
+
+
+def tied_against(layout: Layout) -> Iterator[str]:
+    """Weights that modules on several devices have in common."""
+    held: dict[float | str, dict[str, str]] = {}
+    for unit, stages in layout.stages_of.items():
+        for module in dict.fromkeys(layout.nodes[v].attribute("tied") for v in unit.nodes):
+            if module is not None:
+                held.setdefault(module, {}).update({layout.stages[k].devices[0]: unit.name for k in stages})
+    for places in held.values():
+        if len(places) > 1:
+            where = some(f"'{name}' on {device}" for device, name in places.items())
+            yield (
+                f"{where} have the same weights, of which each device would have a copy of its own: "
+                "add 'colocated by tied'"
+            )
 
 
 def pieces_against(layout: Layout) -> Iterator[str]:
