@@ -252,10 +252,7 @@ def tied_against(layout: Layout) -> Iterator[str]:
     for places in held.values():
         if len(places) > 1:
             where = some(f"'{name}' on {device}" for device, name in places.items())
-            yield (
-                f"{where} have the same weights, of which each device would have a copy of its own: "
-                "add 'colocated by tied'"
-            )
+            yield (f"{where} have the same weights, and these are on one device: add 'colocated by tied'")
 
 
 def pieces_against(layout: Layout) -> Iterator[str]:
@@ -314,10 +311,10 @@ def ends_against(layout: Layout) -> Iterator[str]:
                 "weights and are part of no layer: only the first stage and the last hold more than layers"
             )
         else:
+            place = "before the layers, in the first" if ends == "the first stage" else "after the layers, in the last"
             yield (
                 f"stage {stage.number} of {number} ({stage.devices[0]}) holds {named(nodes)}, which belong "
-                f"{'before the layers, in the first stage' if ends == 'the first stage' else 'after the layers, in the last stage'}: "  # noqa: E501
-                "add a constraint 'together(...)'"
+                f"{place} stage: add a constraint 'together(...)'"
             )
 
 

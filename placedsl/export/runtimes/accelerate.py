@@ -2,8 +2,8 @@
 
 Rules: ``accelerate/utils/modeling.py: check_device_map`` and ``big_modeling.py: dispatch_model`` of accelerate 1.15.
 Modules on ``cpu`` beside accelerators keep their weights there and run on the first accelerator, so work of a host
-beside accelerators is refused.  Weights that two modules share (tied embeddings) are copied in silence where these are
-on two devices, so that is refused too.
+beside accelerators is refused.  Weights that two modules share (tied embeddings) are tied again when they have been
+dispatched, so that modules on other devices fail: that is refused too.
 """
 
 from __future__ import annotations
