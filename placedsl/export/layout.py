@@ -252,7 +252,7 @@ def tied_against(layout: Layout) -> Iterator[str]:
     for places in held.values():
         if len(places) > 1:
             where = some(f"'{name}' on {device}" for device, name in places.items())
-            yield (f"{where} have the same weights, and these are on one device: add 'colocated by tied'")
+            yield f"{where} have the same weights, and these are on one device: add 'colocated by tied'"
 
 
 def pieces_against(layout: Layout) -> Iterator[str]:
