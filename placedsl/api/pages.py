@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from placedsl.api.timelines import shown_sample, shown_timeline
-from placedsl.export.texts import texts
+from placedsl.export.texts import Texts, texts
 from placedsl.problem.plan_document import plan_from_document
 from placedsl.problem.problem import Problem
 from placedsl.report.html.page import Beside, page
@@ -34,9 +35,10 @@ def document_page(
     told: Mapping[str, Any], spec: Spec | None = None, placed: tuple[Sequence[int], Evaluation] | None = None
 ) -> str:
     """The page of an answer's document; with the spec its text, with its placement a timeline too."""
-    exports, refused = ([], []) if told["plan"] is None else texts(plan_from_document(told["plan"]))
+    made = Texts() if told["plan"] is None else texts(plan_from_document(told["plan"]))
+    beside = Beside(exports=made.files, refused=made.refused, of_model=made.of_model)
     if spec is None:
-        return page(told, Beside(exports=exports, refused=refused))
+        return page(told, beside)
     chart, measures = None, list[str]()
     if placed is not None:
         from placedsl.report.text.timeline_text import measures as measured
@@ -44,7 +46,7 @@ def document_page(
         run = _run(spec.problem, *placed)
         chart, measures = timeline_chart(run), measured(run)
     source = spec.elaborated.module.source
-    return page(told, Beside(source, _places(spec), chart, measures, exports, refused))
+    return page(told, replace(beside, spec=source, places=_places(spec), timeline=chart, measures=measures))
 
 
 def _run(problem: Problem, placement: Sequence[int], evaluation: Evaluation) -> Any:

@@ -19,12 +19,7 @@ OFF_HOSTS = "add 'on_accelerators: forall v in nodes, d in hosts: not (v on d)'"
 
 def described(nodes: Iterable[PlannedNode]) -> list[Described]:
     """What the graph says of nodes, as :func:`placedsl.graph.layers.units` takes it."""
-    out = []
-    for node in nodes:
-        given = node.attribute("parameters")
-        weights = float(given) if isinstance(given, int | float) else node.memory
-        out.append(Described(node.name, node.attribute("layer"), node.attribute("module"), weights, node.backward))
-    return out
+    return [Described.of(node.name, node.attributes or {}, node.memory, backward=node.backward) for node in nodes]
 
 
 def in_order(nodes: Iterable[PlannedNode]) -> list[PlannedNode]:
@@ -247,6 +242,19 @@ def split_against(layout: Layout) -> Iterator[str]:
             yield f"{unit.name} is on {where} ({named(nodes)}): add '{cure}'"
 
 
+def tied_against(layout: Layout) -> Iterator[str]:
+    """Weights that modules on several devices have in common."""
+    held: dict[float | str, dict[str, str]] = {}
+    for unit, stages in layout.stages_of.items():
+        for module in dict.fromkeys(layout.nodes[v].attribute("tied") for v in unit.nodes):
+            if module is not None:
+                held.setdefault(module, {}).update({layout.stages[k].devices[0]: unit.name for k in stages})
+    for places in held.values():
+        if len(places) > 1:
+            where = some(f"'{name}' on {device}" for device, name in places.items())
+            yield f"{where} have the same weights, and these are on one device: add 'colocated by tied'"
+
+
 def pieces_against(layout: Layout) -> Iterator[str]:
     """Devices that hold several stages."""
     stages_on: dict[str, list[int]] = {}
@@ -303,10 +311,10 @@ def ends_against(layout: Layout) -> Iterator[str]:
                 "weights and are part of no layer: only the first stage and the last hold more than layers"
             )
         else:
+            place = "before the layers, in the first" if ends == "the first stage" else "after the layers, in the last"
             yield (
                 f"stage {stage.number} of {number} ({stage.devices[0]}) holds {named(nodes)}, which belong "
-                f"{'before the layers, in the first stage' if ends == 'the first stage' else 'after the layers, in the last stage'}: "  # noqa: E501
-                "add a constraint 'together(...)'"
+                f"{place} stage: add a constraint 'together(...)'"
             )
 
 

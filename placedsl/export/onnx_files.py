@@ -113,6 +113,9 @@ class Cutter:
             made for k in kept if k in mine for made in self.nodes[k].output
             if made and (made in self.graph_outputs or any(reader not in chosen for reader in readers.get(made, ())))
         ]  # fmt: skip
+        if not outputs:  # nothing reads what these make; without an output the part could not be run
+            dead = [made for k in own for made in self.nodes[k].output if made and made not in readers]
+            outputs = [made for made in dead if made in self.values]
         graph = onnx.GraphProto(name=name)
         graph.node.extend(self.nodes[k] for k in kept)
         graph.input.extend(self._value(read) for read in dict.fromkeys(ordered))

@@ -7,7 +7,7 @@ head).  Nodes without weights outside of layers are *glue* (masks, positions): t
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 Value = float | str | None
@@ -21,7 +21,8 @@ _NAME = re.compile(r"^(.*?(?:layers?|blocks?))[\W_]*(\d{1,18})(?!\d)", re.IGNORE
 class Described:
     """What a graph says of a node: name, attributes ``layer`` and ``module``, weights, and the pass.
 
-    ``weights``  bytes: the attribute ``parameters`` where the node has it, else what it occupies
+    ``weights``  bytes: the attribute ``parameters`` where the node has it, else what it occupies; a node with weights
+                 of another module (``tied``) occupies them where it is on another device
     """
 
     name: str
@@ -29,6 +30,13 @@ class Described:
     module: Value
     weights: float
     backward: bool = False
+
+    @classmethod
+    def of(cls, name: str, given: Mapping[str, Value], memory: float, *, backward: bool) -> Described:
+        """A node with these attributes."""
+        parameters, tied = given.get("parameters"), given.get("tied") is not None
+        weights = float(parameters) if isinstance(parameters, int | float) and not tied else memory
+        return cls(name, given.get("layer"), given.get("module"), weights, backward)
 
 
 @dataclass(frozen=True)

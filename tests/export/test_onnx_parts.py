@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, checker, helper, load, numpy_helper
+from onnx import checker, helper, load
 from onnx.reference import ReferenceEvaluator
-from support.onnx_models import chain, model, source
+from support.onnx_models import chain, model, random_model, source
 
 import placedsl
 from placedsl.cli.main import main
@@ -26,42 +25,6 @@ device cpu: host { compute = 100 GFLOP/s, memory_bandwidth = 20 GB/s }
 interconnect { bandwidth = 16 GiB/s }
 minimize time_per_sample
 """
-
-
-def random_model(seed: int) -> Any:
-    """Operators of one and two outputs, with and without names, weights that several read, folded constants, outputs
-    that are read on, and an input that is passed through."""
-    made, source_ = np.random.default_rng(seed), random.Random(seed)
-    weights = [numpy_helper.from_array(made.standard_normal((4, 4)).astype(np.float32), f"w{k}") for k in range(3)]
-    nodes = [
-        helper.make_node("Neg", ["w0"], ["folded"]), helper.make_node("Abs", ["folded"], ["folded twice"], name="abs"),
-    ]  # fmt: skip
-    tensors, outputs = ["x"], []
-    for k in range(source_.randint(3, 14)):
-        read = source_.choice(tensors)
-        name = f"node{k}" if source_.random() < 0.7 else ""
-        kind = source_.choice(("MatMul", "Add", "Relu", "Split", "Const"))
-        if kind == "Split":
-            halves = [f"half{k}a", f"half{k}b"]
-            nodes.append(helper.make_node("Split", [read], halves, name=name, axis=1, num_outputs=2))
-            nodes.append(helper.make_node("Concat", halves[::-1], [f"t{k}"], axis=1))
-        elif kind == "MatMul":
-            nodes.append(
-                helper.make_node("MatMul", [read, source_.choice(("w0", "w1", "w2", "folded"))], [f"t{k}"], name=name)
-            )
-        elif kind == "Const":
-            nodes.append(helper.make_node("Add", [read, "folded twice"], [f"t{k}"], name=name))
-        elif kind == "Add":
-            nodes.append(helper.make_node("Add", [read, source_.choice(tensors)], [f"t{k}"], name=name))
-        else:
-            nodes.append(helper.make_node("Relu", [read], [f"t{k}"], name=name))
-        tensors.append(f"t{k}")
-    outputs = sorted({tensors[-1], source_.choice(tensors[1:])})
-    graph = helper.make_graph(
-        nodes, "random", [helper.make_tensor_value_info("x", TensorProto.FLOAT, (4, 4))],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, (4, 4)) for name in outputs], weights,
-    )  # fmt: skip
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
 
 
 def run_parts(folder: Path, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -276,3 +276,28 @@ def test_bytes_that_are_no_archive_at_all(tmp_path: Path) -> None:
     (tmp_path / "m.pt2").write_bytes(noise.getvalue())
     with pytest.raises(InputError, match="this archive cannot be read"):
         read(tmp_path / "m.pt2")
+
+
+def test_weights_that_several_modules_read_are_tied(tmp_path: Path) -> None:
+    """Also through views; what one module reads twice is not, nor are tensors that are no parameters."""
+
+    def inside(node: dict[str, Any], module: str) -> dict[str, Any]:
+        return node | {"metadata": {"nn_module_stack": f"k,{module},torch.nn.modules.linear.Linear"}}
+
+    names = ("x", "w", "turned", "own", "table", "a", "b", "c", "e")
+    tensors = {name: tensor(8, 8) for name in names}
+    nodes = [
+        call("permute.default", "turned", self="w"),
+        inside(call("mm.default", "a", self="x", mat2="w"), "embedding"),
+        inside(call("mm.default", "b", self="a", mat2="own"), "body.0"),
+        inside(call("mm.default", "c", self="b", mat2="own"), "body.0"),
+        inside(call("mm.default", "e", self="c", mat2="turned"), "head"),
+        inside(call("mm.default", "f", self="e", mat2="table"), "head"),
+        inside(call("mm.default", "g", self="f", mat2="table"), "tail"),
+    ]
+    tensors |= {"f": tensor(8, 8), "g": tensor(8, 8)}
+    root = program(tensors, nodes, ("w", "own"))
+    root["graph_module"]["signature"]["input_specs"].append({"buffer": {"arg": {"name": "table"}}})
+    graph = read(archive(root, tmp_path / "m.pt2"))
+    tied = dict(zip(map(str, graph.ids), graph.attributes["tied"].tolist(), strict=True))
+    assert tied == {"a": "embedding", "b": None, "c": None, "e": "embedding", "f": None, "g": None}

@@ -12,15 +12,17 @@ from pathlib import Path
 
 import pytest
 from support.commands import run
-from support.pages import Page
+from support.pages import Page, large_answer
 from support.paths import ROOT
 
 import placedsl
 from placedsl.api.pages import answer_page, document_page
 from placedsl.planner.incumbent import thinned
 from placedsl.report.html import palette
+from placedsl.report.html.bar_charts import device_rows
+from placedsl.report.html.memory_bar import memory_parts, memory_width
 from placedsl.report.html.stage_picture import runs
-from placedsl.report.json.answer_document import document
+from placedsl.report.json.answer_document import device_list, document
 
 EVIL = "</script><img src=x onerror=alert(1)>&amp;<!--\u2028"
 SPEC = """
@@ -119,7 +121,8 @@ def test_names_are_texts(tmp_path: Path) -> None:
     edges = [{"from": a["id"], "to": b["id"]} for a, b in pairwise(nodes)]
     graph = {"format": "placedsl-graph", "version": 1, "nodes": nodes, "edges": edges}
     (tmp_path / "g.json").write_text(json.dumps(graph), encoding="utf-8")
-    text = 'graph from "g.json"\ndevice gpu[2]: accelerator\ninterconnect { bandwidth = 1 GiB/s }\nminimize time_per_sample\n'  # noqa: E501
+    text = 'graph from "g.json"\ndevice gpu[2]: accelerator\ninterconnect { bandwidth = 1 GiB/s }\n'
+    text += "minimize time_per_sample\n"
     spec = placedsl.loads(text, tmp_path)
     answer = spec.solve()
     page = Page(answer_page(spec, answer))
@@ -212,24 +215,7 @@ def test_values_of_any_type_give_a_page_or_a_diagnostic(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("nodes", "drawn"), [(2000, 2000), (3001, 301)])
 def test_large_pages(tmp_path: Path, nodes: int, drawn: int) -> None:
     """2,000 nodes stay below a megabyte; above 3,000 layers are named."""
-    made = [
-        {"id": f"model.layers.{k // 10}.operator{k % 10}", "time": 1 + k % 7, "memory": 4096 + k, "output": 64,
-         "attributes": {"layer": f"model.layers.{k // 10}", "module": f"model.layers.{k // 10}.mlp"}}
-        for k in range(nodes)
-    ]  # fmt: skip
-    edges = [{"from": a["id"], "to": b["id"]} for a, b in pairwise(made)]
-    graph = {"format": "placedsl-graph", "version": 1, "time_unit": "ms", "nodes": made, "edges": edges}
-    (tmp_path / "g.json").write_text(json.dumps(graph), encoding="utf-8")
-    text = 'graph from "g.json"\ndevice gpu[8]: accelerator\ninterconnect { bandwidth = 1 GiB/s }\nminimize time_per_sample\n'  # noqa: E501
-    spec = placedsl.loads(text, tmp_path)
-    placed = {node["id"]: f"gpu[{1 + k * 8 // nodes}]" for k, node in enumerate(made)}
-    found = spec.evaluate(placed)
-    places = tuple(k * 8 // nodes for k in range(nodes))
-    answer = placedsl.planner.answer.Answer(
-        spec.problem, "ended", "", places, found, (0.0,), "none", "", 0,
-        {"read": 0.0, "build": 0.0, "solve": 0.0, "verify": 0.0, "total": 0.0}, {},
-    )  # fmt: skip
-    page = answer_page(spec, answer)
+    page = answer_page(*large_answer(tmp_path, nodes))
     assert len(page.encode()) < 1_000_000
     told = Page(page).island("answer")
     held = [node for stage in told["plan"]["stages"] for node in stage["nodes"]]
@@ -298,3 +284,81 @@ def test_parts_of_loads_and_memory_add_up() -> None:
 )
 def test_runs_of_names(names: list[str], told: list[str]) -> None:
     assert runs(names) == told
+
+
+STREAMED = """
+graph {
+    node a { time = 4 ms, memory = 2 GiB, output = 8 MiB, parameters = 1.5 GiB, kv_cache = 256 MiB }
+    node b { time = 6 ms, memory = 3 GiB, output = 8 MiB, parameters = 2 GiB, kv_cache = 512 MiB }
+    node c { time = 5 ms, memory = 3 GiB, parameters = 2 GiB }
+    a -> b -> c
+}
+device gpu[2]: accelerator { memory = 3 GiB, streams = 1 TiB/s, reserve = RESERVE }
+interconnect { bandwidth = 16 GiB/s }
+minimize time_per_sample
+"""
+
+
+@pytest.mark.parametrize("reserve", ["512 MiB", "0 MiB", "7 GiB"])
+def test_what_is_streamed_is_a_part_of_the_memory_and_of_the_load(reserve: str) -> None:
+    """It is what does not fit beside the reserve, and drawn beyond the limit."""
+    gib = 2**30
+    spec = placedsl.loads(STREAMED.replace("RESERVE", reserve))
+    placement = {"a": "gpu[1]", "b": "gpu[1]", "c": "gpu[2]"}
+    found = spec.evaluate(placement)
+    told = {device["name"]: device for device in device_list(spec.problem, found)}
+    aside = {"512 MiB": 0.5, "0 MiB": 0.0, "7 GiB": 7.0}[reserve]
+    for name, held in (("gpu[1]", 5.0), ("gpu[2]", 3.0)):
+        parts, beyond = told[name]["memory_parts"], min(held, max(0.0, held + aside - 3.0))
+        assert sum(parts.values()) == pytest.approx(held * gib)
+        assert parts.get("streamed", 0.0) == pytest.approx(beyond * gib)
+        drawn = list(memory_parts(told[name], held * gib, 1 / gib))
+        assert max(left + width for _, left, width in drawn) <= memory_width(told[name], held * gib) / gib + 1e-9
+        starts = [left for kind, left, _ in drawn if kind == "streamed"]
+        assert all(left >= 3.0 - 1e-9 for left in starts)
+        assert bool(starts) == (beyond > 0)
+    first = told["gpu[1]"]["memory_parts"]
+    if reserve == "512 MiB":  # of 3.5 GiB of weights, 2.5 GiB are streamed
+        parts = {"weights": 1.0, "kv_cache": 0.75, "other": 0.75, "streamed": 2.5}
+        assert first == pytest.approx({kind: gib * share for kind, share in parts.items()})
+    row = device_rows({"devices": list(told.values()), "plan": None, "objectives": [], "time_unit": "s"})[0]
+    (bar,) = row.engines
+    assert sum(width for _, _, width in bar) == pytest.approx(row.load)
+
+
+def test_the_memory_of_a_plan_has_weights_and_keys() -> None:
+    """Of what stays with a node, attributes have the share that they have of its memory."""
+    text = """
+graph {
+    node a { time = 4 ms, memory = 2 GiB, output = 8 MiB, stash = 64 MiB, parameters = 1 GiB, kv_cache = 512 MiB }
+    node b { time = 4 ms, memory = 1 GiB, stash = 64 MiB, parameters = 1 GiB }
+    a -> b
+}
+device gpu[4]: accelerator { memory = 6 GiB }
+interconnect { bandwidth = 16 GiB/s }
+option split(v in nodes, t in {2}, d in gpu) { tensor = t, time = v.time[d] / t, memory = v.memory / t, gather = 4 MiB }
+parallelism { data = 1, tensor = {DEGREE}, microbatches = 4 }
+minimize time_per_sample
+subject to
+    memory
+    contiguous
+"""
+    for degree in (1, 2):
+        answer = placedsl.loads(text.replace("DEGREE", str(degree))).solve(time_limit=30)
+        assert answer.placement is not None
+        total: dict[str, float] = {}
+        for device in document(answer)["devices"]:
+            assert sum(device["memory_parts"].values()) == pytest.approx(device["memory"])
+            for kind, held in device["memory_parts"].items():
+                total[kind] = total.get(kind, 0.0) + held
+        assert total["weights"] == pytest.approx(2 * 2**30)
+        assert total["kv_cache"] == pytest.approx(2**29)
+        assert total["activations"] > 0
+
+
+def test_exports_of_the_model_itself_have_their_command() -> None:
+    """onnx-split makes its files of the model's: that is no reason against the plan."""
+    page = Page(answer_page(*solved()))
+    assert "onnx-split makes its files of an ONNX model: placedsl export SPEC ANSWER --to onnx-split" in page.words()
+    assert "onnx-split cannot run" not in page.words()
+    assert "onnxruntime cannot run this plan" in page.words()

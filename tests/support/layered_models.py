@@ -22,13 +22,15 @@ class Node:
 
 @dataclass(frozen=True)
 class LayeredModel:
-    """``layers``: how many there are; ``nodes`` in the order of the file; ``text``: the spec without constraints."""
+    """``layers``: how many there are; ``nodes`` in the order of the file; ``text``: the spec without constraints;
+    ``tied``: the head has the weights of the embedding."""
 
     layers: int
     nodes: tuple[Node, ...]
     edges: tuple[tuple[str, str], ...]
     host: bool
     text: str
+    tied: bool = False
 
     @property
     def units(self) -> list[str]:
@@ -40,7 +42,9 @@ class LayeredModel:
         return [f"gpu[{k + 1}]" for k in range(DEVICES)] + ["cpu"] * self.host
 
 
-def layered_model(random: Random, *, training: bool = False, host: bool = True, shared: str = "") -> LayeredModel:
+def layered_model(
+    random: Random, *, training: bool = False, host: bool = True, shared: str = "", tied: bool = False
+) -> LayeredModel:
     """Embedding, one to seven layers of one to three operators with a residual edge, norm and head, a mask as glue."""
     layers = random.randint(1, 7)
     nodes = [Node("embed", "model.embed_tokens", "model.embed_tokens", 4)]
@@ -80,11 +84,13 @@ def layered_model(random: Random, *, training: bool = False, host: bool = True, 
         )
         said += f', layer = "{node.unit}"' if ".layers." in node.unit else ""
         said += ", backward = true" if node.backward else ""
+        if tied and node.unit in ("model.embed_tokens", "lm_head"):
+            said += ', tied = "model.embed_tokens"' + ", parameters = 0 MiB" * (node.unit == "lm_head")
         lines.append(f"    node {node.id} {{ {said} }}")
     lines += [f"    {u} -> {v}" for u, v in edges]
     lines += ["}", f"device gpu[{DEVICES}]: accelerator", *(["device cpu: host"] if host else [])]
     lines += ["interconnect { bandwidth = 16 GiB/s }", shared, "minimize time_per_sample"]
-    return LayeredModel(layers, tuple(nodes), tuple(edges), host, "\n".join([*lines, ""]))
+    return LayeredModel(layers, tuple(nodes), tuple(edges), host, "\n".join([*lines, ""]), tied)
 
 
 def placement(random: Random, model: LayeredModel, kind: str) -> dict[str, str]:

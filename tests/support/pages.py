@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
+
+import placedsl
 
 _VOID = frozenset({"meta", "input", "br", "hr", "img", "link"})
 
@@ -52,3 +56,25 @@ class Page(HTMLParser):
         """All text but scripts and styles."""
         hidden = {"script", "style", "answer", "chart"}
         return " ".join(" ".join(text for name, text in self.texts if name not in hidden).split())
+
+
+def large_answer(folder: Path, nodes: int) -> tuple[placedsl.api.spec.Spec, placedsl.planner.answer.Answer]:
+    """A chain of so many nodes, ten a layer, in eight stages; nothing searched for them."""
+    made = [
+        {"id": f"model.layers.{k // 10}.operator{k % 10}", "time": 1 + k % 7, "memory": 4096 + k, "output": 64,
+         "attributes": {"layer": f"model.layers.{k // 10}", "module": f"model.layers.{k // 10}.mlp"}}
+        for k in range(nodes)
+    ]  # fmt: skip
+    edges = [{"from": a["id"], "to": b["id"]} for a, b in pairwise(made)]
+    graph = {"format": "placedsl-graph", "version": 1, "time_unit": "ms", "nodes": made, "edges": edges}
+    (folder / "g.json").write_text(json.dumps(graph), encoding="utf-8")
+    text = 'graph from "g.json"\ndevice gpu[8]: accelerator\ninterconnect { bandwidth = 1 GiB/s }\n'
+    spec = placedsl.loads(text + "minimize time_per_sample\n", folder)
+    placed = {node["id"]: f"gpu[{1 + k * 8 // nodes}]" for k, node in enumerate(made)}
+    found = spec.evaluate(placed)
+    places = tuple(k * 8 // nodes for k in range(nodes))
+    answer = placedsl.planner.answer.Answer(
+        spec.problem, "ended", "", places, found, (0.0,), "none", "", 0,
+        {"read": 0.0, "build": 0.0, "solve": 0.0, "verify": 0.0, "total": 0.0}, {},
+    )  # fmt: skip
+    return spec, answer

@@ -230,6 +230,10 @@ def accelerate(files: Files, model: LayeredModel) -> Where:
             value = given[max(keys, key=len)]
             where = "host" if value == "cpu" else value
             _refuse(out.setdefault(node.unit, where) != where, "a unit on two devices")
+    _refuse(
+        model.tied and out["model.embed_tokens"] != out["lm_head"],
+        "tied again on one device, and the other module fails",
+    )
     return out
 
 

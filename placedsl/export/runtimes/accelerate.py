@@ -2,7 +2,8 @@
 
 Rules: ``accelerate/utils/modeling.py: check_device_map`` and ``big_modeling.py: dispatch_model`` of accelerate 1.15.
 Modules on ``cpu`` beside accelerators keep their weights there and run on the first accelerator, so work of a host
-beside accelerators is refused.
+beside accelerators is refused.  Weights that two modules share (tied embeddings) are tied again when they have been
+dispatched, so that modules on other devices fail: that is refused too.
 """
 
 from __future__ import annotations
@@ -10,7 +11,15 @@ from __future__ import annotations
 import json
 
 from placedsl.diagnostics import Source, Span
-from placedsl.export.layout import OFF_HOSTS, Layout, alone_against, modules_against, named, split_against
+from placedsl.export.layout import (
+    OFF_HOSTS,
+    Layout,
+    alone_against,
+    modules_against,
+    named,
+    split_against,
+    tied_against,
+)
 from placedsl.export.layout import training_against as training
 from placedsl.export.model import Given, Model, Split, wrong
 from placedsl.export.units_in_order import document, readme
@@ -26,6 +35,7 @@ def reasons_against(plan: Plan) -> list[str]:
     return [
         *training(plan, "a device map"), *alone_against(layout), *_hosts_against(layout), *_clusters_against(layout),
         *(reason for reason in split_against(layout) if " on stages " not in reason), *modules_against(layout),
+        *tied_against(layout),
     ]  # fmt: skip
 
 
@@ -57,7 +67,6 @@ def write(plan: Plan) -> dict[str, str]:
     lines = [
         "    device_map = json.load(open('device_map.json'))",
         "    model = AutoModelForCausalLM.from_pretrained(MODEL, device_map=device_map)",
-        "Weights that two modules share (tied embeddings) are copied where the modules are on two devices.",
     ]
     numbered = ["Accelerators are numbered from 0 in the order of declaration."]
     text = readme(layout, "accelerate 1.15", lines, numbered)

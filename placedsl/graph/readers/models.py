@@ -22,13 +22,17 @@ MOST = 20
 
 @dataclass(frozen=True)
 class Step:
-    """An operator of a model, its id, the names of the tensors that it reads and makes, and the path of its module."""
+    """An operator of a model, its id, the names of the tensors that it reads and makes, and the path of its module.
+
+    ``tied``: the module whose weights it has as well, where several modules have the same.
+    """
 
     id: str
     operator: Operator
     reads: Sequence[str]
     makes: Sequence[str]
     module: str | None = None
+    tied: str | None = None
 
     def __str__(self) -> str:
         return f"operator '{self.id}' ({self.operator.type})"
@@ -86,6 +90,7 @@ def graph_of(
         source=source, ids=ids, names=ids, time={}, memory=memory, backward=np.zeros(len(steps), dtype=bool),
         attributes={
             "type": types, "flops": flops, "bytes": moves, **module_paths.attributes([step.module for step in steps]),
+            **({"tied": np.array([step.tied for step in steps], dtype=object)} if any(s.tied for s in steps) else {}),
         },
         edges=[(ids[u], ids[v]) for u, v in flows], edge_time=None,
         edge_bytes=np.array([sum(shapes[name].bytes for name in names) for names in flows.values()], dtype=float),

@@ -10,7 +10,8 @@ import json
 import math
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,8 @@ class _Program:
         self.nodes, self.values = flattened(module["graph"])
         self.constants: dict[str, float] = {}
         self.inputs: list[str] = []
+        #: The parameter that a tensor is, or is a view of.
+        self.parameters: dict[str, str] = {}
         specs = [next(iter(spec.items())) for spec in module["signature"]["input_specs"]]
         for kind, spec in specs:
             if kind == "constant_input":
@@ -95,6 +98,8 @@ class _Program:
                 self.inputs.append(name)
             elif kind != "user_input" and name:
                 self.constants[name] = 0.0
+                if kind == "parameter":
+                    self.parameters[name] = name
         self.symbols, self.notes = self._sizes(sizes)
         self.shapes = {name: self._tensor(name, meta) for name, meta in self.values.items()}
         self.constants = {name: self.shapes[name].bytes for name in self.constants if name in self.shapes}
@@ -157,6 +162,8 @@ class _Program:
                 gone += [(kind, name) for name in (str(node.get("name") or ""), *makes)]
                 held = sum(self.constants[name] for name in dict.fromkeys(reads)) if kind in VIEWS else math.inf
                 self.constants |= {name: min(self.shapes[name].bytes, held) for name in makes}
+                viewed = self.parameters.get(reads[0]) if kind in VIEWS else None
+                self.parameters |= dict.fromkeys(makes, viewed) if viewed is not None else {}
                 continue
             operator = Operator(kind, [self.shapes[n] for n in reads], [self.shapes[n] for n in makes], arguments)
             module = _module(node.get("metadata") or {})
@@ -164,9 +171,20 @@ class _Program:
         names = {name for _, name in gone if name} | {*self.inputs, *self.constants, "output"}
         names |= {name for step in steps for name in step.makes[1:]}
         return graph_of(
-            self.source, steps, self.shapes, self.inputs, self.constants, operations, moved, self.notes,
+            self.source, self._tied(steps), self.shapes, self.inputs, self.constants, operations, moved, self.notes,
             Folded(frozenset(names - {step.id for step in steps}), frozenset(kind for kind, _ in gone)),
         )  # fmt: skip
+
+    def _tied(self, steps: Sequence[Step]) -> list[Step]:
+        """The steps, with the first module that reads a parameter where others read the same one."""
+        modules: dict[str, dict[str, None]] = {}
+        for step in steps:
+            for name in step.reads:
+                if step.module and name in self.parameters:
+                    modules.setdefault(self.parameters[name], {})[step.module] = None
+        first = {parameter: next(iter(readers)) for parameter, readers in modules.items() if len(readers) > 1}
+        own = [next((first[p] for n in s.reads if (p := self.parameters.get(n)) in first), None) for s in steps]
+        return [replace(step, tied=module) for step, module in zip(steps, own, strict=True)]
 
     def _argument(self, kind: str, given: Mapping[str, Any]) -> Any:
         """What an argument is: a tensor's shape, or the value itself."""

@@ -15,7 +15,7 @@ from placedsl.arrays import Column
 from placedsl.diagnostics import Diagnostic
 from placedsl.graph.graph import Graph
 from placedsl.graph.layers import Described, units
-from placedsl.graph.order import topological
+from placedsl.graph.order import components, topological
 from placedsl.language.checking.scope import Definition
 from placedsl.language.checking.vocabulary import Vocabulary
 from placedsl.language.elaboration import model_library as library
@@ -25,7 +25,8 @@ Named = tuple[syntax.Rule, syntax.ConstraintDefinition | None]
 
 PREFIX = "exportable_"
 #: Attributes that nodes have where a rule of the spec asks for them.
-UNIT, END, RUN, BEGIN = "exportable_unit", "exportable_end", "exportable_run", "exportable_begin"
+UNIT, TIED = "exportable_unit", "exportable_tied"
+END, RUN, BEGIN = "exportable_end", "exportable_run", "exportable_begin"
 #: What a part speaks of that only some specs decide.
 _DECIDED = ("tensor", "data", "copies")
 
@@ -120,12 +121,13 @@ def _with_units(graph: Graph) -> tuple[Graph, bool]:
     written = graph.written
     order = topological(written.nodes, written.edge_source, written.edge_target)
     assert order is not None, "graphs are acyclic"
-    columns = {name: written.attributes.get(name) for name in ("layer", "module", "parameters")}
+    columns = {name: one for name in ("layer", "module", "parameters", "tied")
+               if (one := written.attributes.get(name)) is not None}  # fmt: skip
     told = []
     for v in order.tolist():
-        layer, module, weights = (None if one is None else _value(one[v]) for one in columns.values())
-        weight = float(weights) if isinstance(weights, float) else float(written.memory[v])
-        told.append(Described(str(written.names[v]), layer, module, weight, bool(written.backward[v])))
+        given = {name: _value(one[v]) for name, one in columns.items()}
+        memory, backward = float(written.memory[v]), bool(written.backward[v])
+        told.append(Described.of(str(written.names[v]), given, memory, backward=backward))
     found = units(told)
     unit_of = dict(zip(order.tolist(), found.of_node, strict=True))
     node_of = range(written.nodes) if graph.fusion is None else graph.fusion.node_of.tolist()
@@ -139,7 +141,8 @@ def _with_units(graph: Graph) -> tuple[Graph, bool]:
     begin = [unit[first] if word == "first" and where else word for word in end]
     own: dict[str, Column] = {}
     joined: dict[str, Column] = {}
-    for name, words in ((UNIT, unit), (END, end), (RUN, run), (BEGIN, begin)):
+    tied = _tied(unit, unit_of, columns.get("tied"))
+    for name, words in ((UNIT, unit), (TIED, tied), (END, end), (RUN, run), (BEGIN, begin)):
         own[name], joined[name] = np.full(written.nodes, None, dtype=object), np.full(graph.nodes, None, dtype=object)
         for v, operator in enumerate(node_of):
             if (u := unit_of[v]) >= 0:
@@ -151,6 +154,18 @@ def _with_units(graph: Graph) -> tuple[Graph, bool]:
         original = replace(written, attributes={**written.attributes, **own})
         fusion = replace(fusion, original=original)
     return replace(graph, attributes={**graph.attributes, **joined}, fusion=fusion), bool(where)
+
+
+def _tied(unit: Sequence[str], unit_of: Mapping[int, int], tied: Column | None) -> list[str]:
+    """The unit of each unit, with one for those that have weights in common."""
+    if tied is None:
+        return list(unit)
+    first: dict[object, int] = {}
+    same = [(u, first.setdefault(of, u)) for v, u in sorted(unit_of.items()) if u >= 0
+            and (of := _value(tied[v])) is not None]  # fmt: skip
+    one, other = np.array(same, dtype=np.int64).reshape(-1, 2).T
+    both = components(len(unit), np.concatenate([one, other]), np.concatenate([other, one]))
+    return [f"unit {k}" for k in both.tolist()]
 
 
 def _value(given: object) -> float | str | None:

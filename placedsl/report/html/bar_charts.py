@@ -6,19 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from placedsl.report.html.amounts import amount, size, time_unit
-from placedsl.report.html.stage_picture import Part, memory_parts
+from placedsl.report.html.amounts import amount, time_unit
+from placedsl.report.html.memory_bar import Part, memory_parts, memory_text, memory_width
 from placedsl.report.text.plan_table import ranges
 
 #: The width of the longest bar, in the units of its picture.
 BAR = 300.0
 #: What each engine of a device does, by the communication model; loads are the longest, or the sum.
 _ENGINES = {
-    "sequential": (("compute", "receive", "send", "weights"),),
+    "sequential": (("compute", "receive", "send", "weights", "streamed"),),
     "overlapped": (("compute",), ("receive", "send"), ("weights",)),
     "full_duplex": (("compute",), ("receive",), ("send",), ("weights",)),
 }
-_WORDS = {"compute": "computation", "receive": "receiving", "send": "sending", "weights": "exchange of weights"}
+_WORDS = {"compute": "computation", "receive": "receiving", "send": "sending", "weights": "exchange of weights",
+          "streamed": "streaming what does not fit"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def device_rows(document: Mapping[str, Any]) -> list[DeviceRow]:
         same = f" {device['kind']} {device.get('memory_limit')}" if idle else device.get("with", device["name"])
         groups.setdefault(same, []).append(device)
     most = max((d["load"] or 0.0 for d in document["devices"]), default=0.0)
-    full = max((max(d.get("memory_limit") or 0.0, d["memory"]) for d in document["devices"]), default=0.0)
+    full = max((memory_width(device, device["memory"]) for device in document["devices"]), default=0.0)
     plan = document["plan"] or {"execution": {"communication": "sequential"}}
     engines = _ENGINES[plan["execution"]["communication"]]
     unit = time_unit(dict(document))
@@ -58,16 +59,16 @@ def _row(
 ) -> DeviceRow:
     first = next((device for device in members if "with" not in device), members[0])
     busy = {kind: seconds or 0.0 for kind, seconds in first.get("busy", {}).items()}
+    busy["streamed"] = first.get("streamed", 0.0)
     scale = BAR / most if most > 0.0 else 0.0
     load, limit = first["load"] or 0.0, first.get("memory_limit")
     bars = tuple(bar for kinds in engines if (bar := _bar(kinds, busy, scale)))
-    whole = max(limit or 0.0, first["memory"])
-    width = BAR * whole / full if full > 0.0 else 0.0
-    told = f"{size(first['memory'])} of {size(limit)}" if limit is not None else size(first["memory"])
+    scale_of_memory = BAR / full if full > 0.0 else 0.0
     return DeviceRow(
         ", ".join(ranges([device["name"] for device in members])), len(members), _nodes(first), bars, scale * load,
         amount(first["load"], unit), _bound_by(engines, busy, load), most > 0.0 and load >= most * (1 - 1e-9),
-        tuple(memory_parts(first, first["memory"], whole, width)), told, width if limit is not None else 0.0,
+        tuple(memory_parts(first, first["memory"], scale_of_memory)), memory_text(first, first["memory"]),
+        scale_of_memory * (limit or 0.0),
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from placedsl.diagnostics import Source
 from placedsl.report.html import bar_charts, palette, progress_chart, timeline_chart
 from placedsl.report.html.amounts import amount, several, size, time_unit
 from placedsl.report.html.drawn_nodes import MOST_NODES, drawn
+from placedsl.report.html.memory_bar import memory_text
 from placedsl.report.html.render import html, render
 from placedsl.report.html.spec_listing import spec_lines
 from placedsl.report.html.stage_picture import degrees, layers, link_table, stage_picture
@@ -35,6 +36,7 @@ class Beside:
     ``timeline``  the chart of a run, and the lines that measure it
     ``exports``   (name, text) of each file for a runtime, in order
     ``refused``   (runtime, reason) of each runtime that cannot run the plan
+    ``of_model``  runtimes that can, with files made of the model's own file
     """
 
     spec: Source | None = None
@@ -43,6 +45,7 @@ class Beside:
     measures: Sequence[str] = ()
     exports: Sequence[tuple[str, str]] = ()
     refused: Sequence[tuple[str, str]] = ()
+    of_model: Sequence[str] = ()
 
 
 def page(document: Mapping[str, Any], beside: Beside | None = None) -> str:
@@ -115,8 +118,9 @@ def _head(document: Mapping[str, Any]) -> dict[str, Any]:
 def _objective(goal: Mapping[str, Any], ended: str) -> dict[str, str]:
     distance = goal["gap"]
     return {
-        "name": goal["name"], "value": amount(goal["value"], goal["unit"]), "bound": amount(goal["bound"], goal["unit"]),  # noqa: E501
-        "by": goal.get("bound_by") or "", "gap": "–" if distance is None else f"{distance:.2%}",
+        "name": goal["name"], "value": amount(goal["value"], goal["unit"]),
+        "bound": amount(goal["bound"], goal["unit"]), "by": goal.get("bound_by") or "",
+        "gap": "–" if distance is None else f"{distance:.2%}",
         "proof": "proven optimal" if goal["value"] is not None and (ended == "optimal" or distance == 0) else "",
     }  # fmt: skip
 
@@ -132,7 +136,8 @@ def _stage_rows(document: Mapping[str, Any], stages: Sequence[Mapping[str, Any]]
             "number": stage["stage"], "devices": ", ".join(ranges(stage["devices"])), "degrees": degrees(stage) or "–",
             "layers": ", ".join(held) or f"{stage['nodes'][0]['id']} … {stage['nodes'][-1]['id']}",
             "nodes": sum(node.get("count", 1) for node in stage["nodes"]),
-            "load": amount(stage.get("load", first["load"]), unit), "memory": size(stage.get("memory", first["memory"])),  # noqa: E501
+            "load": amount(stage.get("load", first["load"]), unit),
+            "memory": memory_text(first, stage.get("memory", first["memory"])),
             "in_flight": stage.get("in_flight", "–"),
             "sends": "; ".join(_sent(stage)) or "–",
         })  # fmt: skip
@@ -169,7 +174,7 @@ def _why(document: Mapping[str, Any]) -> dict[str, Any] | None:
         "changes": [
             {
                 "change": c["change"], "before": amount(c["before"], unit), "after": _after(c, unit),
-                "known": "proven" if c["proven"] or c["termination"] == "infeasible" else f"bound {amount(c['bound'], unit)}",  # noqa: E501
+                "known": _known(c, unit),
                 "helps": c["value"] is not None and c["value"] < c["before"] * (1 - 1e-9),
             }
             for c in why["changes"]
@@ -185,6 +190,11 @@ def _bound(binding: Mapping[str, Any]) -> str:
     named = [one for one in binding["instances"] if one]
     shown = ", ".join(named[:8]) + (f" and {len(named) - 8} more" if len(named) > 8 else "")
     return f"{len(binding['instances'])} of {binding['of']}" + (f": {shown}" if shown else "")
+
+
+def _known(change: Mapping[str, Any], unit: str) -> str:
+    proven = change["proven"] or change["termination"] == "infeasible"
+    return "proven" if proven else f"bound {amount(change['bound'], unit)}"
 
 
 def _after(change: Mapping[str, Any], unit: str) -> str:

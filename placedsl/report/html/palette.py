@@ -24,12 +24,12 @@ MARKS = ("conflict", "binding", "objective")
 LIGHT_PARTS = {
     "compute": "#2b6cb0", "compute2": "#1f5a99", "backward": "#5d6b1f", "backward2": "#4c5917", "receive": "#b1531a",
     "send": "#8150bd", "weights": "#14756a", "activations": "#b1531a", "kv_cache": "#8150bd", "other": "#647180",
-    "critical": "#c62828",
+    "streamed": "#a3286f", "critical": "#c62828",
 }  # fmt: skip
 DARK_PARTS = {
     "compute": "#6aabea", "compute2": "#8abff0", "backward": "#b5c25a", "backward2": "#c6d17c", "receive": "#eb9a62",
     "send": "#bd9bea", "weights": "#4fbcae", "activations": "#eb9a62", "kv_cache": "#bd9bea", "other": "#97a4b2",
-    "critical": "#ff7b6e",
+    "streamed": "#ec8cc2", "critical": "#ff7b6e",
 }  # fmt: skip
 
 

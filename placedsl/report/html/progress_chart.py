@@ -59,10 +59,11 @@ def progress_chart(document: Mapping[str, Any]) -> ProgressChart | None:
         upper = _steps([(x(m["seconds"]), y(m["value"])) for m in both])
         lower = _steps([(x(m["seconds"]), y(m["bound"])) for m in both], backwards=True)
         area = f"{upper}L{lower}Z"
+    levels = [low + (high - low) * k / 4 for k in (0.3, 1.5, 2.5, 3.7)]
     return ProgressChart(
         _steps(lines["value"]), _steps(lines["bound"]), area,
         tuple((x(end * k / 4), f"{end * k / 4:.3g} s") for k in range(5)),
-        tuple((y(v), amount(float(f"{v:.4g}"), unit)) for v in (low + (high - low) * k / 4 for k in (0.3, 1.5, 2.5, 3.7))),  # noqa: E501
+        tuple((y(level), amount(float(f"{level:.4g}"), unit)) for level in levels),
         tuple(ends),
         tuple((f"{m['seconds']:.3f} s", amount(m["value"], unit), amount(m["bound"], unit), _gap(m)) for m in moments),
     )  # fmt: skip

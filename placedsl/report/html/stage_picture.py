@@ -12,6 +12,7 @@ from math import hypot
 from typing import Any
 
 from placedsl.report.html.amounts import amount, several, size, time_unit
+from placedsl.report.html.memory_bar import Part, memory_parts, memory_text, memory_width
 from placedsl.report.text.plan_table import ranges
 
 #: So many stages are drawn, and so many pairs of stages that do not follow one another are joined; tables have all.
@@ -26,12 +27,11 @@ _CHARACTERS = 30
 _THINNEST, _THICKEST = 1.5, 6.0
 _ARROW = 8.0
 
-Part = tuple[str, float, float]
-
 
 @dataclass(frozen=True)
 class Card:
-    """A stage at (x, y): what is written on it, as (shown, whole) lines; bars as (kind, left, width) parts."""
+    """A stage at (x, y): what is written on it, as (shown, whole) lines; bars as (kind, left, width) parts; ``room``:
+    how wide the limit of the memory is."""
 
     number: int
     x: float
@@ -42,6 +42,7 @@ class Card:
     load_text: str
     memory: tuple[Part, ...]
     memory_text: str
+    room: float
     whole: str
 
 
@@ -85,15 +86,22 @@ def stage_picture(document: Mapping[str, Any]) -> StagePicture | None:
     links, arcs_left = _links(traffic(stages), places)
     left = len(stages) - len(drawn)
     words = (
-        (left, f"{several(left, 'further stage')} {'is' if left == 1 else 'are'} in the table only"),
-        (arcs_left, f"{several(arcs_left, 'further pair')} of stages that exchange tensors {'is' if arcs_left == 1 else 'are'} not drawn"),  # noqa: E501
-    )  # fmt: skip
+        (left, f"{several(left, 'further stage')} {_are(left)} in the table only"),
+        (
+            arcs_left,
+            f"{several(arcs_left, 'further pair')} of stages that exchange tensors {_are(arcs_left)} not drawn",
+        ),
+    )
     rows = (len(drawn) + _ACROSS - 1) // _ACROSS
     width = min(len(drawn), _ACROSS) * (_WIDTH + _GAP) - _GAP + 2 * _MARGIN
     return StagePicture(
         width, rows * (_HEIGHT + _ABOVE) + _MARGIN, (_WIDTH, _HEIGHT, _BAR), cards, links,
         tuple(text for number, text in words if number),
     )  # fmt: skip
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def traffic(stages: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], tuple[int, float | None]]:
@@ -159,25 +167,15 @@ def _card(
     named = ("layer " if held[0][:1].isdigit() else "") + ", ".join(held) if held else _ends(ids)
     title = f"Stage {stage['stage']}" + "".join(f", {key} {stage[key]}" for key in ("chunk", "slot") if key in stage)
     lines = [", ".join(ranges(stage["devices"])), degrees(stage) or several(len(stage["devices"]), "device"), named]
-    texts = (amount(load, unit), size(memory))
-    limit = first.get("memory_limit")
-    told = f"{texts[1]} of {size(limit)}" if limit is not None else texts[1]
+    load_text, told = amount(load, unit), memory_text(first, memory)
+    whole = memory_width(first, memory)
+    scale = _BAR / whole if whole > 0.0 else 0.0
     return Card(
         stage["stage"], *place, title, tuple((_short(line), line) for line in [*lines, several(number, "node")]),
-        _BAR * (load or 0.0) / most if most > 0.0 else 0.0, texts[0],
-        tuple(memory_parts(first, memory, limit or memory, _BAR)), told,
-        f"{title} on {lines[0]}, {named}, {several(number, 'node')}, load {texts[0]}, memory {told}",
+        _BAR * (load or 0.0) / most if most > 0.0 else 0.0, load_text,
+        tuple(memory_parts(first, memory, scale)), told, scale * (first.get("memory_limit") or memory),
+        f"{title} on {lines[0]}, {named}, {several(number, 'node')}, load {load_text}, memory {told}",
     )  # fmt: skip
-
-
-def memory_parts(device: Mapping[str, Any], memory: float, whole: float, width: float) -> Iterable[Part]:
-    """Parts of the memory of a device, from the left; ``whole``: what the width stands for."""
-    parts = device.get("memory_parts") or {"other": memory}
-    scale, left = width / max(whole, memory) if max(whole, memory) > 0.0 else 0.0, 0.0
-    for kind, held in parts.items():
-        if held > 0.0:
-            yield kind, left, scale * held
-            left += scale * held
 
 
 def _ends(ids: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from placedsl.report.html.amounts import amount
@@ -65,12 +66,17 @@ def timeline_chart(timeline: PipelineTimeline | SampleTimeline) -> TimelineChart
     if room <= 0:
         left_out.append(f"only the first {MOST_BARS:,} bars are drawn")
     data = {"unit": unit, "end": horizon, "kinds": KINDS, "words": list(words), "rows": drawn}
+    names = tuple((ROW * (y + 0.5), _short(row["name"]), row["name"]) for y, row in enumerate(drawn))
+    paths = [(kind, _path(drawn, partial(_is_of, number))) for number, kind in enumerate(KINDS)]
     return TimelineChart(
-        data, ROW * len(drawn) + 30, tuple((ROW * (y + 0.5), _short(row["name"]), row["name"]) for y, row in enumerate(drawn)),  # noqa: E501
-        tuple((kind, path) for number, kind in enumerate(KINDS) if (path := _path(drawn, lambda bar: bar[2] == number))),  # noqa: B023, E501
+        data, ROW * len(drawn) + 30, names, tuple((kind, path) for kind, path in paths if path),
         _path(drawn, lambda bar: bool(bar[5])), tuple(_labels(drawn, list(words))),
         tuple((WIDTH * k / 6, amount(float(f"{horizon * k / 6:.3g}"), unit)) for k in range(7)), about, tuple(left_out),
     )  # fmt: skip
+
+
+def _is_of(kind: int, bar: list[int]) -> bool:
+    return bar[2] == kind
 
 
 def timeline_busy(timeline: PipelineTimeline | SampleTimeline, row: int, horizon: float) -> float:
