@@ -12,9 +12,7 @@ import atexit
 import contextlib
 import hashlib
 import os
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -71,6 +69,8 @@ def choose_kernel_folder() -> None:
 
 def _temporary_folder() -> Path | None:
     """A folder that only this user can write to; None where there can be none."""
+    import tempfile
+
     try:
         path = Path(tempfile.gettempdir()) / f"placedsl-{os.getuid() if hasattr(os, 'getuid') else 0}"
         path.mkdir(mode=0o700, exist_ok=True)
@@ -130,6 +130,9 @@ def spent() -> float:
 
 def compile_in_background() -> None:
     """Compile all kernels in a process that outlives this one."""
+    import subprocess
+    import tempfile
+
     environment = {key: value for key, value in os.environ.items() if key != "NUMBA_DISABLE_JIT"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, (import_root(), os.environ.get("PYTHONPATH"))))
     # Where no process can be started, the kernels are compiled when a larger problem is solved.

@@ -13,7 +13,7 @@ from placedsl.language.checking.vocabulary import Family, Value, Vocabulary
 from placedsl.language.elaboration import schedule as schedules_of_specs
 from placedsl.language.elaboration.composition import Choices, scopes
 from placedsl.language.elaboration.imports import first_at
-from placedsl.language.elaboration.model_library import derived, modules
+from placedsl.language.elaboration.model_library import derived, sources
 from placedsl.language.elaboration.parameters import bare_names
 from placedsl.language.elaboration.variables import variable
 from placedsl.language.syntax import statements as syntax
@@ -78,7 +78,7 @@ class _Clauses:
         self, statement: syntax.Formulation, setting: Setting, words: Vocabulary, variables: dict[str, Variable]
     ) -> None:
         self.statement, self.setting, self.words, self.variables = statement, setting, words, variables
-        self.ours = {module.source for module in modules()}
+        self.ours = set(sources())
         self.provides: dict[str, Definition] = {}
         self.rules: list[NamedRule] = []
         self.tight: dict[str, tuple[NamedRule, ...]] = {}
