@@ -51,6 +51,7 @@ class Kernel:
         self.__module__, self.__qualname__ = function.__module__, function.__qualname__
 
     def __call__(self, *arguments: Any) -> Any:
+        """Its result, whichever way it is run."""
         patience = _PATIENCE.get()
         if patience is None:
             return self.compiled(*arguments)
@@ -83,8 +84,8 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Kernel]:
 
 
 def begun_plainly(work: Callable[[], _Result], nodes: int) -> _Result:
-    """Do what calls kernels, on so many nodes: where they are few, first in plain Python, and anew with compiled kernels
-    where that takes more than :data:`MOST_PLAIN_CALLS`."""
+    """Do what calls kernels on so many nodes: where they are few, first in plain Python, and anew with compiled kernels
+    where that takes more calls than :data:`MOST_PLAIN_CALLS`."""
     if nodes > MOST_PLAIN_NODES or "numba" in sys.modules or not kernels_run_compiled():
         return work()
     before = _PATIENCE.set(_Patience(MOST_PLAIN_CALLS))

@@ -8,13 +8,13 @@ forward node here: their pairs take part in the precedence like all others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from placedsl.arrays import Booleans, Floats, Integers, distinct
 from placedsl.graph.graph import Graph
 from placedsl.graph.order import components, joined_partitions, renumbered, topological
+from placedsl.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

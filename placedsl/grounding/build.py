@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from placedsl.problem.formulation import Formulation, NamedRule
 from placedsl.problem.problem import Problem
 from placedsl.problem.streaming import RESERVE, STREAMS
 from placedsl.problem.values import Values
+from placedsl.records import dataclass
 
 #: Attributes that devices have in common which are alike.
 _OF_A_CLASS = ("memory", "kind", "class", "turn", STREAMS, RESERVE, "reserves_peak")

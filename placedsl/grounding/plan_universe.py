@@ -9,7 +9,7 @@ of them it is.  *Moments* are those of a batch, by what is held of each chunk.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from placedsl.arrays import Floats, Integers
 from placedsl.problem.execution import DataParallelism
 from placedsl.problem.expressions import Sort
 from placedsl.problem.problem import Problem
+from placedsl.records import dataclass
 
 #: Attributes that are elements.
 ELEMENTS = frozenset(

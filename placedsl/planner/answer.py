@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,6 +12,7 @@ from placedsl.diagnostics import UsageError
 from placedsl.evaluation.evaluate import Evaluation
 from placedsl.problem.plan import Plan
 from placedsl.problem.problem import Problem
+from placedsl.records import dataclass
 from placedsl.rendering import Rendered, Renderer
 from placedsl.system.installation import versions
 from placedsl.tolerances import CANCELLED, SAME_VALUE

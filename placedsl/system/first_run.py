@@ -15,9 +15,10 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
-from placedsl.system.installation import cache_folder, import_root, version
+from placedsl.system.installation import cache_folder, import_root
 
 #: With more nodes than this, and unless an answer is wanted within so many seconds, a problem is solved by compiled
 #: kernels from the first run on; with no more than that many it is tried without them before, for so many seconds.
@@ -175,8 +176,16 @@ def _mark() -> Path | None:
     folder = cache_folder()
     if folder is None:
         return None
-    known = f"{sys.version} {version('numba')} {version('llvmlite')} {kernel_files()}"
+    known = f"{sys.version} {_installed('numba')} {_installed('llvmlite')} {kernel_files()}"
     return folder / f"kernels-{hashlib.sha256(known.encode()).hexdigest()[:16]}"
+
+
+def _installed(package: str) -> list[str]:
+    """Names that tell the version of a package: of folders beside it, which are not read."""
+    spec = find_spec(package)
+    if spec is None or not spec.origin:
+        return []
+    return sorted(one.name for one in Path(spec.origin).parents[1].glob(f"{package}-*"))
 
 
 def kernel_files() -> tuple[str, ...]:

@@ -7,7 +7,6 @@ the problem without them: the value is then a bound, and its placement the answe
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from math import ceil, isfinite
 from typing import TYPE_CHECKING, get_args
@@ -38,6 +37,7 @@ from placedsl.graph.contraction import Quotient
 from placedsl.problem.execution import Execution, Order
 from placedsl.problem.expressions import Provided
 from placedsl.problem.problem import Problem
+from placedsl.records import dataclass
 from placedsl.tolerances import EQUAL_COSTS
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ limits, one per device class.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from placedsl.graph.contraction import Quotient
 from placedsl.graph.order import csr
 from placedsl.problem.execution import Communication
 from placedsl.problem.streaming import Streaming
+from placedsl.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

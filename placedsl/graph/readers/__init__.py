@@ -29,6 +29,11 @@ _ONNX, _ARCHIVE = b"\x08", b"PK\x03\x04"
 READERS = tuple(sorted((*TEXTS, *MODELS, *DESCRIPTIONS)))
 
 
+def _made(name: str, source: Source, *sizes: Sizes) -> Graph:
+    graph: Graph = reader(name).read(source, *sizes)
+    return graph
+
+
 def reader(name: str) -> Any:
     """The module of a format that is built in: ``read`` makes a graph, ``looks_like`` recognises texts."""
     return import_module(f"{__name__}.{name.replace('-', '_')}")
@@ -90,16 +95,16 @@ def read(file: Path | Source, format_name: str | None = None, sizes: Sizes | Non
     if name in MODELS:
         if not source.data:
             raise InputError([Diagnostic(f"this is a text, and no {name} model", source.whole())])
-        return reader(name).read(source, sizes or {})
+        return _made(name, source, sizes or {})
     if name in DESCRIPTIONS and not source.data:
-        return reader(name).read(source, sizes or {})
+        return _made(name, source, sizes or {})
     wrong = given_sizes.unknown(sizes or {}, ())
     if wrong:
         raise InputError(wrong)
     if name in TEXTS or name in DESCRIPTIONS:
         if source.data:
             raise InputError([Diagnostic(f"this is no text, as the format '{name}' is", None)])
-        return reader(name).read(source)
+        return _made(name, source)
     plugin = plugins.find("readers", name)
     if plugin is None:
         known = (*READERS, *plugins.names("readers"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from placedsl.diagnostics import Diagnostic, Source, nearest
 from placedsl.language.checking import scope
@@ -21,6 +21,7 @@ from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.problem.formulation import Definition, Formulation, NamedRule
 from placedsl.problem.problem import Variable
+from placedsl.records import dataclass
 
 #: Sets of a formulation that have one element where this choice of the execution model has this value.
 SINGLE = {"passes": ("order", "1f1b"), "replicas": ("parallelism", "none")}

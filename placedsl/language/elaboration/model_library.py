@@ -15,7 +15,6 @@ from placedsl.language.syntax.kept_trees import tree
 from placedsl.language.syntax.parser import parse, read_source
 from placedsl.system.installation import model_files
 
-
 #: How statements begin; in these files all do so at the margin.
 _HEAD = re.compile(r"^(constraint|define|formulation|part)[ \t]+(\w+)", re.MULTILINE)
 

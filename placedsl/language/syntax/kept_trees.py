@@ -25,10 +25,10 @@ def tree(source: Source) -> Module:
     if folder is None:
         return parse(source)
     file, made_of = folder / f"{Path(source.name).name}.tree", f"{_version()} {source.name} {source.text}"
-    # Whatever is wrong with a file that anyone could write to.  The folder is the user's own, as for the grammar's tables.
+    # Whatever is wrong with such a file, it is made anew.  The folder is the user's own, as for the grammar's tables.
     with contextlib.suppress(Exception):
-        of, kept = pickle.loads(file.read_bytes())  # noqa: S301
-        if of == made_of and isinstance(module := pickle.loads(kept), Module):  # noqa: S301
+        of, kept = pickle.loads(file.read_bytes())
+        if of == made_of and isinstance(module := pickle.loads(kept), Module):
             return module
     module = parse(source)
     with contextlib.suppress(UsageError):  # no room: it is parsed again
