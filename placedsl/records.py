@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(cls: type | None = None, /, **options: bool) -> Any:
-        """As ``dataclasses.dataclass``, with ``frozen``, ``slots``, ``eq`` and ``repr``; bases come from here too."""
+        """As ``dataclasses.dataclass``, with ``frozen``, ``slots``, ``eq`` and ``repr``."""
         return _made(cls) if cls is not None else lambda one: _made(one, **options)
 
 
@@ -29,7 +29,10 @@ def _made(cls: type, frozen: bool = False, slots: bool = False, eq: bool = True,
     if "__eq__" in own and vars(cls)["__hash__"] is None:  # which Python has put there, and nobody else
         own.discard("__hash__")
     cls.__doc__ = cls.__doc__ or cls.__name__  # else a signature is worked out for it
-    made: Any = _dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
+    # A frozen class that has a base is made by the standard library, which asks that the base is frozen too.
+    based = frozen and any(hasattr(base, "__dataclass_params__") for base in cls.__mro__[1:])
+    made: Any = _dataclass(init=False, repr=False, eq=False, slots=slots, frozen=based)(cls)
+    made.__dataclass_params__.frozen = frozen
     known = fields(made)
     methods: dict[str, Any] = {"__init__": _first_init(made, frozen)}
     if repr:
@@ -37,7 +40,7 @@ def _made(cls: type, frozen: bool = False, slots: bool = False, eq: bool = True,
     if eq:
         compared = _values(tuple(f.name for f in known if f.compare))
         methods |= {"__eq__": _equal(compared), "__hash__": _hash(compared) if frozen else None}
-    if frozen:
+    if frozen and not based:
         methods |= {"__setattr__": _refuse_assignment, "__delattr__": _refuse_deletion}
     if frozen and slots:
         names = tuple(f.name for f in known)

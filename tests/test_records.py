@@ -99,6 +99,30 @@ class Plain:
         return 5
 
 
+@pytest.mark.parametrize("first", [records.dataclass, dataclasses.dataclass])
+@pytest.mark.parametrize("second", [records.dataclass, dataclasses.dataclass])
+@pytest.mark.parametrize("slots", [False, True])
+def test_either_is_the_base_of_the_other(first: Any, second: Any, slots: bool) -> None:
+    @first(frozen=True, slots=slots)
+    class Base:
+        """One."""
+
+        x: int
+
+    @second(frozen=True, slots=slots)
+    class Further(Base):
+        """Another."""
+
+        y: int = 2
+
+    one = Further(1)
+    assert (one.x, one.y, one) == (1, 2, dataclasses.replace(Further(3), x=1))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        one.y = 3
+    with pytest.raises(TypeError):
+        second(frozen=False)(type("Thawed", (Base,), {"__annotations__": {"z": int}, "__doc__": "No."}))
+
+
 def test_they_are_pickled_and_checked() -> None:
     assert pickle.loads(pickle.dumps(Kept(1, (2,)))) == Kept(1, (2,))
     assert copy.deepcopy(Kept(3)) == Kept(3)
