@@ -28,6 +28,14 @@ def whole_numbers(values: Floats) -> Booleans:
     return np.asarray((np.abs(values) < _EXACT_BELOW) & (values == np.rint(values)), dtype=np.bool_)
 
 
+def distinct(values: Integers) -> Integers:
+    """The different ones among these, in order.  As ``np.unique``, which imports ``numpy.ma`` for it."""
+    ordered = np.sort(values, axis=None)
+    first = np.ones(len(ordered), dtype=np.bool_)
+    first[1:] = ordered[1:] != ordered[:-1]
+    return np.asarray(ordered[first], dtype=np.int64)
+
+
 def for_each(columns: Floats, of: Integers) -> Floats:
     """The column for each entry of ``of``; where there is one column, a view that repeats it and cannot be written."""
     if columns.shape[1] == 1:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from placedsl.records import dataclass
 from placedsl.tolerances import SAME_VALUE
 
 #: The largest numbers of threads and seeds that every solver takes.

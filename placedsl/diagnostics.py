@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from placedsl.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 from placedsl.diagnostics import UsageError, nearest
+from placedsl.records import dataclass
 
 #: The environment variable.
 VARIABLE = "PLACEDSL_LIMITS"

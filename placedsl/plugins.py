@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from placedsl.diagnostics import PlacedslError, UsageError, nearest
+from placedsl.records import dataclass
 
 if TYPE_CHECKING:
     from importlib import metadata

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from placedsl.graph.order import renumbered
 from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.problem.problem import Constraint, Problem
+from placedsl.records import dataclass
 
 #: A constraint that says more pairs of nodes share a device is left a formula.
 _MOST_PAIRS = 200_000

@@ -1,40 +1,122 @@
-"""Kernels: functions that numba compiles, and keeps on disk where there is room."""
+"""Kernels: functions of plain Python that numba compiles, and keeps on disk where there is room.
+
+Nothing of numba is imported before a kernel has to be compiled: that takes longer than many a small problem takes
+without, which is why these are :func:`begun_plainly`.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from contextvars import ContextVar
+from functools import cached_property, lru_cache
+from typing import Any, TypeVar
 
-import numba
-from numba.core.caching import FunctionCache
+from placedsl.algorithms.compilation import kernels_run_compiled, numba_with_clock
 
+_Result = TypeVar("_Result")
 
-class _Kept(FunctionCache):  # type: ignore[misc]
-    """What is compiled of one kernel, on disk.  What cannot be written there, the next process compiles again."""
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """What is kept for some types; what refers to modules that are gone, of an earlier version, is not."""
-        try:
-            return super().load_overload(sig, target_context)
-        except (ImportError, AttributeError):
-            self.flush()
-            return None
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what was compiled for some types; a full disk is no error."""
-        with suppress(OSError):
-            super().save_overload(sig, data)
+#: So many calls of kernels, by one another as well, are made in plain Python before they are compiled, of problems with
+#: so many nodes (a kernel that calls no other takes time that grows with them): some tenths of a second, less than it
+#: takes to import numba and to load what it has kept.
+MOST_PLAIN_CALLS, MOST_PLAIN_NODES = 40_000, 200
 
 
-def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """A kernel that is compiled when it is first called, with the options of ``numba.njit``."""
+class _ImpatientError(Exception):
+    """So many calls were not enough."""
 
-    def made(function: Callable[..., Any]) -> Any:
-        compiled: Any = numba.njit(**options)(function)
-        if compiled is not function:  # where numba is told not to compile, it gives the function back
-            with suppress(RuntimeError, OSError):  # there is no folder to keep it in
-                compiled._cache = _Kept(function)
-        return compiled
 
-    return made
+class _Patience:
+    """How many calls are left."""
+
+    def __init__(self, calls: int) -> None:
+        self.left = calls
+
+
+#: None: kernels are compiled.
+_PATIENCE: ContextVar[_Patience | None] = ContextVar("_PATIENCE", default=None)
+
+
+class Kernel:
+    """A function that is compiled when it is called, or when a kernel that calls it is compiled.
+
+    What numba reads of it is ``_numba_type_``, where it is called by another one, and ``py_func`` and
+    ``targetoptions``, where it becomes part of it.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        self.py_func, self.targetoptions = function, options
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self.__module__, self.__qualname__ = function.__module__, function.__qualname__
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Its result, whichever way it is run."""
+        patience = _PATIENCE.get()
+        if patience is None:
+            return self.compiled(*arguments)
+        patience.left -= 1
+        if patience.left < 0:
+            raise _ImpatientError
+        return self.py_func(*arguments)
+
+    def __reduce__(self) -> str:
+        return self.__qualname__
+
+    @cached_property
+    def compiled(self) -> Any:
+        """The function as numba has it; where numba is told not to compile, the function itself."""
+        if not kernels_run_compiled():
+            return self.py_func
+        made: Any = numba_with_clock()[0].njit(**self.targetoptions)(self.py_func)
+        with suppress(RuntimeError, OSError):  # there is no folder to keep it in
+            made._cache = _kept()(self.py_func)
+        return made
+
+    @property
+    def _numba_type_(self) -> Any:
+        return self.compiled._numba_type_
+
+
+def kernel(**options: Any) -> Callable[[Callable[..., Any]], Kernel]:
+    """A kernel, with the options of ``numba.njit``."""
+    return lambda function: Kernel(function, options)
+
+
+def begun_plainly(work: Callable[[], _Result], nodes: int) -> _Result:
+    """Do what calls kernels on so many nodes: where they are few, first in plain Python, and anew with compiled kernels
+    where that takes more calls than :data:`MOST_PLAIN_CALLS`."""
+    if nodes > MOST_PLAIN_NODES or "numba" in sys.modules or not kernels_run_compiled():
+        return work()
+    before = _PATIENCE.set(_Patience(MOST_PLAIN_CALLS))
+    try:
+        return work()
+    except _ImpatientError:
+        pass
+    finally:
+        _PATIENCE.reset(before)
+    return work()
+
+
+@lru_cache(maxsize=1)
+def _kept() -> Any:
+    """The class of what numba keeps on disk of a kernel."""
+    from numba.core.caching import FunctionCache
+
+    class Kept(FunctionCache):  # type: ignore[misc]
+        """What cannot be written there, the next process compiles again."""
+
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            """What is kept for some types; what refers to modules that are gone, of an earlier version, is not."""
+            try:
+                return super().load_overload(sig, target_context)
+            except (ImportError, AttributeError):
+                self.flush()
+                return None
+
+        def save_overload(self, sig: Any, data: Any) -> None:
+            """Keep what was compiled for some types; a full disk is no error."""
+            with suppress(OSError):
+                super().save_overload(sig, data)
+
+    return Kept

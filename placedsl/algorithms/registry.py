@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from placedsl import plugins
+from placedsl.records import dataclass
 from placedsl.system.installation import package_version
 
 KIND = "algorithms"

@@ -7,12 +7,12 @@ here.  The planner, ``explain`` and the method itself ask :func:`reasons_against
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from placedsl.algorithms.units import read_once
 from placedsl.problem.execution import Communication, Execution
 from placedsl.problem.expressions import Provided
 from placedsl.problem.problem import BUILT_IN, SUPPORTED, Problem
+from placedsl.records import dataclass
 
 #: The constraints of every search for placements: memory limits, and nodes that share a device.
 PLACING = frozenset(("memory", "colocated"))

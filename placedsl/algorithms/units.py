@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from placedsl.arrays import Floats, whole_numbers
 from placedsl.graph.contraction import Quotient, contract
 from placedsl.problem.problem import Problem
+from placedsl.records import dataclass
 from placedsl.tolerances import EVALUATION
 
 

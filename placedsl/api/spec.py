@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from placedsl import limits
@@ -15,6 +15,7 @@ from placedsl.language.elaboration.elaborate import Elaborated, elaborate
 from placedsl.language.syntax.parser import parse, read_source
 from placedsl.language.syntax.statements import Module
 from placedsl.problem.problem import Problem
+from placedsl.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from placedsl.machine.machine import Machine
 from placedsl.machine.routes import TransferTimes
 from placedsl.problem.cluster_levels import ClusterLevels
 from placedsl.problem.execution import OptionCosts
+from placedsl.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

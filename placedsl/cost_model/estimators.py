@@ -6,12 +6,12 @@ To add one, write a module with the two functions and put a row here; docs/addin
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from placedsl.arrays import Booleans, Floats
 from placedsl.cost_model import roofline
 from placedsl.graph.graph import Graph
 from placedsl.machine.machine import Device
+from placedsl.records import dataclass
 
 
 @dataclass(frozen=True)

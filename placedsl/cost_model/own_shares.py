@@ -7,14 +7,13 @@ it is exactly that: where all routes are alike, and on clusters whose interconne
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from placedsl.arrays import Floats
 from placedsl.graph.graph import Graph
 from placedsl.machine.machine import Machine
 from placedsl.machine.routes import TransferTimes, alike
+from placedsl.records import dataclass
 from placedsl.tolerances import EQUAL_COSTS
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from placedsl.cost_model.places import Places
 from placedsl.diagnostics import Diagnostic
 from placedsl.graph.graph import Graph
 from placedsl.machine.machine import Device, Machine
+from placedsl.records import dataclass
 
 _EXAMPLES = {"compute": "100 TFLOP/s", "memory_bandwidth": "900 GB/s"}
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from placedsl.diagnostics import Span
 from placedsl.evaluation.sample_times import SampleTimes
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
+from placedsl.records import dataclass
 from placedsl.rendering import Rendered, Renderer
 
 

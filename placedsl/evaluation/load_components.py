@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 from placedsl.evaluation.planned_stages import PlannedStages
 from placedsl.evaluation.problem_data import ProblemData
 from placedsl.evaluation.tolerance import total
 from placedsl.problem.execution import Communication
+from placedsl.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from placedsl.records import dataclass
 
 #: A task that occupies something: a node, a call of a device (device, number), or a transfer (tensor, device).
 Task = tuple[str, int, int]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from placedsl.evaluation import conditions
@@ -15,6 +14,7 @@ from placedsl.evaluation.expressions import Compiler
 from placedsl.evaluation.overlap import overlaps
 from placedsl.problem import expressions as core
 from placedsl.problem.problem import Constraint
+from placedsl.records import dataclass
 from placedsl.units import NUMBER, Dimension, show, shown_in
 
 #: Bound variables in scope: name, sort, register.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -12,6 +11,7 @@ from placedsl.arrays import Booleans, Column, Floats, Integers
 from placedsl.diagnostics import Diagnostic, InputError, Source, Span
 from placedsl.graph.graph import Folded, Graph, known_work, tensors_of_edges, uneven_edges, untimed
 from placedsl.graph.order import cycle
+from placedsl.records import dataclass
 
 #: So many defects of one sort are shown one by one; the rest are counted.
 _MOST_SHOWN = 20

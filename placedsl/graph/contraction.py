@@ -8,13 +8,13 @@ forward node here: their pairs take part in the precedence like all others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from placedsl.arrays import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers, distinct
 from placedsl.graph.graph import Graph
 from placedsl.graph.order import components, joined_partitions, renumbered, topological
+from placedsl.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ def contract(
     units = int(unit.max(initial=-1)) + 1
     first, second = unit[pairs[0]], unit[pairs[1]]
     apart = first != second
-    known = np.unique(np.stack((first[apart], second[apart])), axis=1)
+    known = np.stack(np.divmod(distinct(first[apart] * max(1, units) + second[apart]), max(1, units)))
     unit_work = np.zeros((len(work), units))
     np.add.at(unit_work.T, unit, work.T)
     unit_memory = np.zeros(units)
@@ -162,7 +162,7 @@ def contract(
     producer = unit[tensor_producer]
     pin_tensor = np.concatenate((np.arange(tensors), read_tensor))
     pin_unit = np.concatenate((producer, unit[read_node]))
-    key = np.unique(pin_tensor * max(1, units) + pin_unit)
+    key = distinct(pin_tensor * max(1, units) + pin_unit)
     pin_tensor, pin_unit = key // max(1, units), key % max(1, units)
     counts = np.bincount(pin_tensor, minlength=tensors)
     crossing = counts > 1

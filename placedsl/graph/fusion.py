@@ -9,13 +9,14 @@ what it reaches cannot lead back into the chain.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from placedsl.arrays import Booleans, Column, Floats, Integers
 from placedsl.graph.graph import Fusion, Graph
 from placedsl.graph.order import components, topological
+from placedsl.records import dataclass
 
 #: Numbers that add up when operators become one; all others must agree where they are asked for.
 SUMMED = ("flops", "bytes", "parameters", "stash", "sharded", "kv_cache", "activations")

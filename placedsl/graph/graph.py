@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -21,6 +21,7 @@ import numpy as np
 from placedsl.arrays import Booleans, Column, Floats, Integers
 from placedsl.diagnostics import Source
 from placedsl.graph.options import OperatorOptions
+from placedsl.records import dataclass
 
 T = TypeVar("T")
 

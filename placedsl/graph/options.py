@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from placedsl.arrays import Floats, Integers
+from placedsl.records import dataclass
 
 
 class Moved(NamedTuple):

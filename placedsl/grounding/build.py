@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from placedsl.problem import expressions as core
 from placedsl.problem.formulation import Formulation, NamedRule
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
+from placedsl.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

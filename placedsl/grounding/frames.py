@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from placedsl.diagnostics import Diagnostic, InputError
 from placedsl.ir.affine import Affine
 from placedsl.ir.program import GlobalConstraint, Origin, RowBlock
 from placedsl.problem import expressions as core
+from placedsl.records import dataclass
 from placedsl.tolerances import CONTRADICTION
 
 

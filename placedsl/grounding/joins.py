@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from placedsl.arrays import Booleans, Integers
 from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
+from placedsl.records import dataclass
 
 
 def conjuncts(condition: core.Expression | None) -> list[core.Expression]:

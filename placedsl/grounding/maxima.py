@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placedsl.arrays import Floats, Integers
+from placedsl.arrays import Floats, Integers, distinct
 from placedsl.diagnostics import Diagnostic, InputError, Span
 from placedsl.grounding.frames import Columns, Frame
 from placedsl.grounding.origins import Origins
@@ -67,7 +67,7 @@ class MaximumGrounder:
     def of_groups(self, operator: str, body: Affine, group: Integers, frame: Frame, span: Span) -> Affine:
         """``max`` or ``min`` of the rows of each group, one group a row of the frame."""
         groups = frame.size
-        if len(np.unique(group)) < groups:
+        if len(distinct(group)) < groups:
             raise InputError([Diagnostic(f"the {operator} of nothing has no value", span)])
         if operator == "min":
             return -self.of_groups("max", -body, group, frame, span)

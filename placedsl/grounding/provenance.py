@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Literal
 
 import numpy as np
 
 from placedsl.diagnostics import Span
 from placedsl.grounding.frames import Columns
+from placedsl.records import dataclass
 
 Kind = Literal["variable", "objective", "constraint", "row family", "tight rows"]
 

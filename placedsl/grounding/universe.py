@@ -8,7 +8,6 @@ quotient, the constraints of a spec over the problem; ``to_quotient`` carries el
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from placedsl.grounding.plan_universe import of_plans
 from placedsl.problem.expressions import Sort
 from placedsl.problem.problem import Problem
 from placedsl.problem.streaming import RESERVE, STREAMS
+from placedsl.records import dataclass
 
 Column = np.ndarray
 

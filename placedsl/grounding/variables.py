@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +15,7 @@ from placedsl.grounding.frames import ROOT
 from placedsl.ir.program import VariableBlock
 from placedsl.problem import expressions as core
 from placedsl.problem.problem import Variable
+from placedsl.records import dataclass
 
 if TYPE_CHECKING:
     from placedsl.grounding.expressions import ExpressionGrounder

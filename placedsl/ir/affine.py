@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from placedsl.arrays import Floats, Integers
+from placedsl.arrays import Floats, Integers, distinct
+from placedsl.records import dataclass
 
 _EMPTY = np.zeros(0, dtype=np.int64)
 _EMPTY_FLOATS = np.zeros(0)
@@ -145,7 +144,7 @@ def single_columns(body: Affine) -> Integers | None:
 
 def membership_columns(body: Affine) -> Integers | None:
     """The columns, if each row is one column with coefficient one or nothing (-1)."""
-    if body.constant.any() or not (body.coefficient == 1.0).all() or len(np.unique(body.row)) < len(body.row):
+    if body.constant.any() or not (body.coefficient == 1.0).all() or len(distinct(body.row)) < len(body.row):
         return None
     out = np.full(body.size, -1, dtype=np.int64)
     out[body.row] = body.column

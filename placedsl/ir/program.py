@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from placedsl.arrays import Booleans, Floats, Integers, whole_numbers
 from placedsl.diagnostics import Span
+from placedsl.records import dataclass
 
 #: Under this name the labels of the nodes stand in the origin of a Convex or Pipeline.
 NODE = "node of a set"

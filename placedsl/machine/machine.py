@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Literal
 
 from placedsl.diagnostics import Span
+from placedsl.records import dataclass
 
 Kind = Literal["accelerator", "host"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.machine.machine import Link, Machine
+from placedsl.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

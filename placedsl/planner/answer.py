@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,7 +12,9 @@ from placedsl.diagnostics import UsageError
 from placedsl.evaluation.evaluate import Evaluation
 from placedsl.problem.plan import Plan
 from placedsl.problem.problem import Problem
+from placedsl.records import dataclass
 from placedsl.rendering import Rendered, Renderer
+from placedsl.system.installation import versions
 from placedsl.tolerances import CANCELLED, SAME_VALUE
 
 if TYPE_CHECKING:
@@ -65,11 +67,16 @@ class Answer(Rendered[AnswerRenderer]):
     solver: str
     seed: int
     seconds: Mapping[str, float]
-    versions: Mapping[str, str]
+    solver_versions: Mapping[str, str]
     notes: tuple[str, ...] = field(default=())
     bound_by: tuple[str, ...] = field(default=())
     certificate: Mapping[str, Any] | None = field(default=None)
     progress: tuple[tuple[float, float, float], ...] = field(default=())
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """placedsl's own, Python's and numpy's, and that of the solver."""
+        return versions() | dict(self.solver_versions)
 
     @property
     def value(self) -> float:

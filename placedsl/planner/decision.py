@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from placedsl import plugins
 from placedsl.algorithms import registry
 from placedsl.planner.request import METHODS, Request, tried
 from placedsl.problem.problem import Problem
+from placedsl.records import dataclass
 
 if TYPE_CHECKING:
     from placedsl.planner.run import Run

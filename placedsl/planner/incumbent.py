@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from placedsl.evaluation.tolerance import same
 from placedsl.planner.answer import gap
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
+from placedsl.records import dataclass
 from placedsl.tolerances import CANCELLED, SAME_VALUE
 
 #: Told of (value of the best placement or inf, bound, seconds since the start).

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 from numbers import Integral, Real
 
@@ -10,6 +9,7 @@ from placedsl.algorithms import registry
 from placedsl.budget import MOST
 from placedsl.diagnostics import Diagnostic, InputError, UsageError, nearest
 from placedsl.problem.problem import Problem
+from placedsl.records import dataclass
 from placedsl.solvers.registry import ALSO, BUILT_IN, get, names
 from placedsl.tolerances import SAME_VALUE
 

@@ -14,7 +14,6 @@ from placedsl.planner.request import Request
 from placedsl.problem.expressions import Expression, Provided
 from placedsl.problem.formulation import Formulation
 from placedsl.problem.problem import Problem
-from placedsl.system.installation import versions
 from placedsl.tolerances import SAME_VALUE
 
 if TYPE_CHECKING:
@@ -50,7 +49,8 @@ class Run:
         self.asked = 0.0
         self.notes = list(problem.notes)
         self.method, self.solver, self.prover = "none", "", ""
-        self.used_versions = versions()
+        #: Of the solvers that were used, by name.
+        self.used_versions: dict[str, str] = {}
         #: What searches for the first objective beside dynamic programming, and then beside a solver.
         self.portfolio: Portfolio | None = None
 

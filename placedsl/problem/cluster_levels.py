@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import pairwise, product
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from placedsl.arrays import Floats
 from placedsl.machine.machine import Machine
+from placedsl.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

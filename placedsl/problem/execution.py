@@ -7,13 +7,14 @@ language.  Those keywords are names of models (:data:`SHORTHANDS`, :data:`STANDA
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, get_args
 
 from placedsl.arrays import Floats, Integers
 from placedsl.diagnostics import Span
 from placedsl.graph.options import Moved
 from placedsl.problem.cluster_levels import ClusterLevels
+from placedsl.records import dataclass
 
 #: A stream of samples through a pipeline; one sample by uninterrupted subgraph calls; one sample operator by operator.
 Run = Literal["pipeline", "subgraph_calls", "operators"]

@@ -10,9 +10,8 @@ Elements are positions: nodes, devices and tensors in the order of the problem, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from placedsl.diagnostics import Span
+from placedsl.records import dataclass
 from placedsl.units import NUMBER, Dimension
 
 #: What an element can be: node, device, tensor, part, integer; ``group:NAME`` is a class of ``partition(nodes, NAME)``.

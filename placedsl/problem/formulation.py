@@ -6,13 +6,13 @@ Read from the files in ``models/``; grounded by :mod:`placedsl.grounding`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from placedsl.diagnostics import Diagnostic, InputError, Span
 from placedsl.problem.execution import Execution
 from placedsl.problem.expression_walks import provided_names
 from placedsl.problem.expressions import Expression, Sort
 from placedsl.problem.problem import Problem, Variable
+from placedsl.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from math import isfinite, prod
 from typing import Literal
@@ -27,6 +27,7 @@ from placedsl.problem.execution import Communication, DataParallelism, Order, Ru
 from placedsl.problem.placed import Placed
 from placedsl.problem.problem import Problem
 from placedsl.problem.virtual_stages import cut
+from placedsl.records import dataclass
 
 Kind = Literal["pipeline", "virtual_stages", "calls", "devices"]
 #: Attributes of the graph's nodes that runtimes ask for: the layer and module of a node, its type, bytes of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +16,7 @@ from placedsl.machine.routes import TransferTimes, alike
 from placedsl.problem.execution import Execution
 from placedsl.problem.expressions import Binder, Expression, SetExpression, Sort
 from placedsl.problem.streaming import Streaming, streaming_of
+from placedsl.records import dataclass
 from placedsl.units import NUMBER, Dimension, whole
 
 #: Constraints known by name: their meaning is a formula in ``models/constraints.place``.  In a problem, ``boundaries``

@@ -6,13 +6,12 @@ S.  A device that holds nothing streams nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from placedsl.arrays import Booleans, Floats
 from placedsl.machine.machine import Machine
 from placedsl.problem.execution import Streams
+from placedsl.records import dataclass
 
 #: The attributes of a device that say it, and the value of the second that is no number.
 STREAMS, RESERVE, PEAK = "streams", "reserve", "peak"

@@ -8,10 +8,10 @@ a training graph are apart, its device and pass.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from placedsl.problem.problem import Problem
+from placedsl.records import dataclass
 
 Arcs = frozenset[tuple[int, int]]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from placedsl.diagnostics import Source
@@ -24,7 +24,7 @@ def built_in_constraints() -> dict[str, tuple[syntax.ConstraintDefinition, Sourc
     }
 
 
-def parts() -> dict[str, syntax.Part]:
+def parts() -> Mapping[str, syntax.Part]:
     """The parts that any formulation may use."""
     return library.parts()
 
@@ -34,7 +34,7 @@ def formulas(statements: tuple[syntax.Statement, ...], name: str, schedule: str)
     chosen = choices(SCHEDULES.get(schedule, Execution()))
     own = [s for s in statements if isinstance(s, syntax.Formulation | syntax.Part)]
     written = [s for s in own if isinstance(s, syntax.Formulation)]
-    known = parts() | {s.name.text: s for s in own if isinstance(s, syntax.Part)}
+    known = {**parts(), **{s.name.text: s for s in own if isinstance(s, syntax.Part)}}
     for statement in sorted(written, key=lambda s: not any(within(one, chosen) for one in scopes(s))):
         yield from _provided(statement.clauses, name)
     for one in (s for s in own if isinstance(s, syntax.Part)):

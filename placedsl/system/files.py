@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import tempfile
 from pathlib import Path
 from typing import TextIO
 
@@ -123,6 +122,8 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 def _replace(target: Path, data: bytes, before: os.stat_result | None) -> None:
     """Rename a new file over the old one, with the permissions of that."""
+    import tempfile  # only who writes needs it
+
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name[:80]}.", suffix=".partial", dir=target.parent)
     except PermissionError:

@@ -12,14 +12,13 @@ import atexit
 import contextlib
 import hashlib
 import os
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
-from placedsl.system.installation import cache_folder, import_root, version
+from placedsl.system.installation import cache_folder, import_root
 
 #: With more nodes than this, and unless an answer is wanted within so many seconds, a problem is solved by compiled
 #: kernels from the first run on; with no more than that many it is tried without them before, for so many seconds.
@@ -71,6 +70,8 @@ def choose_kernel_folder() -> None:
 
 def _temporary_folder() -> Path | None:
     """A folder that only this user can write to; None where there can be none."""
+    import tempfile
+
     try:
         path = Path(tempfile.gettempdir()) / f"placedsl-{os.getuid() if hasattr(os, 'getuid') else 0}"
         path.mkdir(mode=0o700, exist_ok=True)
@@ -130,6 +131,9 @@ def spent() -> float:
 
 def compile_in_background() -> None:
     """Compile all kernels in a process that outlives this one."""
+    import subprocess
+    import tempfile
+
     environment = {key: value for key, value in os.environ.items() if key != "NUMBA_DISABLE_JIT"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, (import_root(), os.environ.get("PYTHONPATH"))))
     # Where no process can be started, the kernels are compiled when a larger problem is solved.
@@ -172,8 +176,16 @@ def _mark() -> Path | None:
     folder = cache_folder()
     if folder is None:
         return None
-    known = f"{sys.version} {version('numba')} {version('llvmlite')} {kernel_files()}"
+    known = f"{sys.version} {_installed('numba')} {_installed('llvmlite')} {kernel_files()}"
     return folder / f"kernels-{hashlib.sha256(known.encode()).hexdigest()[:16]}"
+
+
+def _installed(package: str) -> list[str]:
+    """Names that tell the version of a package: of folders beside it, which are not read."""
+    spec = find_spec(package)
+    if spec is None or not spec.origin:
+        return []
+    return sorted(one.name for one in Path(spec.origin).parents[1].glob(f"{package}-*"))
 
 
 def kernel_files() -> tuple[str, ...]:

@@ -6,7 +6,6 @@ an ideal is one small number a chain, and containment is a comparison of these.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from placedsl.algorithms.kernels import kernel
 from placedsl.arrays import Integers, Integers32
 from placedsl.graph.order import csr, topological
+from placedsl.records import dataclass
 
 #: A relation that takes more chains than this is too wide for anything that walks over its ideals.
 MOST_CHAINS = 256

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from placedsl.algorithms.ideals.walk_kernel import (
     walk,
 )
 from placedsl.arrays import Integers
+from placedsl.records import dataclass
 
 #: Inner steps of the walk between two looks at the clock, and in all: a relation that takes more is far too wide.
 _STEPS = 1_000_000

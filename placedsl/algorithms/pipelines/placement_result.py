@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from placedsl.arrays import Integers
 from placedsl.problem.values import Values
+from placedsl.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

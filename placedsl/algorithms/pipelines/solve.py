@@ -7,7 +7,7 @@ the problem without them: the value is then a bound, and its placement the answe
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from math import ceil, isfinite
 from typing import TYPE_CHECKING, get_args
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from placedsl.algorithms.ideals.chain_cover import chain_cover
 from placedsl.algorithms.ideals.enumeration import count_ideals
+from placedsl.algorithms.kernels import begun_plainly
 from placedsl.algorithms.pipelines import state_dp
 from placedsl.algorithms.pipelines.device_groups import best_with_device_groups, classes_of, uses_device_groups
 from placedsl.algorithms.pipelines.placement_result import PlacementResult
@@ -36,6 +37,7 @@ from placedsl.graph.contraction import Quotient
 from placedsl.problem.execution import Execution, Order
 from placedsl.problem.expressions import Provided
 from placedsl.problem.problem import Problem
+from placedsl.records import dataclass
 from placedsl.tolerances import EQUAL_COSTS
 
 if TYPE_CHECKING:
@@ -151,6 +153,19 @@ def solve(
     interest (gpipe heeds no such limit): where there are none, a complete run finds no placement.  Operators without
     time are attached to others first, where that loses nothing.
     """
+    run = partial(_solve, problem, deadline=deadline, stop=stop, progress=progress, most=most, at_most=at_most)
+    return begun_plainly(run, problem.graph.nodes)
+
+
+def _solve(
+    problem: Problem,
+    *,
+    deadline: float | None,
+    stop: Callable[[], bool] | None,
+    progress: Callable[[Integers, float, float], None] | None,
+    most: int | None,
+    at_most: float,
+) -> PlacementResult:
     known = attached(problem, SUPPORTS)
     if known is None:
         return searched(problem, deadline=deadline, stop=stop, progress=progress, most=most, at_most=at_most)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,7 +25,8 @@ from placedsl.algorithms.stages.cut_edges_kernel import cut_costs
 from placedsl.algorithms.stages.stage_costs import StageCostModel
 from placedsl.algorithms.stages.stage_pairs import between, by_weight, cuts_of, cuts_taken, ideal_sums, stage_pairs
 from placedsl.algorithms.stages.topological_orders import orders
-from placedsl.arrays import Floats, Integers
+from placedsl.arrays import Floats, Integers, distinct
+from placedsl.records import dataclass
 from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 
 #: The most ideals that are stored, and the most table entries (ideals x states).
@@ -267,10 +268,10 @@ class _PipelineSearch:
 
     def fewest(self, table: _StateTable, value: float, device: Integers) -> bool:
         """Replace the best by one that is as good and uses fewer devices, if there is one."""
-        if len(np.unique(device)) <= self.pruning.within(value).fewest_devices:
+        if len(distinct(device)) <= self.pruning.within(value).fewest_devices:
             return True
         done = self.tried(table, value * (1.0 + IMPROVEMENT), exact=False)
-        if self.device is None or len(np.unique(self.device)) >= len(np.unique(device)):
+        if self.device is None or len(distinct(self.device)) >= len(distinct(device)):
             self.device = device
         self.value = value
         return done

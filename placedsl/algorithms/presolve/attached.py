@@ -6,7 +6,7 @@ bound.  :func:`held` is narrower than the problem: what it allows, the problem a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from placedsl.algorithms.supports import Supports, ignored
 from placedsl.arrays import Booleans, Integers
 from placedsl.graph.order import joined_partitions
 from placedsl.problem.problem import Problem
+from placedsl.records import dataclass
 
 #: Names what is held together; no attribute of a node is called so.
 _ATTACHED = "operators without time, and their hosts"

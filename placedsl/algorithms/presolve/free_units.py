@@ -7,7 +7,7 @@ docs/presolve.md has the conditions and their proof.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.graph.contraction import contraction_units
 from placedsl.problem.expressions import Provided
 from placedsl.problem.problem import Problem
+from placedsl.records import dataclass
 
 #: With more units than this, hosts are only looked for among sole neighbours.
 _MOST_RELATED = 20_000

@@ -9,18 +9,19 @@ limits, one per device class.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from placedsl.arrays import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers, distinct
 from placedsl.diagnostics import PlacedslError
 from placedsl.graph.contraction import Quotient
 from placedsl.graph.order import csr
 from placedsl.problem.execution import Communication
 from placedsl.problem.streaming import Streaming
+from placedsl.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,7 +265,7 @@ class Edges:
         """The edges that cost something and leave their unit, from who makes and who reads them; which these are."""
         costly: Booleans = np.any(transfer > 0.0, axis=0)
         outside = (read_unit != producer[read_edge]) & costly[read_edge]
-        key = np.unique(read_edge[outside] * units + read_unit[outside])
+        key = distinct(read_edge[outside] * units + read_unit[outside])
         kept, edge = np.unique(key // max(1, units), return_inverse=True)
         entry_edge = np.concatenate((np.arange(len(kept)), edge)).astype(np.int32)
         entry_unit = np.concatenate((producer[kept], key % max(1, units)))

@@ -2,53 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from placedsl import plugins
 from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
 from placedsl.graph.graph import Graph
-from placedsl.graph.readers import aceso, dnn_partitioning, hugging_face, moirai, native, pipedream, piper
 from placedsl.graph.readers import sizes as given_sizes
 from placedsl.graph.readers.json_text import parsed
 from placedsl.graph.readers.sizes import Sizes
 from placedsl.system import paths
 from placedsl.system.files import TooLargeError, read_bytes
 
-#: Readers of texts.
-TEXTS: dict[str, Callable[[Source], Graph]] = {
-    "dnn-partitioning": dnn_partitioning.read,
-    "moirai": moirai.read,
-    "native": native.read,
-    "pipedream": pipedream.read,
-    "piper": piper.read,
-}
-
-
-def _onnx(source: Source, sizes: Sizes) -> Graph:
-    from placedsl.graph.readers import onnx
-
-    return onnx.read(source, sizes)
-
-
-def _torch_export(source: Source, sizes: Sizes) -> Graph:
-    from placedsl.graph.readers import torch_export
-
-    return torch_export.read(source, sizes)
-
-
-#: Readers of models, files that are no texts: costs are estimated, and symbolic dimensions may need a size.  They are
-#: imported when there is such a file.
-MODELS: dict[str, Callable[[Source, Sizes], Graph]] = {"onnx": _onnx, "torch-export": _torch_export}
-
-#: Readers of texts that describe a model by its sizes, some of which the spec gives.
-DESCRIPTIONS: dict[str, Callable[[Source, Sizes], Graph]] = {"aceso": aceso.read, "hugging-face": hugging_face.read}
+#: The formats of texts; a reader is the module of that name, imported when there is such a file.
+TEXTS = ("dnn-partitioning", "moirai", "native", "pipedream", "piper")
+#: Those of models, files that are no texts: costs are estimated, and symbolic dimensions may need a size.
+MODELS = ("onnx", "torch-export")
+#: Those of texts that describe a model by its sizes, some of which the spec gives.
+DESCRIPTIONS = ("aceso", "hugging-face")
 
 #: An ONNX model begins with its version, an archive with the letters of its inventor.
 _ONNX, _ARCHIVE = b"\x08", b"PK\x03\x04"
 
 #: The names of all that is built in.
 READERS = tuple(sorted((*TEXTS, *MODELS, *DESCRIPTIONS)))
+
+
+def _made(name: str, source: Source, *sizes: Sizes) -> Graph:
+    graph: Graph = reader(name).read(source, *sizes)
+    return graph
+
+
+def reader(name: str) -> Any:
+    """The module of a format that is built in: ``read`` makes a graph, ``looks_like`` recognises texts."""
+    return import_module(f"{__name__}.{name.replace('-', '_')}")
+
+
+def _program(path: Path) -> Source:
+    from placedsl.graph.readers import torch_export
+
+    return torch_export.program(path)
 
 
 def load(path: Path) -> Source:
@@ -68,9 +62,7 @@ def load_graph(path: Path) -> Source:
             with path.open("rb") as file:
                 archive = file.read(len(_ARCHIVE)) == _ARCHIVE
             if archive:
-                from placedsl.graph.readers import torch_export
-
-                return torch_export.program(path)
+                return _program(path)
         data = read_bytes(path, "graph-bytes")
         if data.startswith(_ONNX):
             return Source(str(path), "", data=data)
@@ -103,16 +95,16 @@ def read(file: Path | Source, format_name: str | None = None, sizes: Sizes | Non
     if name in MODELS:
         if not source.data:
             raise InputError([Diagnostic(f"this is a text, and no {name} model", source.whole())])
-        return MODELS[name](source, sizes or {})
+        return _made(name, source, sizes or {})
     if name in DESCRIPTIONS and not source.data:
-        return DESCRIPTIONS[name](source, sizes or {})
+        return _made(name, source, sizes or {})
     wrong = given_sizes.unknown(sizes or {}, ())
     if wrong:
         raise InputError(wrong)
     if name in TEXTS or name in DESCRIPTIONS:
         if source.data:
             raise InputError([Diagnostic(f"this is no text, as the format '{name}' is", None)])
-        return TEXTS[name](source)
+        return _made(name, source)
     plugin = plugins.find("readers", name)
     if plugin is None:
         known = (*READERS, *plugins.names("readers"))
@@ -129,26 +121,18 @@ def recognised(source: Source) -> str:
         return "onnx" if source.data.startswith(_ONNX) else "torch-export"
     if not source.text.strip():
         raise InputError([Diagnostic("the file is empty", source.whole(), "a graph is expected")])
-    if pipedream.looks_like(source.text):
-        return "pipedream"
-    if aceso.looks_like(source.text):
-        return "aceso"
+    for name in () if source.text.lstrip().startswith("{") else ("pipedream", "aceso"):
+        if reader(name).looks_like(source.text):
+            return name
     if not source.text.lstrip().startswith("{"):
         hint = "known formats: " + ", ".join(READERS) + _named()
         raise InputError([Diagnostic("this is no graph file that is known", source.whole(), hint)])
-    if native.BEGINNING.match(source.text):
+    if reader("native").BEGINNING.match(source.text):
         return "native"  # large files are parsed once only
     root = parsed(source)
-    if native.looks_like(root):
-        return "native"
-    if dnn_partitioning.looks_like(root):
-        return "dnn-partitioning"
-    if moirai.looks_like(root):
-        return "moirai"
-    if piper.looks_like(root):
-        return "piper"
-    if hugging_face.looks_like(root):
-        return "hugging-face"
+    for name in ("native", "dnn-partitioning", "moirai", "piper", "hugging-face"):
+        if reader(name).looks_like(root):
+            return name
     hint = "known formats: " + ", ".join(READERS) + (_named() or '; name it with format = "…"')
     raise InputError([Diagnostic("this JSON is no graph format that is known", source.whole(), hint)])
 

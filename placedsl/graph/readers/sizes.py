@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from placedsl.diagnostics import Diagnostic, Span, nearest
+from placedsl.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

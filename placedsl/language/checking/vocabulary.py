@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
 from placedsl.graph.graph import Graph
 from placedsl.machine.machine import Machine
 from placedsl.problem.expressions import Sort
+from placedsl.records import dataclass
 from placedsl.units import BANDWIDTH, DATA, ENERGY, MONEY, NUMBER, POWER, PRICE, TIME, Dimension
 
 

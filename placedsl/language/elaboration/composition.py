@@ -6,13 +6,14 @@ What comes out is a formulation whose clauses are its parts' and its own, in thi
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from placedsl.diagnostics import Diagnostic, nearest
 from placedsl.language.elaboration.extension import extended
 from placedsl.language.syntax import statements as syntax
 from placedsl.problem.execution import COMMUNICATIONS, ORDERS, RUNS, SCHEDULES, STREAMS, TRANSFERS, Execution
 from placedsl.problem.formulation import Scope, choices
+from placedsl.records import dataclass
 
 #: A value for each choice of the execution model, by the name of the choice.
 Choices = Mapping[str, str]

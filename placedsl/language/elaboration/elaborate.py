@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +46,7 @@ from placedsl.problem.execution import Execution
 from placedsl.problem.formulation import Formulation, choices
 from placedsl.problem.problem import Constraint, Problem, Settings
 from placedsl.problem.streaming import streaming_of
+from placedsl.records import dataclass
 
 #: So many nodes that run nowhere are reported.
 _MOST_NAMED = 20

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, Span, nearest
 from placedsl.graph.readers.json_text import parsed
+from placedsl.records import dataclass
 from placedsl.system import paths
 from placedsl.system.files import TooLargeError, read_bytes
 
@@ -72,6 +72,8 @@ def read(texts: Mapping[str, str], file: Path | Source | None, schedule: str | N
 
 def parsed_toml(source: Source) -> dict[str, object]:
     """What a TOML text holds; InputError at the place of what is wrong."""
+    import tomllib  # few specs come with such a file
+
     try:
         root = tomllib.loads(source.text)
     except tomllib.TOMLDecodeError as problem:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from placedsl.diagnostics import Diagnostic, Source, nearest
 from placedsl.language.checking import scope
@@ -13,7 +13,7 @@ from placedsl.language.checking.vocabulary import Family, Value, Vocabulary
 from placedsl.language.elaboration import schedule as schedules_of_specs
 from placedsl.language.elaboration.composition import Choices, scopes
 from placedsl.language.elaboration.imports import first_at
-from placedsl.language.elaboration.model_library import derived, modules
+from placedsl.language.elaboration.model_library import derived, sources
 from placedsl.language.elaboration.parameters import bare_names
 from placedsl.language.elaboration.variables import variable
 from placedsl.language.syntax import statements as syntax
@@ -21,6 +21,7 @@ from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.problem.formulation import Definition, Formulation, NamedRule
 from placedsl.problem.problem import Variable
+from placedsl.records import dataclass
 
 #: Sets of a formulation that have one element where this choice of the execution model has this value.
 SINGLE = {"passes": ("order", "1f1b"), "replicas": ("parallelism", "none")}
@@ -78,7 +79,7 @@ class _Clauses:
         self, statement: syntax.Formulation, setting: Setting, words: Vocabulary, variables: dict[str, Variable]
     ) -> None:
         self.statement, self.setting, self.words, self.variables = statement, setting, words, variables
-        self.ours = {module.source for module in modules()}
+        self.ours = set(sources())
         self.provides: dict[str, Definition] = {}
         self.rules: list[NamedRule] = []
         self.tight: dict[str, tuple[NamedRule, ...]] = {}

@@ -33,7 +33,7 @@ def formulations_of_spec(statements: Sequence[syntax.Statement], setting: Settin
     if written:  # otherwise models/ is parsed when a program is asked for
         named = models() | {s.name.text: s for s in written if not s.extends}
         others = aliases() | {s.name.text: s for s in statements if isinstance(s, syntax.Alias)}
-        composed = _composed(written, named, others, parts() | own_parts, setting)
+        composed = _composed(written, named, others, {**parts(), **own_parts}, setting)
     vocabulary = setting.words
     plain = set(vocabulary.sets) & {
         "nodes", "forward", "backward", "devices", "accelerators", "hosts", "tensors", "edges", "reads",

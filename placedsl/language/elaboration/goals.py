@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from placedsl.language.checking.checker import Checker
 from placedsl.language.elaboration import constraints
@@ -11,6 +11,7 @@ from placedsl.language.syntax import statements as syntax
 from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.problem.problem import Constraint, Objective, SoftConstraint, Variable
+from placedsl.records import dataclass
 
 Body = core.Expression | core.SetExpression | core.Binder
 #: A constraint of ``subject to`` with the definition that it names (None: it has a formula of its own).

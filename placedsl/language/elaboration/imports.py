@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
 from placedsl.language.syntax import statements as syntax
 from placedsl.language.syntax.parser import parse, parse_file
+from placedsl.records import dataclass
 from placedsl.system import paths
 from placedsl.system.installation import folder as folder_of_installation
 

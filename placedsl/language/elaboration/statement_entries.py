@@ -6,9 +6,9 @@ Elaboration reads names, dimensions and examples here; the language server compl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from placedsl.problem.execution import COMMUNICATIONS, EXCHANGES, HELD, ORDERS, SCHEDULES, TRANSFERS
+from placedsl.records import dataclass
 from placedsl.units import BANDWIDTH, COMPUTE, DATA, NUMBER, OPERATIONS, PRICE, TIME, Dimension
 
 

@@ -7,7 +7,6 @@ place in the spec.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from placedsl.language.syntax import statements as syntax
 from placedsl.machine.machine import Machine
 from placedsl.problem.execution import Execution
 from placedsl.problem.streaming import PEAK, RESERVE, STREAMS, streaming_of
+from placedsl.records import dataclass
 
 
 @dataclass(frozen=True)

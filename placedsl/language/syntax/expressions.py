@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from placedsl.diagnostics import Source, Span
+from placedsl.records import dataclass
 from placedsl.units import Dimension
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from placedsl.diagnostics import Source
 from placedsl.language.syntax.expressions import (
     Aggregate,
@@ -26,6 +24,7 @@ from placedsl.language.syntax.expressions import (
     Unary,
     Where,
 )  # fmt: skip
+from placedsl.records import dataclass
 
 __all__ = (
     "Aggregate", "Alias", "At", "Attribute", "Binary", "Block", "Braces", "Call", "Chain", "Clause", "Cluster",

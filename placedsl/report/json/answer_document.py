@@ -58,7 +58,7 @@ def document(answer: Answer, conflict: Conflict | None = None, why: Why | None =
         "verified": evaluation is not None and not evaluation.violations,
         "seconds": {k: round(v, 6) for k, v in answer.seconds.items()},
         "seed": answer.seed,
-        "versions": dict(answer.versions),
+        "versions": answer.versions,
         "notes": list(answer.notes),
         "conflict": None if conflict is None else conflict_document(conflict),
         "why": None if why is None else why_document(why),
