@@ -16,7 +16,6 @@ from placedsl.grounding.likeness import Likeness
 from placedsl.problem.execution import DataParallelism
 from placedsl.problem.expressions import Sort
 from placedsl.problem.problem import Problem
-from placedsl.records import dataclass
 
 #: Attributes that are elements.
 ELEMENTS = frozenset(
