@@ -62,8 +62,8 @@ subject to
 
 
 def test_constraints_that_name_clusters() -> None:
-    """A stage in each server, of two copies: half of 4 s and of 250 ms for what comes in, and half of 250 ms of weights,
-    once for 4 samples."""
+    """A stage in each server, of two copies: half of 4 s and of 250 ms for what comes in, and half of 250 ms of
+    weights, once for 4 samples."""
     found = placedsl.loads(NAMED + "    there: inside(b, server[2])\n").solve()
     assert (found.termination, found.value) == ("optimal", pytest.approx(2 + 0.125 + 0.125 / 4))
     assert [stage.devices[0] for stage in found.plan.stages] == ["server[1].gpu[1]", "server[2].gpu[1]"]
