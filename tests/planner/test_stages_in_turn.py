@@ -40,9 +40,9 @@ def loaded(memory: int = 40, more: str = "", rules: str = "") -> placedsl.Spec:
     return placedsl.loads(SPEC.format(memory=memory, more=more, rules=rules), BLOCKS)
 
 
-def solved(asked: Asked, chunks: int, folder: Path, request: Request) -> Answer:
+def solved(asked: Asked, chunks: int, folder: Path, request: Request, rule: str = "") -> Answer:
     (folder / "w.json").write_text(json.dumps(asked.workload), encoding="utf-8")
-    spec = placedsl.loads(spec_with_chunks(asked, chunks, "w.json"), folder)
+    spec = placedsl.loads(spec_with_chunks(asked, chunks, "w.json") + rule, folder)
     # Solvers do not share a process, nor does a search need one of its own.
     return solve(spec.problem, spec.elaborated.checked_formulations, request, isolated=request.method == "program")
 
@@ -85,6 +85,25 @@ def test_random_problems_against_enumeration(first: int, tmp_path: Path) -> None
 def test_programs_against_enumeration(solver: str, first: int, tmp_path: Path) -> None:
     for seed in range(first, first + 5):
         confirm(seed, tmp_path, Request(solver, "program", workers=1), most=4)
+
+
+@pytest.mark.sampled(16)
+@pytest.mark.parametrize("first", range(0, 640, 10))
+def test_limits_of_devices_against_enumeration(first: int, tmp_path: Path) -> None:
+    """The search keeps to the most; with at least so many it proves a plan that has them by itself, or bounds it."""
+    for seed in range(first, first + 10):
+        asked, chunks = drawn_with_chunks(seed)
+        number = 1 + seed % 4
+        answer = solved(asked, chunks, tmp_path, Request(method="dp"), f"    few: devices_used <= {number}\n")
+        best = optimum_with_chunks(asked, chunks, lambda taken: taken <= number)  # noqa: B023
+        assert answer.termination == ("infeasible" if best is None else "optimal"), (seed, answer.message)
+        if best is not None:
+            assert answer.value == pytest.approx(float(best), rel=1e-9), seed
+        answer = solved(asked, chunks, tmp_path, Request(method="dp"), f"    many: devices_used >= {number}\n")
+        best = optimum_with_chunks(asked, chunks, lambda taken: taken >= number)  # noqa: B023
+        if answer.termination == "optimal":
+            assert answer.value == pytest.approx(float(best or 0), rel=1e-9), seed
+        assert best is None or answer.bound <= float(best) * (1 + 1e-9), seed
 
 
 def test_sums_that_others_are_taken_from(tmp_path: Path) -> None:
@@ -198,6 +217,7 @@ def test_methods_that_do_not_know_them_say_so() -> None:
     [
         "stages_used == 2", "forall v in nodes: data(v) == 1", "chunk(block2) == 1", "stage(block3) == 1",
         "forall v in nodes: in_flight(v) <= 4", "block1 on gpu[2]", "forall d in devices: memory(d) <= 36 GiB",
+        "devices_used <= 3", "devices_used == 2", "devices_used >= 3", "devices_used <= 2 or copies_used == 2",
     ],
 )  # fmt: skip
 def test_constraints_on_top(rule: str, method: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -52,8 +52,8 @@ def moments(stages: int, place: int, chunks: int, samples: int, held: str) -> se
     return out
 
 
-def optimum_with_chunks(asked: Asked, chunks: int) -> Fraction | None:
-    """The least largest time per sample of a stage; None where there is no plan."""
+def optimum_with_chunks(asked: Asked, chunks: int, may_take: Callable[[int], bool] = lambda _: True) -> Fraction | None:
+    """The least largest time per sample of a stage; None where there is no plan.  ``may_take``: so many devices."""
     nodes = {node["id"]: node for node in asked.workload["nodes"]}
     edges = {(e["sourceId"], e["destId"]): e["communicationCost"] for e in asked.workload["edges"]}
     best: Fraction | None = None
@@ -68,7 +68,8 @@ def optimum_with_chunks(asked: Asked, chunks: int) -> Fraction | None:
                 ]
                 for chosen in product(*loads):
                     known = [load for _, load in chosen if load is not None]
-                    if len(known) < stages or copies * sum(t for t, _ in chosen) > asked.devices:
+                    taken = copies * sum(t for t, _ in chosen)
+                    if len(known) < stages or taken > asked.devices or not may_take(taken):
                         continue
                     best = max(known) if best is None else min(best, max(known))
     return best

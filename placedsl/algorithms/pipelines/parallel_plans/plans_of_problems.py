@@ -53,7 +53,9 @@ HOLDS_ACROSS: Holds = {
     "": (True, True), "tensor": (True, True), "takes": (True, True), "data": (True, True), "in_flight": (False, True),
     "copies_used": (False, True),
 }  # fmt: skip
-HOLDS_IN_TURN: Holds = {**HOLDS_ACROSS, "stages_used": (True, True), "copies_used": (True, True)}
+HOLDS_IN_TURN: Holds = {
+    **HOLDS_ACROSS, "stages_used": (True, True), "copies_used": (True, True), "devices_used": (False, True),
+}  # fmt: skip
 HOLDS: Holds = {
     **HOLDS_ACROSS, "stages_used": (True, True), "copies_used": (True, True), "devices_used": (True, True),
 }  # fmt: skip
