@@ -132,7 +132,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
     Returns an empty text when nothing is known.
     """
-    names = sorted({str(k) for k in known})
+    names = sorted({str(k) or '""' for k in known})
     close = difflib.get_close_matches(word, names, n=2, cutoff=0.6)
     if close:
         return "did you mean " + " or ".join(f"'{c}'" for c in close) + "?"

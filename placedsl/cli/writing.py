@@ -46,7 +46,7 @@ def emit(spec: Path, format_name: str, output: Path | None, parameters: dict[str
 )
 @click.option("--non-contiguous", is_flag=True, help="Omit the constraint 'contiguous' (throughput).")
 @click.option("--devices", type=click.IntRange(min=1), help="piper: number of devices (default 8).")
-@click.option("--memory", metavar="SIZE", help="piper: memory of each device (default 8GiB).")
+@click.option("--memory", metavar="SIZE", help="piper: memory of each device (default 8GiB); a number is bytes.")
 @click.option("--bandwidth", metavar="RATE", help="piper: bandwidth between devices (default 25GiB/s).")
 @click.option("--microbatches", type=click.IntRange(min=1), help="piper: microbatches of a batch (default 1920).")
 @click.option(
@@ -105,6 +105,7 @@ def _plan_request(given: Mapping[str, Any]) -> PlanRequest:
     amounts = []
     for name, default, dimension in (("memory", "8 GiB", DATA), ("bandwidth", "25 GiB/s", BANDWIDTH)):
         text = given[name] or default
+        text += " B" if name == "memory" and text.strip().isdigit() else ""
         try:
             quantity = parse_quantity(text)
         except UnitError as problem:

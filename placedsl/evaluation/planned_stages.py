@@ -43,7 +43,8 @@ class PlannedStages:
         self.options = by_node
         given = values.get("option", {})
         self.option = [
-            round(given[v,]) if (v,) in given else self._quickest(v, device) for v, device in enumerate(placement)
+            self._own(v, given[v,]) if (v,) in given else self._quickest(v, device)
+            for v, device in enumerate(placement)
         ]
         if "chunk" in values or sharing.chunks == 1:
             self.chunk = [values.get("chunk", {}).get((v,), 1.0) for v in range(data.nodes)]
@@ -51,6 +52,9 @@ class PlannedStages:
         else:
             self.chunk, places = self._in_turn()
         self.number = [numbers.get((d,), float(places.get(d, 0))) for d in range(data.devices)]
+
+    def _own(self, node: int, option: float) -> int:
+        return round(option) if round(option) in self.options[node] else NONE
 
     def _quickest(self, node: int, device: int) -> int:
         degree = self.costs.degree

@@ -164,8 +164,9 @@ def schedule_decisions(problem: Problem, times: Mapping[str, object], source: So
 
 def read(problem: Problem, source: Source) -> list[int]:
     """The placement in a JSON text: an object of node ids and device names, an answer that holds one under
-    ``placement``, a plan of Piper's program, or a split of the dnn-partitioning project (``fpgas``, ``cpus``), where
-    nodes that it leaves out go to those that they must share a device with."""
+    ``placement`` (in the stages of its ``plan`` where the spec asks for plans), a plan of Piper's program, or a split
+    of the dnn-partitioning project (``fpgas``, ``cpus``), where nodes that it leaves out go to those that they must
+    share a device with."""
     root = parsed(source)
     if is_piper_plan(root):
         plan = plan_of_piper(problem, root, source)
@@ -174,6 +175,10 @@ def read(problem: Problem, source: Source) -> list[int]:
         )
     if isinstance(root, dict) and {"fpgas", "cpus"} & root.keys():
         return _split(problem, root, source)
+    if isinstance(root, dict) and problem.execution.options is not None and root.get("plan") is not None:
+        return _by_plan(problem, root, source)
+    if isinstance(root, dict) and problem.execution.options is not None and root.get("plan") is not None:
+        return _by_plan(problem, root, source)
     if isinstance(root, dict) and "placement" in root:
         root = root["placement"]
         if root is None:
@@ -183,6 +188,28 @@ def read(problem: Problem, source: Source) -> list[int]:
         hint = 'as in {"embed": "gpu[1]", …}, or the file that solve --json writes'
         raise InputError([Diagnostic("a placement is an object of node ids and device names", source.whole(), hint)])
     return positions(problem, root, source)
+
+
+def _by_plan(problem: Problem, root: Mapping[str, object], source: Source) -> list[int]:
+    """The first device of the stage of each node; InputError where a ``placement`` beside the plan says otherwise."""
+    stages = plan_from_document(root["plan"], source).stages
+    number = {str(node.id): stage.number for stage in stages for node in stage.nodes}
+    own = positions(problem, {str(node.id): stage.devices[0] for stage in stages for node in stage.nodes}, source)
+    placement = root.get("placement")
+    if not isinstance(placement, Mapping):
+        return own
+    found, beside = [], positions(problem, placement, source)
+    where = dict(zip(map(str, problem.graph.ids), zip(own, beside, strict=True), strict=True))
+    for node, (here, there) in where.items():
+        if here != there:
+            device = "no device" if there < 0 else problem.machine.devices[there].name
+            stage = f"in stage {number[node]}, on {problem.machine.devices[here].name}" if here >= 0 else "in no stage"
+            message = f"'placement' has '{node}' on {device}, and 'plan' {stage}"
+            hint = "both say the same in an answer; 'plan' alone is enough"
+            found.append(Diagnostic(message, _span(source, node, after="placement"), hint))
+    if found:
+        raise InputError(found[:_MOST])
+    return own
 
 
 def _split(problem: Problem, root: Mapping[str, object], source: Source) -> list[int]:

@@ -303,7 +303,7 @@ def _planned(sharing: DataParallelism, placed: Placed, stages: Sequence[Stage], 
     out, behind = [], sum(copies)
     for stage, device, own in zip(stages, devices, copies, strict=True):
         degrees = {"data": own, "tensor": round(placed.values["copy_size"][device,])}
-        in_flight, behind = sharing.in_flight(own, behind), behind - own
+        in_flight, behind = sharing.in_flight(max(1, own), behind), behind - own
         out.append(replace(stage, parallelism=degrees, in_flight=in_flight, load=placed.loads[device],
                            memory=placed.memory[device]))  # fmt: skip
     return out

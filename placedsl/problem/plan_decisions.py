@@ -61,7 +61,7 @@ def plan_decisions(problem: Problem, plan: Plan, source: Source | None = None) -
             if v is None:
                 found.append(Diagnostic(f"the graph has no node '{node.id}'", place, nearest(str(node.id), nodes)))
             elif (v, name, degree) not in known:
-                message = f"node '{node.id}' has no option '{name}' for {degree} devices"
+                message = f"node '{node.id}' has no option '{name}' for {degree} device{'s' * (degree > 1)}"
                 has = [other for owner, other, t in known if owner == v and t == degree]
                 found.append(Diagnostic(message, place, nearest(name, has)))
             else:

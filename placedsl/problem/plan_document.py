@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from math import prod
 from typing import Any, get_args
 
 from placedsl.diagnostics import Diagnostic, InputError, Source
@@ -40,9 +41,11 @@ def plan_from_document(document: object, source: Source | None = None) -> Plan:
     execution = root.at("execution")
     routing, batch = execution.get("transfers"), execution.get("microbatches")
     devices = tuple(_device(d) for d in root.at("devices").each())
-    held = [_stage_of(s, {d.name for d in devices}) for s in root.at("stages").each()]
+    kind, stages = root.at("kind").one_of(get_args(Kind)), list(root.at("stages").each())
+    held = [_stage_of(s, {d.name for d in devices}) for s in stages]
+    _refuse_twice(stages, [stage for stage, _ in held], kind)
     return Plan(
-        root.at("spec").text(), root.at("kind").one_of(get_args(Kind)),
+        root.at("spec").text(), kind,
         execution.at("run").one_of(get_args(Run)), execution.at("order").one_of(get_args(Order)),
         execution.at("communication").one_of(get_args(Communication)),
         devices, tuple(stage for stage, _ in held), tuple(t for _, sent in held for t in sent),
@@ -73,7 +76,7 @@ def _stage(plan: Plan, stage: Stage) -> dict[str, Any]:
     return {
         "stage": stage.number,
         "devices": list(stage.devices),
-        "parallelism": dict(stage.parallelism),
+        **stage.parallelism,
         **{name: value for name, value in known.items() if value is not None},
         "nodes": [_node_document(node) for node in stage.nodes],
         "receives": [
@@ -113,9 +116,17 @@ def _stage_of(entry: Entry, known: Collection[str]) -> tuple[Stage, list[Transfe
     number, slot, in_flight = entry.at("stage").positive(), entry.get("slot"), entry.get("in_flight")
     given, across, chunk = entry.get("options"), entry.get("across"), entry.get("chunk")
     options = {} if given is None else {word: option.text() for word, option in given.fields().items()}
+    nodes = tuple(_node(node, options) for node in entry.at("nodes").some())
+    for word, option in {} if given is None else given.fields().items():
+        if word not in {str(node.id) for node in nodes}:
+            raise option.wrong(f"is of '{word}', which is no node of this stage")
+    degrees = {kind: entry.at(kind).positive() for kind in ("data", "tensor") if kind == "data" or entry.get(kind)}
+    names = tuple(d.text() for d in devices)
+    if len(set(names)) < len(names) or len(names) != prod(degrees.values()):
+        wanted = " and ".join(f"{kind} = {degree}" for kind, degree in degrees.items())
+        raise entry.at("devices").wrong(f"names {len(set(names))}, with {wanted}")
     stage = Stage(
-        number, tuple(d.text() for d in devices), tuple(_node(node, options) for node in entry.at("nodes").some()),
-        {kind: degree.positive() for kind, degree in entry.at("parallelism").fields().items()},
+        number, names, nodes, degrees,
         None if slot is None else slot.positive(), _number(entry, "start"), _number(entry, "finish"),
         None if in_flight is None else in_flight.positive(), _number(entry, "load"), _number(entry, "memory"),
         None if across is None else {family: number.positive() for family, number in across.fields().items()},
@@ -130,6 +141,28 @@ def _stage_of(entry: Entry, known: Collection[str]) -> tuple[Stage, list[Transfe
         for t in entry.at("sends").each()
     ]  # fmt: skip
     return stage, sent
+
+
+def _refuse_twice(entries: Sequence[Entry], stages: Sequence[Stage], kind: Kind) -> None:
+    """InputError for a number, a node, or a device of a pipeline that two stages have; the chunks of a stage share
+    devices."""
+    numbers, holder, on = set[int](), dict[str, int](), dict[str, Stage]()
+    for entry, stage in zip(entries, stages, strict=True):
+        if stage.number in numbers:
+            raise entry.at("stage").wrong(f"is {stage.number}, which a stage before it has")
+        numbers.add(stage.number)
+        for place, node in zip(entry.at("nodes").each(), stage.nodes, strict=True):
+            if str(node.id) in holder:
+                raise place.wrong(f"has '{node.id}', which is in stage {holder[str(node.id)]} already")
+            holder[str(node.id)] = stage.number
+        for place, device in zip(entry.at("devices").each(), stage.devices, strict=True):
+            other = on.setdefault(device, stage)
+            if kind == "pipeline" and other is not stage and not _chunks_of_one(other, stage):
+                raise place.wrong(f"is '{device}', on which stage {other.number} is")
+
+
+def _chunks_of_one(a: Stage, b: Stage) -> bool:
+    return a.devices == b.devices and a.chunk is not None and b.chunk is not None and a.chunk != b.chunk
 
 
 def _number(entry: Entry, key: str) -> float | None:

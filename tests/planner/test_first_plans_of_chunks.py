@@ -63,3 +63,31 @@ subject to
     assert answer.evaluation is not None
     assert answer.evaluation.feasible
     assert answer.bound <= answer.value <= 1.25 * answer.bound
+
+
+CHUNKED = """graph {
+    node a { time = 4 ms }
+    node b { time = 6 ms }
+    node c { time = 5 ms }
+    node e { time = 4 ms }
+    a -> b -> c -> e
+}
+device gpu[2]: accelerator
+parallelism { microbatches = 4, data = {1}, chunks = 2 }
+minimize time_per_sample
+subject to
+    contiguous
+"""
+
+
+def test_a_search_that_is_broken_off_leaves_its_plan_and_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C after the first plan, while the search is being prepared."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(in_turn, "PlanTable", interrupted)
+    answer = placedsl.loads(CHUNKED).solve(workers=1)
+    assert answer.termination == "interrupted"
+    assert answer.value == pytest.approx(0.01)
+    assert answer.bound == pytest.approx(19e-3 / 2)

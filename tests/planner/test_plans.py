@@ -148,10 +148,10 @@ def test_an_answer_is_evaluated_as_it_was_found(small: tuple[placedsl.Spec, plac
 def test_the_plan_of_an_answer_says_how_stages_run(small: tuple[placedsl.Spec, placedsl.Answer]) -> None:
     _, answer = small
     stages = document(answer)["plan"]["stages"]
-    behind = sum(stage["parallelism"]["data"] for stage in stages)
+    behind = sum(stage["data"] for stage in stages)
     for stage in stages:
-        copies = stage["parallelism"]["data"]
-        assert len(stage["devices"]) == copies * stage["parallelism"]["tensor"]
+        copies = stage["data"]
+        assert len(stage["devices"]) == copies * stage["tensor"]
         assert stage["in_flight"] == -(-behind // copies)
         assert {str(node["id"]) for node in stage["nodes"]} == set(stage["options"])
         behind -= copies
@@ -351,6 +351,6 @@ def test_the_rule_of_thumb(gib: float, stages: int, copies: int, recomputed: boo
     text = SPEC.format(file="g.json", devices=8, gib=gib, batch=12)
     answer = placedsl.loads(text, tmp_path).solve(method="megatron")
     found = document(answer)["plan"]["stages"]
-    assert [stage["parallelism"] for stage in found] == [{"data": copies, "tensor": 4}] * stages
+    assert [(stage["data"], stage["tensor"]) for stage in found] == [(copies, 4)] * stages
     taken = {name for stage in found for name in stage["options"].values()}
     assert taken == ({"recomputed"} if recomputed else {"split"})

@@ -305,7 +305,7 @@ def test_plans_of_the_examples(name: str) -> None:
         (lambda plan: plan["stages"][0].update(devices=[{}]), "'stages[0].devices[0]' is an object: a text"),
         (lambda plan: plan["stages"][0]["nodes"][0].update(id=[]), "'stages[0].nodes[0].id' is a list"),
         (lambda plan: plan["stages"][0]["nodes"][0].update(memory=10**400), "is no finite number"),
-        (lambda plan: plan["stages"][0]["parallelism"].update(data=0), "is a whole number, 1 or more"),
+        (lambda plan: plan["stages"][0].update(data=0), "is a whole number, 1 or more"),
         (lambda plan: plan["execution"].update(order=3), "'execution.order' is one of 1f1b, gpipe"),
         (lambda plan: plan["devices"].insert(0, None), "'devices[0]' is null: an object"),
         (lambda plan: plan.update(stages=4), "'stages' is a number: a list"),

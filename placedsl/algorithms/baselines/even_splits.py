@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placedsl.algorithms.pipelines.parallel_plans import plans_of_problems as plans
+from placedsl.algorithms.pipelines.parallel_plans.planned_problem import moved_by_degree
 from placedsl.algorithms.supports import reasons_against
 from placedsl.arrays import Floats, Integers
 from placedsl.graph.graph import Graph
@@ -117,7 +118,7 @@ class EvenPlans:
         self.problem, self.sharing, self.costs = problem, sharing, sharing.options
         self.devices = len(problem.machine.devices)
         self.capacity = float(problem.memory_limits[0])
-        moved = plans.moved_by_degree(problem, self.costs, 0)
+        moved = moved_by_degree(problem, self.costs, 0)
         assert moved is not None
         self.into, self.out_of = (problem.transfer[:, 0] + side for side in moved)
         self.batch = sharing.microbatches or self.devices

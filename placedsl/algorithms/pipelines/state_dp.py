@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -73,11 +74,15 @@ _MANY_UNITS = 5_000
 
 @dataclass
 class SearchLimits:
-    """When a run stops by itself: a ``time.monotonic()`` value, what is asked now and then, ideals stored."""
+    """When a run stops by itself: a ``time.monotonic()`` value, what is asked now and then, ideals stored.
+
+    ``told`` hears of what is known of plans so far: one (or None), and a load that none is below.
+    """
 
     deadline: float | None = None
     stop: Callable[[], bool] | None = None
     most: int = MOST_IDEALS
+    told: Callable[[Any, float], None] | None = None
 
     @property
     def passed(self) -> bool:

@@ -42,6 +42,9 @@ def conflict_of_plans(problem: Problem, deadline: float | None, progress: Callab
             left = without
         else:
             members.append(rule)
+    sharing = problem.execution.data_parallelism
+    if not members and sharing is not None and sharing.chunks > problem.graph.nodes:
+        return Conflict((Member("chunks", sharing.span),), True, True)
     if not members:
         return Conflict((Member("supported", None, (), problem.graph.nodes),), True, True)
     told, repair = list[Member](), list[str]()

@@ -102,7 +102,7 @@ def _required_change(
     problem: Problem, rule: Constraint, parts: dict[str, Instance], placement: Sequence[int], values: Values
 ) -> str:
     """How far a placement misses the instances of a rule, each rounded up, in words."""
-    amounts, dropped = [], []
+    amounts, dropped, of_family = list[str](), list[str](), dict[str, float]()
     only = replace(problem, constraints=tuple(r for r in problem.constraints if r.name in parts))
     for violation in evaluate(only, placement, values).violations:
         part = parts.get(violation.rule)
@@ -114,11 +114,16 @@ def _required_change(
         assert isinstance(part.body, core.Comparison)
         amount = at_least(violation.amount, part.body.dimension)
         where = part.elements[0][2] if rule.built_in == "memory" else -1
-        if where >= 0:
+        if where >= 0 and problem.execution.data_parallelism is not None:
+            # Those that share samples with it hold as much, and devices of a family are alike.
+            family = problem.machine.devices[where].family
+            of_family[family] = max(of_family.get(family, 0.0), violation.amount)
+        elif where >= 0:
             amounts.append(f"{amount} more on {problem.machine.devices[where].name}")
         else:
             way = {"<=": "more", ">=": "less"}.get(part.body.operator, "of difference")
             amounts.append(f"{amount} {way}" + (f" for {part.label}" if part.label else ""))
+    amounts += [f"{at_least(missing, DATA)} more on each {family}" for family, missing in of_family.items()]
     texts = [f"{rule.name}: " + ", ".join(amounts)] if amounts else []
     if dropped:
         which = [label for label in dropped if label]

@@ -153,7 +153,8 @@ def replicas(given: DataParallelism) -> core.SetExpression:
 
 
 def _microbatches(checker: Checker, entry: syntax.Entry | None) -> int | None:
-    return None if entry is None else checker.limited(entry.value, 1, "copies", "microbatches")
+    """None: nothing is said; 0, which all numbers divide: what is said is wrong, and has been told."""
+    return None if entry is None else checker.limited(entry.value, 1, "copies", "microbatches") or 0
 
 
 def _degrees(checker: Checker, entry: syntax.Entry, microbatches: int | None = None) -> tuple[int, ...] | None:
@@ -176,7 +177,7 @@ def _degrees(checker: Checker, entry: syntax.Entry, microbatches: int | None = N
                 number = checker.limited(of, 1, "copies", "the number that is divided")
             elif microbatches is None:
                 checker.error(of, "'parallelism' does not say how many microbatches there are", "microbatches = 512")
-            if number is None:
+            if not number:
                 return None
             low_ones = [n for n in range(1, isqrt(number) + 1) if number % n == 0]
             numbers = sorted({*low_ones, *(number // n for n in low_ones)})

@@ -9,10 +9,13 @@ import numpy as np
 
 from placedsl.algorithms.interface import NothingFoundError
 from placedsl.algorithms.pipelines.parallel_plans import plans_of_problems as plans
+from placedsl.arrays import Integers
 from placedsl.budget import Budget
 from placedsl.diagnostics import PlacedslError
+from placedsl.grounding.build import build
 from placedsl.grounding.plan_universe import slots_of_stages
 from placedsl.planner.run import Run
+from placedsl.problem.formulation import choose
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
 from placedsl.tolerances import SAME_VALUE
@@ -57,20 +60,39 @@ def start_evenly(run: Run) -> None:
         take(*found)
 
 
+def _why_there_is_none(problem: Problem) -> str:
+    sharing = problem.execution.data_parallelism
+    if sharing is not None and sharing.chunks > problem.graph.nodes:
+        return f"each of {sharing.chunks} chunks has at least one operator, and the graph has {problem.graph.nodes}"
+    return "no plan satisfies the memory limits and the rules with the options that there are"
+
+
+def _refuse_unstated(run: Run) -> None:
+    """InputError for constraints that no program can state, though a plan satisfies them: as ``check`` says."""
+    if columns_of_program(run.problem) <= MOST_COLUMNS:
+        build(run.problem, choose(run.problem, run.formulations()))
+
+
 def by_plans(run: Run) -> tuple[str, str] | None:
     """Run it; None where a program has to go on."""
     limit = run.request.time_limit
-    found = plans.solve(run.problem, deadline=None if limit is None else run.began + limit)
+
+    def take(placement: Integers, values: Values, bound: float) -> None:
+        run.best.offer(placement, values)
+        run.best.bound(bound, by=_BY)
+
+    found = plans.solve(run.problem, deadline=None if limit is None else run.began + limit, tell=take)
     accepted = found.placement is not None and run.best.offer(found.placement, found.values)
     for k, bound in enumerate(found.bounds):
         run.best.bound(bound if bound < np.inf else -np.inf, k, by=_BY)
     beyond, goal = found.beyond, run.problem.objectives[0]
     if found.complete and found.placement is None:
-        return "infeasible", "no plan satisfies the memory limits and the rules with the options that there are"
+        return "infeasible", _why_there_is_none(run.problem)
     reached = run.best.evaluation.objectives if run.best.evaluation else ()
     agreed = all(value <= own * (1.0 + SAME_VALUE) for value, own in zip(reached, found.goals, strict=False))
     if found.complete and accepted and agreed and not any(name.startswith("then ") for name in beyond):
         if beyond:
+            _refuse_unstated(run)
             run.notes.append(f"the search does not look at {', '.join(beyond)}; what it found satisfies them")
         for k, value in enumerate(reached):
             run.best.bound(value, k, by=_BY)

@@ -138,7 +138,7 @@ def runs(names: Iterable[str]) -> list[str]:
 
 def degrees(stage: Mapping[str, Any]) -> str:
     """The degrees of parallelism above 1, and the copies of clusters."""
-    known = [f"{kind} {number}" for kind, number in stage["parallelism"].items() if number > 1]
+    known = [f"{kind} {stage[kind]}" for kind in ("data", "tensor") if stage.get(kind, 1) > 1]
     known += [f"{number} {family}" for family, number in stage.get("across", {}).items() if number > 1]
     return " × ".join(known)
 

@@ -65,24 +65,38 @@ def least_load_of_work(instance: PlanInstance, chunks: int) -> float:
     return best * (1.0 - 1e-9)
 
 
-def first_plan(instance: PlanInstance, chunks: int, held: Held, within: float, stop: Callable[[], bool]) -> Plan | None:
-    """A plan within a load; None where none was found."""
+def first_plan(
+    instance: PlanInstance,
+    chunks: int,
+    held: Held,
+    within: float,
+    stop: Callable[[], bool],
+    told: Callable[[Plan], None] = lambda _: None,
+) -> Plan | None:
+    """A plan within a load; None where none was found.  ``told`` hears of better and better ones on the way."""
     order = topological(instance.units, instance.before, instance.after)
     assert order is not None, "units follow one another"
     model = _Model(instance, np.asarray(order, dtype=np.int64))
-    tried = list[_Division]()
+    tried, best = list[_Division](), None
+
+    def better(one: _Division) -> Plan | None:
+        """The best plan so far."""
+        if not one.fits or one.worth[0] > (within if best is None else best.value):
+            return best
+        plan = one.plan()
+        told(plan)
+        return plan
+
     for _, copies, stages, g in sorted(_ranked(model, chunks))[:_TRIED]:
         if stop():
             break
         tried.append(_Division(model, chunks, held, copies, stages, g))
+        best = better(tried[-1])
     tried.sort(key=lambda one: one.worth)
     for one in tried[:_IMPROVED]:
         one.improve(stop)
-    best = min(tried, key=lambda one: one.worth, default=None)
-    if best is None or not best.fits:
-        return None
-    plan = best.plan()
-    return plan if plan.value <= within else None
+        best = better(one)
+    return best
 
 
 def _ranked(model: _Model, chunks: int) -> Iterator[tuple[float, int, int, int]]:

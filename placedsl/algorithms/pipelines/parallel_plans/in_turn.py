@@ -63,7 +63,10 @@ def best_plan(
     lowest = least_load_of_work(instance, chunks)
     if lowest == np.inf:
         return PlanResult(None, within, True)
-    known = first_plan(instance, chunks, held, within, lambda: limits.passed)
+    told = limits.told
+    known = first_plan(
+        instance, chunks, held, within, lambda: limits.passed, lambda plan: told(plan, lowest) if told else None
+    )
     walked = ideals(cover, np.ones(costs.units, dtype=np.int64), most=most_ideals(chunks), deadline=limits.deadline)
     if not walked.complete:
         return PlanResult(known, lowest, False, walked.too_many)

@@ -63,6 +63,8 @@ def least_load(
     most_strictly = _STRICTLY_IN_A_ROW if many else 1
     strictly = 0 if known is None else most_strictly  # so many questions in a row were for anything better
     while not limits.passed:
+        if limits.told is not None:
+            limits.told(plan, bound)
         if value * (1.0 - STRICTLY) <= bound:
             return PlanResult(plan, value, True, questions=questions)
         if value * (1.0 - near) <= bound:

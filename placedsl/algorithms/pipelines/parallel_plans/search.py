@@ -104,7 +104,9 @@ def _first_plan(instance: PlanInstance, limits: SearchLimits, goal: Goal, within
     """A plan of groups of units, where there are many of them; None where the search begins without one."""
     if goal != "time_per_sample" or within < np.inf or instance.units < _COARSER * _GROUPS or ideals <= _MANY_IDEALS:
         return None
-    return best_plan(coarse(instance, instance.units // _COARSER), limits, near=CLOSE).plan
+    told = limits.told
+    own = limits if told is None else replace(limits, told=lambda plan, _: told(plan, 0.0))  # of groups, not of units
+    return best_plan(coarse(instance, instance.units // _COARSER), own, near=CLOSE).plan
 
 
 class PlanTable:
