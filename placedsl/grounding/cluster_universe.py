@@ -52,10 +52,7 @@ def of_clusters(
     shapes = np.array(
         [
             (level[k], own, around, own * around, (own - 1) / own * sent_per_sample(sharing, own, around))
-            for k in range(len(level))
-            for around in _runs(levels.size[k + 2 :])
-            for own in range(1, levels.size[k + 1] + 1)
-            if any(copies % (own * around) == 0 for copies in sharing.degrees)
+            for k, own, around in _shapes(levels, sharing)
         ],
         dtype=float,
     ).reshape(-1, len(_SHAPE))
@@ -87,6 +84,22 @@ def of_clusters(
     }  # fmt: skip
     shown = tuple(f"{c:g} of level {k:g}" + (f", {r:g} times" if r > 1 else "") for k, c, r, *_ in shapes.tolist())
     return PlanUniverse(sets, attributes, {"cluster_shape": len(shapes)}, {"cluster_shape": shown})
+
+
+def columns_of_clusters(levels: ClusterLevels, sharing: DataParallelism, ways: int) -> int:
+    """How many columns programs have for what is in clusters, about."""
+    return ways * sum(len(levels.clusters[level]) for level, _, _ in _shapes(levels, sharing))
+
+
+def _shapes(levels: ClusterLevels, sharing: DataParallelism) -> list[tuple[int, int, int]]:
+    """Levels, copies of a cluster, and how often what is around it runs: those that some number of copies allows."""
+    return [
+        (k, own, around)
+        for k in range(len(levels.clusters))
+        for around in _runs(levels.size[k + 2 :])
+        for own in range(1, levels.size[k + 1] + 1)
+        if any(copies % (own * around) == 0 for copies in sharing.degrees)
+    ]
 
 
 _SHAPE = ("level", "copies", "around", "runs", "exchanges")

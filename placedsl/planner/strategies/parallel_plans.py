@@ -13,6 +13,7 @@ from placedsl.arrays import Integers
 from placedsl.budget import Budget
 from placedsl.diagnostics import PlacedslError
 from placedsl.grounding.build import build
+from placedsl.grounding.cluster_universe import columns_of_clusters
 from placedsl.grounding.plan_universe import slots_of_stages
 from placedsl.planner.run import Run
 from placedsl.problem.formulation import choose
@@ -35,7 +36,8 @@ def columns_of_program(problem: Problem) -> int:
     _, slots, _ = slots_of_stages(problem, sharing)
     ways = np.bincount(costs.degree, minlength=int(slots[:, 1].max(initial=0)) + 1)
     leaders = np.minimum(np.bincount(problem.interchangeable()), problem.graph.nodes).sum()
-    return int(leaders * ways[slots[:, 1].astype(np.int64)].sum())
+    own = int(leaders * ways[slots[:, 1].astype(np.int64)].sum())
+    return own if sharing.across is None else own + columns_of_clusters(sharing.across, sharing, len(costs.node))
 
 
 def stated(problem: Problem) -> bool:

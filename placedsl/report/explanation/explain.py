@@ -16,6 +16,7 @@ from placedsl.lowering.context import Note
 from placedsl.lowering.lower import lower
 from placedsl.planner.decision import Candidate, Decision, candidates
 from placedsl.planner.request import Request, resolve, solvers_for
+from placedsl.planner.strategies.parallel_plans import MOST_COLUMNS, columns_of_program
 from placedsl.planner.strategies.registry import beside, decision
 from placedsl.problem.execution import Transfers
 from placedsl.problem.formulation import Formulation, choose, passed_over
@@ -32,7 +33,8 @@ class Explanation:
     ``facts`` are sizes by name.  ``fit`` and ``budget`` say whether dynamic programming fits; ``candidates`` are the
     algorithms of plug-ins that come into question; ``decision`` is the planner's.  The program is that of the first
     objective for ``solver``; ``needed`` whether it will be solved as far as is known beforehand.  ``native`` holds, by
-    solver, what each takes without lowering.
+    solver, what each takes without lowering.  Where the program is too large to be stated there is no ``formulation``,
+    and ``unstated`` says so.
     """
 
     spec: str
@@ -42,15 +44,16 @@ class Explanation:
     candidates: tuple[Candidate, ...]
     decision: Decision
     needed: bool
-    formulation: Formulation
+    formulation: Formulation | None
     solver: str
     native: tuple[tuple[str, tuple[str, ...]], ...]
-    program: LinearProgram
+    program: LinearProgram | None
     units: int
     nodes: int
     contributions: tuple[Contribution, ...]
     lowerings: tuple[Note, ...]
     warnings: tuple[NumericalWarning, ...]
+    unstated: str = ""
 
     @property
     def path(self) -> str:
@@ -67,6 +70,10 @@ def explain(problem: Problem, formulations: Callable[[], Iterable[Formulation]],
     chosen = resolve(problem, request)
     fit = _fit(problem)
     quotient, classes = contiguous.pipeline_of(problem)
+    columns = 0 if problem.execution.options is None else columns_of_program(problem)
+    if columns > MOST_COLUMNS and chosen.method != "program":
+        unstated = f"not stated: it has {columns:,} columns (--method program tries it)"
+        return _without_program(problem, chosen, fit, contiguous.most_stored(classes), unstated)
     known = list(formulations())
     formulation = choose(problem, known)
     in_turn = solvers_for(problem, chosen.solver)
@@ -100,6 +107,25 @@ def explain(problem: Problem, formulations: Callable[[], Iterable[Formulation]],
         lowerings=lowered.notes,
         warnings=numerical_warnings(problem.objectives, grounded, lowered, contributed),
     )
+
+
+def _without_program(
+    problem: Problem, request: Request, fit: contiguous.Fit, budget: int, unstated: str
+) -> Explanation:  # fmt: skip
+    """Of a plan whose program is too large."""
+    quotient, classes = contiguous.pipeline_of(problem)
+    looked_at = candidates(problem, str(request.method))
+    planned = decision(problem, request, looked_at, beside(problem))
+    return Explanation(
+        spec=problem.objectives[0].span.source.name,
+        facts=(
+            *_facts(problem, quotient.units, classes.devices),
+            *(("note", note) for note in (*problem.notes, *planned.notes)),
+        ),
+        fit=fit, budget=budget, candidates=looked_at, decision=planned, needed=False, formulation=None, solver="",
+        native=(), program=None, units=quotient.units, nodes=problem.graph.nodes, contributions=(), lowerings=(),
+        warnings=(), unstated=unstated,
+    )  # fmt: skip
 
 
 def _fit(problem: Problem) -> contiguous.Fit:

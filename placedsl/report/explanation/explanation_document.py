@@ -72,7 +72,7 @@ def explanation_document(found: Explanation, elaborated: str) -> dict[str, Any]:
 
 
 def _program(found: Explanation) -> dict[str, Any] | None:
-    """Null where none can be stated."""
+    """Null where it is too large to be stated."""
     linear, formulation = found.program, found.formulation
     if linear is None or formulation is None:
         return None

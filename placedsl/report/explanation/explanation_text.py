@@ -39,6 +39,9 @@ def explanation_lines(found: Explanation, width: int = WIDTH - _MARK) -> list[st
     lines += ["", "dynamic programming over ideals", *_dynamic_programming(found, width)]
     for one in found.candidates:
         lines += ["", one.plugin, *_against(one.against, width)]
+    if found.program is None:
+        lines += ["", "program", f"  {found.unstated}"]
+        return [*lines, "", *_hanging("path taken: ", found.path, width)]
     lines += ["", "program", *_program(found, width)]
     lines += ["", f"what each part adds to the program that {found.solver} gets", *_table(found, width)]
     if found.lowerings:

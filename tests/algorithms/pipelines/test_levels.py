@@ -225,3 +225,12 @@ def test_where_the_search_does_not_apply_a_program_decides() -> None:
     assert "row runs_as_its_cluster  shared_clusters.place" in spec.explain()
     least = blocks(SERVERS + REST.replace("minimize time_per_sample", "minimize devices_used")).solve()
     assert (least.termination, least.value) == ("optimal", 2.0)
+
+
+def test_what_is_said_of_a_program_that_is_too_large() -> None:
+    many = SERVERS.replace("server[2]", "server[64]").replace("gpu[2]", "gpu[8]")
+    spec = blocks(many + REST.replace("microbatches = 16", "microbatches = 1920") + "    few: stages_used <= 3\n")
+    spec.check()
+    text = spec.explain()
+    assert "not stated: it has" in text
+    assert spec.explanation().program is None
