@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from placedsl.certificates.checked.boundaries import boundaries
 from placedsl.certificates.checked.elementary import path, simple, streamed, work
 from placedsl.certificates.checked.flow import flow
 from placedsl.certificates.checked.ideals import ideals
@@ -38,7 +39,8 @@ def doubling(given: Instance, proof: Mapping[str, Any]) -> Fraction:
 #: How each kind is checked: the bound that it proves on the largest load.
 KINDS: dict[str, Callable[[Instance, Mapping[str, Any]], Fraction]] = {
     "simple": simple, "streamed": streamed, "work": work, "flow": flow, "doubling": doubling,
-    "superblocks": superblocks, "even share": even_share, "prices": prices, "ideals": ideals, "placements": placements,
+    "boundaries": boundaries, "superblocks": superblocks, "even share": even_share, "prices": prices, "ideals": ideals,
+    "placements": placements,
 }  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from placedsl.certificates.checked.orders import sorted_vertices
 from placedsl.certificates.checked.placements import placement_program
 from placedsl.certificates.checked.prices import given as given_prices
 from placedsl.certificates.checked.superblocks import share_program, superblock_program, worth_program
+from placedsl.certificates.searched.boundary_flows import boundary_proof
 from placedsl.certificates.searched.case_trees import case_tree
 from placedsl.certificates.searched.no_proof import NoProofError
 from placedsl.certificates.searched.price_search import prices
@@ -55,6 +56,8 @@ def completed(instance: Instance, begun: Mapping[str, Any], bound: float, second
             proof["largest"] = _below(target)
             proof["worth"] = _worth(instance, proof, left)
             proof.pop("value", None)
+        elif proof["kind"] == "boundaries" and "rounds" not in proof:
+            proof = boundary_proof(instance, _below(target), lambda: time.monotonic() > deadline)
         elif proof["kind"] == "ideals" and "largest" not in proof:
             proof["largest"] = _below(target)
         elif proof["kind"] == "doubling":
@@ -156,6 +159,8 @@ def _others(problem: Problem, given: Instance, bound: float) -> Iterator[Mapping
     for cut in flow_bounds(relaxed, str, enough, lambda: bound, lambda: False, _FLOW_SECONDS):
         if cut.certificate is not None:
             yield cut.certificate
+    if given.classes == 1 and given.pairs is not None:
+        yield {"kind": "boundaries"}
     if given.classes == 1:
         units, tensors, stages = given.units, len(given.moving[0]), given.counts[0]
         if units + tensors <= _MOST_COLUMNS:
