@@ -24,11 +24,13 @@ VERSION = 2
 @dataclass(frozen=True)
 class Checked:
     """What holds: the value of the answer's placement (None: it has none, or the value is not recomputed), the bound,
-    and what proves it."""
+    and what proves it; and the bound of the answer, where the certificate says that it proves less (None: it proves
+    that)."""
 
     value: Fraction | None
     bound: Fraction
     kind: str
+    unproven: Fraction | None = None
 
 
 def doubling(given: Instance, proof: Mapping[str, Any]) -> Fraction:
@@ -70,19 +72,19 @@ def _checked(answer: Mapping[str, Any], certificate: Mapping[str, Any]) -> Check
         if proof["kind"] != "path":
             raise RefusedError(f"a proof of kind '{proof['kind']}' says nothing about latency")
         least = path(problem, proof)
-        _claims(answer, certificate, least)
+        unproven = _claims(answer, certificate, least)
         if answer["placement"] is not None:
             ids = [node["id"] for node in problem["nodes"]]
             if len(set(ids)) != len(ids) or set(answer["placement"]) != set(ids):
                 raise RefusedError("the answer does not place the nodes of the certificate")
             if number(goal["value"], "the value of the answer") < least * (1 - SAME):
                 raise RefusedError("the answer says less than what is proven")
-        return Checked(None, least, "path")
+        return Checked(None, least, "path", unproven)
     if goal["name"] != "time_per_sample":
         raise RefusedError("the first objective is neither time_per_sample nor latency")
     given = instance(problem)
     least = proven(given, proof)
-    _claims(answer, certificate, least)
+    unproven = _claims(answer, certificate, least)
     value = None
     if answer["placement"] is not None:
         value = given.largest_load(answer["placement"])
@@ -91,16 +93,23 @@ def _checked(answer: Mapping[str, Any], certificate: Mapping[str, Any]) -> Check
             raise RefusedError(f"the placement takes {float(value)!r}, and the answer says {float(told)!r}")
         if value < least * (1 - SAME):
             raise RefusedError("the placement is better than the bound: one of the two is of another problem")
-    return Checked(value, least, proof["kind"])
+    return Checked(value, least, proof["kind"], unproven)
 
 
-def _claims(answer: Mapping[str, Any], certificate: Mapping[str, Any], least: Fraction) -> None:
-    """Refuse a bound of the answer, or of the certificate, that is above what is proven.
+def _claims(answer: Mapping[str, Any], certificate: Mapping[str, Any], least: Fraction) -> Fraction | None:
+    """Refuse a bound of the answer, or of the certificate, that is above what is proven; but for one of the answer of
+    which the certificate says that it proves less, which is returned.
 
     A claim of doubles may be above the fraction that is proven by their rounding.
     """
-    for claimed in (
-        number(answer["objective"]["bound"], "the bound of the answer"), number(certificate["bound"], "the bound"),
-    ):  # fmt: skip
+    told, unproven = number(answer["objective"]["bound"], "the bound of the answer"), None
+    if certificate.get("unproven") is not None:
+        unproven = number(certificate["unproven"], "the bound that is not proven")
+        if unproven != told:
+            raise RefusedError(
+                "the answer claims another bound than the one that the certificate says it does not prove"
+            )
+    for claimed in (number(certificate["bound"], "the bound"), *(() if unproven is not None else (told,))):
         if claimed > least * (1 + SAME):
             raise RefusedError(f"a bound of {float(claimed)!r} is claimed, and {float(least)!r} is proven")
+    return unproven

@@ -33,6 +33,8 @@ _LESS = SAME / 2
 _MOST_COLUMNS = 3_000
 #: How far below the bound prices are searched for, relatively: well above what rounds.
 _NEAR = 1e-8
+#: The share of the time in which the proof is searched for that what found the bound has begun.
+_OWN_SHARE = 0.8
 #: Most seconds of looking for a minimum cut.
 _FLOW_SECONDS = 10.0
 
@@ -92,7 +94,7 @@ def _allowed(proof: Mapping[str, Any], rest: Fraction, instance: Instance) -> li
     # What found the prices says what sets are worth; the rest is shared out, so that each has some room.
     known = [max(Fraction(0), Fraction(value)) for value in proof.get("value", [0.0] * instance.classes)]
     whole = sum((n * v for n, v in zip(instance.counts, known, strict=True)), Fraction(0))
-    return [v + (rest - whole) / sum(instance.counts) * Fraction(1, 2) for v in known]
+    return [v + (rest - whole) / sum(instance.counts) * Fraction(99, 100) for v in known]
 
 
 def _below(value: Fraction) -> float:
@@ -123,7 +125,7 @@ def load_proof(
             reasons.setdefault(str(first["kind"]), f"{first['kind']}: {reason}")
             return None
 
-    if begun is not None and (found := attempt(begun, 0.5)) is not None:
+    if begun is not None and (found := attempt(begun, _OWN_SHARE)) is not None:
         return found
     for other in _others(problem, given, bound):
         if (begun is None or other != begun) and (found := attempt(other, 0.5)) is not None:
@@ -133,7 +135,9 @@ def load_proof(
     if small and (found := attempt({"kind": "placements"}, 0.3)) is not None:
         return found
     # The search takes loads for within a limit that are above it by rounding, and the checker does not.
-    priced = prices(problem, bound * (1.0 - _NEAR), (deadline - time.monotonic()) / 2)
+    priced = None
+    if begun is None or begun["kind"] != "prices":
+        priced = prices(problem, bound * (1.0 - _NEAR), (deadline - time.monotonic()) / 2)
     if priced is not None and (found := attempt(priced, 1.0)) is not None:
         return found
     own, others = reasons.pop(str((begun or {}).get("kind")), ""), ", ".join(reasons)
