@@ -9,6 +9,7 @@ import numpy as np
 
 from placedsl.certificates.checked.checking import VERSION
 from placedsl.certificates.checked.numbers import SAME
+from placedsl.certificates.searched.infeasible_proofs import infeasible_proof
 from placedsl.certificates.searched.no_proof import NoProofError
 from placedsl.certificates.searched.proofs import SECONDS, latency_proof, load_proof
 from placedsl.certificates.searched.weaker_proofs import WEAKER_SHARE, weaker_proof
@@ -29,7 +30,7 @@ def certificate(answer: Answer, seconds: float = SECONDS) -> dict[str, Any]:
     if reasons:
         raise UsageError(f"there are no certificates for it: {'; '.join(reasons)}")
     if answer.termination == "infeasible":
-        raise UsageError("there is no placement, and there are no certificates of that")
+        return _infeasible(answer, seconds)
     by = answer.bound_by[0] if answer.bound_by and answer.bound_by[0] else ""
     if not by or not np.isfinite(answer.bound):
         raise UsageError("no bound is proven that a certificate could show")
@@ -55,6 +56,21 @@ def certificate(answer: Answer, seconds: float = SECONDS) -> dict[str, Any]:
     return {
         "certificate": VERSION, "objective": answer.problem.objectives[0].name, "bound": bound, "bound_by": by, **less,
         "problem": problem, "proof": proof,
+    }  # fmt: skip
+
+
+def _infeasible(answer: Answer, seconds: float) -> dict[str, Any]:
+    """The certificate that there is no placement."""
+    if _minimised(answer.problem) != "time_per_sample":
+        raise UsageError("there is no placement, and certificates of that are for time_per_sample only")
+    problem = problem_document(answer.problem)
+    try:
+        proof = infeasible_proof(problem, seconds)
+    except NoProofError as reason:
+        raise UsageError(f"there is no placement, and no certificate of that was found: {reason}") from None
+    return {
+        "certificate": VERSION, "objective": answer.problem.objectives[0].name, "infeasible": True, "problem": problem,
+        "proof": proof,
     }  # fmt: skip
 
 

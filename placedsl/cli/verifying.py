@@ -40,6 +40,9 @@ def verify(answer: Path, certificate: Path, spec: Path | None, parameters: dict[
 
         if not same_problem(documents[1], load(spec, parameters, data).problem):
             raise InputError([Diagnostic(f"{certificate}: refused: it is of another problem than {spec}")])
+    if found.infeasible:
+        click.echo(f"verified: there is no placement ({found.kind}, in fractions)")
+        return 0
     bound, value = float(found.bound), None if found.value is None else float(found.value)
     code, less = 0, ""
     if found.unproven is not None:

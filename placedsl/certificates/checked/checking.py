@@ -11,6 +11,7 @@ from placedsl.certificates.checked.boundaries import boundaries
 from placedsl.certificates.checked.elementary import path, simple, streamed, work
 from placedsl.certificates.checked.flow import flow
 from placedsl.certificates.checked.ideals import ideals
+from placedsl.certificates.checked.infeasible import INFEASIBLE
 from placedsl.certificates.checked.instance import Instance, instance
 from placedsl.certificates.checked.numbers import SAME, RefusedError, number
 from placedsl.certificates.checked.placements import placements
@@ -25,12 +26,13 @@ VERSION = 2
 class Checked:
     """What holds: the value of the answer's placement (None: it has none, or the value is not recomputed), the bound,
     and what proves it; and the bound of the answer, where the certificate says that it proves less (None: it proves
-    that)."""
+    that).  ``infeasible``: there is no placement, and no bound."""
 
     value: Fraction | None
     bound: Fraction
     kind: str
     unproven: Fraction | None = None
+    infeasible: bool = False
 
 
 def doubling(given: Instance, proof: Mapping[str, Any]) -> Fraction:
@@ -83,6 +85,8 @@ def _checked(answer: Mapping[str, Any], certificate: Mapping[str, Any]) -> Check
     if goal["name"] != "time_per_sample":
         raise RefusedError("the first objective is neither time_per_sample nor latency")
     given = instance(problem)
+    if "infeasible" in certificate:
+        return _infeasible(answer, given, proof)
     least = proven(given, proof)
     unproven = _claims(answer, certificate, least)
     value = None
@@ -94,6 +98,17 @@ def _checked(answer: Mapping[str, Any], certificate: Mapping[str, Any]) -> Check
         if value < least * (1 - SAME):
             raise RefusedError("the placement is better than the bound: one of the two is of another problem")
     return Checked(value, least, proof["kind"], unproven)
+
+
+def _infeasible(answer: Mapping[str, Any], given: Instance, proof: Mapping[str, Any]) -> Checked:
+    """That the answer says so, and that there is no placement."""
+    kind = proof["kind"]
+    if kind not in INFEASIBLE:
+        raise RefusedError(f"a proof of kind '{kind}' does not say that there is no placement")
+    INFEASIBLE[kind](given, proof)
+    if answer["placement"] is not None or answer["status"]["termination"] != "infeasible":
+        raise RefusedError("the answer does not say that there is no placement")
+    return Checked(None, Fraction(0), kind, infeasible=True)
 
 
 def _claims(answer: Mapping[str, Any], certificate: Mapping[str, Any], least: Fraction) -> Fraction | None:
