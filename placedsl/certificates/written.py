@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 
 from placedsl.certificates.checked.checking import VERSION
+from placedsl.certificates.checked.numbers import SAME
+from placedsl.certificates.searched.infeasible_proofs import infeasible_proof
 from placedsl.certificates.searched.no_proof import NoProofError
 from placedsl.certificates.searched.proofs import SECONDS, latency_proof, load_proof
+from placedsl.certificates.searched.weaker_proofs import WEAKER_SHARE, weaker_proof
 from placedsl.diagnostics import UsageError
 from placedsl.planner.answer import Answer
 from placedsl.problem.expressions import Provided
@@ -18,27 +21,56 @@ from placedsl.problem.problem import Problem
 
 def certificate(answer: Answer, seconds: float = SECONDS) -> dict[str, Any]:
     """The certificate of the first objective's bound; UsageError with the reason where there is none, or where none is
-    found within about so many seconds."""
+    found within about so many seconds.
+
+    Where what proves the bound is not found it is one of a lower bound: ``unproven`` has the bound of the answer then,
+    and ``reason`` says why.
+    """
     reasons = against(answer.problem)
     if reasons:
         raise UsageError(f"there are no certificates for it: {'; '.join(reasons)}")
     if answer.termination == "infeasible":
-        raise UsageError("there is no placement, and there are no certificates of that")
+        return _infeasible(answer, seconds)
     by = answer.bound_by[0] if answer.bound_by and answer.bound_by[0] else ""
     if not by or not np.isfinite(answer.bound):
         raise UsageError("no bound is proven that a certificate could show")
     problem = problem_document(answer.problem)
-    prove = latency_proof if _minimised(answer.problem) == "latency" else load_proof
+    bound, less = answer.bound, {}
+    latency = _minimised(answer.problem) == "latency"
+    prove = latency_proof if latency else load_proof
     try:
-        proof = prove(answer.problem, problem, answer.bound, answer.certificate, seconds)
-    except NoProofError as reason:
-        raise UsageError(
-            f"the bound is proven by {by}, and no certificate of it was found: {reason}; "
-            "docs/certificates.md says what has one"
-        ) from None
+        proof = prove(answer.problem, problem, bound, answer.certificate, seconds * (1.0 - WEAKER_SHARE))
+    except NoProofError as failed:
+        reason = f"the bound is proven by {by}, and no certificate of it was found: {failed}"
+        more = "docs/certificates.md says what has one"
+        found = None
+        if not latency:
+            found = weaker_proof(answer.problem, problem, bound, answer.certificate, seconds * WEAKER_SHARE)
+        if found is None:
+            raise UsageError(f"{reason}; {more}") from None
+        proof, bound = found
+        if bound >= answer.bound * (1.0 - float(SAME)):
+            bound = answer.bound
+        else:
+            less, by = {"unproven": answer.bound, "reason": reason}, str(proof["kind"])
     return {
-        "certificate": VERSION, "objective": answer.problem.objectives[0].name, "bound": answer.bound, "bound_by": by,
+        "certificate": VERSION, "objective": answer.problem.objectives[0].name, "bound": bound, "bound_by": by, **less,
         "problem": problem, "proof": proof,
+    }  # fmt: skip
+
+
+def _infeasible(answer: Answer, seconds: float) -> dict[str, Any]:
+    """The certificate that there is no placement."""
+    if _minimised(answer.problem) != "time_per_sample":
+        raise UsageError("there is no placement, and certificates of that are for time_per_sample only")
+    problem = problem_document(answer.problem)
+    try:
+        proof = infeasible_proof(problem, seconds)
+    except NoProofError as reason:
+        raise UsageError(f"there is no placement, and no certificate of that was found: {reason}") from None
+    return {
+        "certificate": VERSION, "objective": answer.problem.objectives[0].name, "infeasible": True, "problem": problem,
+        "proof": proof,
     }  # fmt: skip
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from placedsl.planner.answer import Answer
     from placedsl.problem.values import Values
 
-#: The exit code of an answer that is solved, where something that is asked for besides is not there.
-_LACKS = 4
 #: Columns that pages of text need at least.
 _NARROWEST = 60
 
@@ -90,7 +88,7 @@ def solve(
 ) -> int:
     """Find a placement for SPEC."""
     from placedsl.api import spec as api
-    from placedsl.cli.verifying import remove_certificate, write_certificate
+    from placedsl.cli.verifying import LACKS, remove_certificate, write_certificate
     from placedsl.report.text.heartbeat import Heartbeat
 
     start, runtime, exported = _runtimes(wanted)
@@ -155,7 +153,7 @@ def solve(
         pictures.draw(answer, picture)
     if exported is not None and answer.placement is not None:
         _export(answer, exported, err=json_file == "-")
-    return answer.exit_code if written or answer.exit_code else _LACKS
+    return answer.exit_code if written or answer.exit_code else LACKS
 
 
 def _reasons(loaded: Spec, answer: Answer, wanted: Mapping[str, Any], quiet: bool) -> Why | None:

@@ -15,6 +15,9 @@ from placedsl.system import files, interruption, paths
 if TYPE_CHECKING:
     from placedsl.planner.answer import Answer
 
+#: The exit code where what is asked for is there in part.
+LACKS = 4
+
 
 @click.command()
 @click.argument("answer", type=click.Path(path_type=Path))
@@ -37,17 +40,23 @@ def verify(answer: Path, certificate: Path, spec: Path | None, parameters: dict[
 
         if not same_problem(documents[1], load(spec, parameters, data).problem):
             raise InputError([Diagnostic(f"{certificate}: refused: it is of another problem than {spec}")])
+    if found.infeasible:
+        click.echo(f"verified: there is no placement ({found.kind}, in fractions)")
+        return 0
     bound, value = float(found.bound), None if found.value is None else float(found.value)
+    code, less = 0, ""
+    if found.unproven is not None:
+        code, less = LACKS, f"; the bound of the answer, {float(found.unproven)!r} s, is not proven by it"
     if value is None:
         beside = "" if documents[0]["placement"] is None else "; what the placement takes is not recomputed"
-        click.echo(f"verified: no placement takes less than {bound!r} s ({found.kind}, in fractions){beside}")
-        return 0
+        click.echo(f"verified: no placement takes less than {bound!r} s ({found.kind}, in fractions){beside}{less}")
+        return code
     gap = 0.0 if value == 0.0 else max(0.0, (value - bound) / value)
     click.echo(
         f"verified: the placement takes {value!r} s, and none takes less than {bound!r} s "
-        f"({found.kind}, in fractions); gap {gap:.2%}"
+        f"({found.kind}, in fractions); gap {gap:.2%}{less}"
     )
-    return 0
+    return code
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -73,7 +82,8 @@ def remove_certificate(file: Path, *inputs: Path | None) -> None:
 
 
 def write_certificate(answer: Answer, file: Path, quiet: bool) -> bool:
-    """What proves the bound as JSON; a line on stderr where there is no such thing.  Whether it is written."""
+    """What proves the bound as JSON, or less than that; a line on stderr where there is no such thing, or where it is
+    less.  Whether it is the bound."""
     from placedsl.certificates.written import certificate
     from placedsl.report.text.heartbeat import Heartbeat
 
@@ -87,4 +97,8 @@ def write_certificate(answer: Answer, file: Path, quiet: bool) -> bool:
         click.echo(f"--certificate {file}: nothing is written: {reason}", err=True)
         return False
     write(file, json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
-    return True
+    if document.get("unproven") is None:
+        return True
+    less = f"what is written proves {document['bound']!r} s, not the {document['unproven']!r} s of the answer"
+    click.echo(f"--certificate {file}: {less}: {document['reason']}", err=True)
+    return False

@@ -23,6 +23,7 @@ from placedsl.algorithms.partitions.bounds.flow import flow_bounds
 from placedsl.algorithms.partitions.bounds.relaxation import relaxation
 from placedsl.algorithms.simple_bounds import SIMPLE, simple_bound
 from placedsl.certificates.checked import RefusedError, check
+from placedsl.certificates.searched.no_proof import NoProofError
 from placedsl.certificates.written import certificate, same_problem
 from placedsl.cli.main import main
 from placedsl.evaluation.evaluate import evaluate
@@ -201,6 +202,36 @@ def test_solve_writes_what_proves_the_bound(
     capsys.readouterr()
     assert main(["verify", "answer.json", "proof.json", "--spec", "a.place"]) == 0
     assert "(ideals, in fractions); gap 0.00%" in capsys.readouterr().out
+
+
+def test_a_certificate_of_less_is_told_by_solve_and_by_verify(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the proof of the optimum is not found the simple bound is written, and both commands end with 4."""
+
+    def none(*_arguments: Any) -> dict[str, Any]:
+        raise NoProofError("a tree of more cases than there are would be needed")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("placedsl.certificates.written.load_proof", none)
+    monkeypatch.setattr("placedsl.certificates.searched.weaker_proofs.prices", lambda *_: None)
+    Path("a.place").write_text(SAMPLE + "minimize time_per_sample\nsubject to\n    memory\n", encoding="utf-8")
+    asked = ["solve", "a.place", "--quiet", "--json", "answer.json", "--certificate", "proof.json"]
+    assert main(asked) == 4
+    said = capsys.readouterr().err
+    assert re.search(
+        r"what is written proves 0\.00\d+ s, not the 0\.00\d+ s of the answer: the bound is proven by ", said
+    )
+    assert main(["verify", "answer.json", "proof.json", "--spec", "a.place"]) == 4
+    said = capsys.readouterr().out
+    assert "and none takes less than 0.00" in said
+    assert "; the bound of the answer, 0.00" in said
+    proof = json.loads(Path("proof.json").read_text(encoding="utf-8"))
+    assert proof["bound"] < proof["unproven"] == json.loads(Path("answer.json").read_text())["objective"]["bound"]
+    del proof["unproven"]
+    Path("proof.json").write_text(json.dumps(proof), encoding="utf-8")
+    assert main(["verify", "answer.json", "proof.json"]) == 1
+    assert "is claimed" in capsys.readouterr().err
 
 
 SAMPLE = """graph {

@@ -27,6 +27,7 @@ from placedsl.certificates.checked.checking import KINDS, VERSION, proven
 from placedsl.certificates.checked.instance import instance
 from placedsl.certificates.searched.no_proof import NoProofError
 from placedsl.certificates.searched.proofs import completed, latency_proof, load_proof
+from placedsl.certificates.searched.weaker_proofs import weaker_proof
 from placedsl.certificates.written import certificate, problem_document
 from placedsl.problem.problem import Problem
 from placedsl.report.json.answer_document import document as answer_document
@@ -241,6 +242,41 @@ def test_optima_are_proven_whatever_found_them(first: int) -> None:
         shown += 1
         contiguous += document["order"] is not None
     assert shown >= contiguous >= 3
+
+
+@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(4)) for n in range(0, 60, 6)])
+def test_where_trees_are_too_large_less_is_proven(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a bound whose tree would have too many cases, as of one that is beyond the optimum."""
+    shown = 0
+    for seed in range(first, first + 6):
+        known = small(seed)
+        if known is None or len({device["class"] for device in known[0]["devices"]}) > 1:
+            continue
+        document, reached, _ = known
+        stages = [1] * len(document["devices"])
+        problem = placedsl.loads(text(seed)).problem
+        for cases, above in ((5, 1.0), (12_000, 1.5)):
+            monkeypatch.setattr("placedsl.certificates.searched.case_trees.MOST_CASES", cases)
+            claimed = float(reached) * above
+            found = weaker_proof(problem, document, claimed, {"kind": "superblocks", "stages": stages}, 20.0)
+            assert found is not None
+            proof, bound = found
+            assert bound <= claimed
+            if bound >= claimed * (1 - 1e-9):  # a sum proves it
+                continue
+            answer, made = files(seed, json.loads(json.dumps(proof)), bound)
+            answer["objective"]["bound"] = claimed
+            with pytest.raises(RefusedError, match="is claimed"):
+                check(answer, made)
+            made["unproven"] = claimed
+            held = check(answer, made)
+            assert held.unproven == Fraction(claimed)
+            assert bound * (1 - SAME) <= held.bound <= reached * (1 + SAME)
+            answer["objective"]["bound"] = claimed * (1 + 1e-6)
+            with pytest.raises(RefusedError, match="another bound"):
+                check(answer, made)
+            shown += 1
+    assert shown >= 2
 
 
 @pytest.mark.parametrize("seed", [pytest.param(n, marks=pytest.mark.sampled(3)) for n in range(24)])

@@ -60,6 +60,18 @@ def tiny_graph(seed: int) -> TinyGraph:
     )  # fmt: skip
 
 
+def long_graph(seed: int) -> TinyGraph:
+    """Four to nine operators that mostly follow one another."""
+    rng = random.Random(f"long graph {seed}")
+    count = rng.randint(4, 9)
+    readers = [[v for v in range(u + 1, min(count, u + 3)) if rng.random() < 0.7] for u in range(count)]
+    return TinyGraph(
+        tuple(rng.choice([1.0, 2.0, 3.0, 0.5]) for _ in range(count)),
+        tuple(rng.choice([0.0, 0.1, 0.5, 1.0, 5.0]) for _ in range(count)), tuple(map(tuple, readers)),
+        rng.choice([2, 3] if count > 7 else [2, 3, 4]),
+    )  # fmt: skip
+
+
 @cache
 def numbers(count: int, blocks: int) -> np.ndarray:
     """All ways to give a block to each of so many operators."""

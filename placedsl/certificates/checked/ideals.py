@@ -24,9 +24,14 @@ def ideals(instance: Instance, proof: Mapping[str, Any]) -> Fraction:
     largest = amount(proof["largest"], "a load")
     if instance.pairs is None:
         raise RefusedError("the placement need not be contiguous")
-    if _Chains(instance.contracted(), largest).reach_everything():
+    if reach_everything(instance.contracted(), largest):
         raise RefusedError("there are stages that load less")
     return largest
+
+
+def reach_everything(instance: Instance, largest: Fraction) -> bool:
+    """Whether some chain of ideals ends with everything whose stages all load less than a limit."""
+    return _Chains(instance, largest).reach_everything()
 
 
 class _Chains:

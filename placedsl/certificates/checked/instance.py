@@ -96,7 +96,8 @@ class Instance:
 
     def contracted(self) -> Instance:
         """Units on a cycle of the order as one: they are in one stage."""
-        return replace(self, unit=tuple(components(self.units, self.order)[u] for u in self.unit))
+        joined = components(self.units, self.order)
+        return replace(self, unit=tuple(joined[u] for u in self.unit))
 
     def halved(self) -> Instance:
         """Half as many devices, which have any memory and stream nothing; RefusedError where they are not alike."""

@@ -36,7 +36,7 @@ def _proven(found: Fraction | None) -> Fraction:
     return found
 
 
-def _alike(instance: Instance) -> tuple[Fraction, ...]:
+def alike(instance: Instance) -> tuple[Fraction, ...]:
     """The work of units on devices that are alike, and run them all."""
     if instance.classes != 1:
         raise RefusedError("devices are not alike")
@@ -52,7 +52,7 @@ def superblock_program(given: Instance, stages: Sequence[int]) -> tuple[Program,
     The instance has units on a cycle of the order as one.
     """
     instance = given.contracted()
-    work, tensors = _alike(instance), sorted(instance.moving[0].items(), key=lambda one: sorted(one[0]))
+    work, tensors = alike(instance), sorted(instance.moving[0].items(), key=lambda one: sorted(one[0]))
     blocks = len(stages)
     if not blocks or any(type(m) is not int or m < 1 for m in stages) or sum(stages) != instance.counts[0]:
         raise RefusedError("superblocks that are not all devices")
@@ -100,7 +100,7 @@ def superblock_program(given: Instance, stages: Sequence[int]) -> tuple[Program,
 
 def share_program(instance: Instance) -> Program:
     """Columns x[u] (unit u is in the set) and c[e] (it cuts tensor e): the least load of a set with an even share."""
-    work = _alike(instance)
+    work = alike(instance)
     program = _set_program(instance, 0)
     program.cost = {u: own for u, own in enumerate(work) if own} | program.cost
     program.at_most(*((u, -own) for u, own in enumerate(work)), limit=-simple(instance, {}))

@@ -16,7 +16,7 @@ from placedsl.certificates.checked.numbers import RefusedError
 from placedsl.certificates.searched.no_proof import NoProofError
 
 #: A tree of more cases than this is given up.
-MOST_CASES = 4_000
+MOST_CASES = 12_000
 #: A column this near to a whole number is that number in the solution of a linear program.
 _WHOLE = 1e-7
 #: Limits are lowered by this share where solvers would take for within them what is not: above their tolerance.

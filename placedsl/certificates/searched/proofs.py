@@ -19,6 +19,7 @@ from placedsl.certificates.checked.orders import sorted_vertices
 from placedsl.certificates.checked.placements import placement_program
 from placedsl.certificates.checked.prices import given as given_prices
 from placedsl.certificates.checked.superblocks import share_program, superblock_program, worth_program
+from placedsl.certificates.searched.boundary_flows import boundary_proof
 from placedsl.certificates.searched.case_trees import case_tree
 from placedsl.certificates.searched.no_proof import NoProofError
 from placedsl.certificates.searched.price_search import prices
@@ -32,6 +33,8 @@ _LESS = SAME / 2
 _MOST_COLUMNS = 3_000
 #: How far below the bound prices are searched for, relatively: well above what rounds.
 _NEAR = 1e-8
+#: The share of the time in which the proof is searched for that what found the bound has begun.
+_OWN_SHARE = 0.8
 #: Most seconds of looking for a minimum cut.
 _FLOW_SECONDS = 10.0
 
@@ -55,6 +58,8 @@ def completed(instance: Instance, begun: Mapping[str, Any], bound: float, second
             proof["largest"] = _below(target)
             proof["worth"] = _worth(instance, proof, left)
             proof.pop("value", None)
+        elif proof["kind"] == "boundaries" and "rounds" not in proof:
+            proof = boundary_proof(instance, _below(target), lambda: time.monotonic() > deadline)
         elif proof["kind"] == "ideals" and "largest" not in proof:
             proof["largest"] = _below(target)
         elif proof["kind"] == "doubling":
@@ -89,7 +94,7 @@ def _allowed(proof: Mapping[str, Any], rest: Fraction, instance: Instance) -> li
     # What found the prices says what sets are worth; the rest is shared out, so that each has some room.
     known = [max(Fraction(0), Fraction(value)) for value in proof.get("value", [0.0] * instance.classes)]
     whole = sum((n * v for n, v in zip(instance.counts, known, strict=True)), Fraction(0))
-    return [v + (rest - whole) / sum(instance.counts) * Fraction(1, 2) for v in known]
+    return [v + (rest - whole) / sum(instance.counts) * Fraction(99, 100) for v in known]
 
 
 def _below(value: Fraction) -> float:
@@ -120,7 +125,7 @@ def load_proof(
             reasons.setdefault(str(first["kind"]), f"{first['kind']}: {reason}")
             return None
 
-    if begun is not None and (found := attempt(begun, 0.5)) is not None:
+    if begun is not None and (found := attempt(begun, _OWN_SHARE)) is not None:
         return found
     for other in _others(problem, given, bound):
         if (begun is None or other != begun) and (found := attempt(other, 0.5)) is not None:
@@ -130,7 +135,9 @@ def load_proof(
     if small and (found := attempt({"kind": "placements"}, 0.3)) is not None:
         return found
     # The search takes loads for within a limit that are above it by rounding, and the checker does not.
-    priced = prices(problem, bound * (1.0 - _NEAR), (deadline - time.monotonic()) / 2)
+    priced = None
+    if begun is None or begun["kind"] != "prices":
+        priced = prices(problem, bound * (1.0 - _NEAR), (deadline - time.monotonic()) / 2)
     if priced is not None and (found := attempt(priced, 1.0)) is not None:
         return found
     own, others = reasons.pop(str((begun or {}).get("kind")), ""), ", ".join(reasons)
@@ -156,6 +163,8 @@ def _others(problem: Problem, given: Instance, bound: float) -> Iterator[Mapping
     for cut in flow_bounds(relaxed, str, enough, lambda: bound, lambda: False, _FLOW_SECONDS):
         if cut.certificate is not None:
             yield cut.certificate
+    if given.classes == 1 and given.pairs is not None:
+        yield {"kind": "boundaries"}
     if given.classes == 1:
         units, tensors, stages = given.units, len(given.moving[0]), given.counts[0]
         if units + tensors <= _MOST_COLUMNS:

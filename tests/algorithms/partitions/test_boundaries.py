@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import random
-
 import numpy as np
 import pytest
-from support.tiny_graphs import TinyGraph, optimum
+from support.tiny_graphs import TinyGraph, long_graph, optimum
 
 import placedsl
 from placedsl.algorithms.partitions.bounds.boundaries import boundary_bounds
 from placedsl.algorithms.partitions.bounds.superblock_program import pipeline_of
-
-
-def long_graph(seed: int) -> TinyGraph:
-    """Four to nine operators that mostly follow one another."""
-    rng = random.Random(f"long graph {seed}")
-    count = rng.randint(4, 9)
-    readers = [[v for v in range(u + 1, min(count, u + 3)) if rng.random() < 0.7] for u in range(count)]
-    return TinyGraph(
-        tuple(rng.choice([1.0, 2.0, 3.0, 0.5]) for _ in range(count)),
-        tuple(rng.choice([0.0, 0.1, 0.5, 1.0, 5.0]) for _ in range(count)), tuple(map(tuple, readers)),
-        rng.choice([2, 3] if count > 7 else [2, 3, 4]),
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(25)) for n in range(0, 1000, 20)])

@@ -32,7 +32,7 @@ ones.  It holds for contiguous pipelines on accelerators that are all alike; mem
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +51,9 @@ WORDS = "what crosses the boundaries of stages (minimum cuts)"
 MOST_UNITS = 300_000
 #: The most rounds of 3., and the least that the flows of one have to add to be followed by another.
 _ROUNDS, _LEAST_GAIN = 8, 0.01
+#: The same where a certificate is made, and by how much larger the loads are, relatively, from which it begins.
+_PATIENT_ROUNDS, _PATIENT_GAIN = 12, 0.001
+_LARGER = (0.0, 0.001, 0.01, 0.1, 0.5)
 #: How many times its cost is moved along a tensor; and how much of a stage's work is much.
 _TIMES, _MUCH = (2.0, 4.0), 0.1
 #: The share of the bound by which the first attempt is above it, attempts without success at which it ends, and how
@@ -64,8 +67,7 @@ def boundary_bounds(
     pipeline: Pipeline, best: float, upper: Callable[[], float], over: Callable[[], bool], seconds: float = np.inf
 ) -> Iterator[Bound]:
     """Increasing bounds above ``best``, in about so many seconds; none without an order, or with too many units."""
-    units, devices = len(pipeline.work), pipeline.devices
-    if devices < 2 or not 0 < units <= MOST_UNITS or not len(pipeline.before) or not pipeline.work.any():
+    if not _stated(pipeline):
         return
     deadline = time.monotonic() + seconds
 
@@ -74,7 +76,7 @@ def boundary_bounds(
 
     stages = _Stages(pipeline)
     whole = stages.all + float(pipeline.edges.cost.sum())
-    shed = _Shed.nothing(devices)
+    shed = _Shed.nothing(pipeline.devices)
     high, step, misses = np.inf, _FIRST_STEP * best if best > 0.0 else np.inf, 0
     while misses < _MISSES:
         high = min(high, upper() * (1.0 - PROOF), whole)
@@ -84,11 +86,68 @@ def boundary_bounds(
         found = stages.within(largest, shed, stop)
         if found is None:
             best, misses = largest, 0
-            yield Bound(best, WORDS)
+            yield Bound(best, WORDS, {"kind": "boundaries"})
             step *= 2.0
         else:
             # What holds within some load, holds within all that are smaller.
             high, shed, misses = largest, found, misses + 1
+
+
+def _stated(pipeline: Pipeline) -> bool:
+    """Whether there is an order, some work, and no more units than are looked at."""
+    fits = pipeline.devices > 1 and 0 < len(pipeline.work) <= MOST_UNITS
+    return bool(fits and len(pipeline.before) and pipeline.work.any())
+
+
+@dataclass(frozen=True, eq=False)
+class Along:
+    """A flow along tensors, in whole numbers of one over ``scale`` seconds.
+
+    ``tensor``, ``unit``, ``amount``  so much leaves a unit into a tensor (less than 0: enters it from there)
+    ``later``, ``earlier``, ``back``  so much leaves a unit to one that comes before it
+    ``boundary``                      that it is a flow across (0: none);  ``times``: its cost that it may take of each
+    """
+
+    scale: float
+    tensor: Integers
+    unit: Integers
+    amount: Integers
+    later: Integers
+    earlier: Integers
+    back: Integers
+    boundary: int = 0
+    times: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Flows:
+    """What shows that no stages all load so much or less: work moved towards the begin of what comes before much work,
+    and of what comes after much, and rounds of flows across boundaries."""
+
+    first: list[Along]
+    last: list[Along]
+    rounds: list[list[Along]]
+
+
+def flows_at(pipeline: Pipeline, largest: float, over: Callable[[], bool]) -> Flows | None:
+    """What shows that no stages all load so much or less; None where nothing does, or it is over."""
+    if not _stated(pipeline):
+        return None
+    stages = _Stages(pipeline, record=True)
+    rounds: list[list[Along]] = []
+    for begin in range(len(_LARGER)):
+        # What is known of larger loads holds for this one, and other flows are found there.
+        shed: _Shed | None = _Shed.nothing(pipeline.devices)
+        rounds.clear()
+        for more in _LARGER[begin::-1]:
+            if shed is not None:
+                shed = stages.within(largest * (1.0 + more), shed, over, patient=True)
+                rounds += stages.rounds
+        if over():
+            return None
+        if shed is None:
+            return Flows(stages.moved_first, stages.moved_last, rounds)
+    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +179,8 @@ class _Shed:
 class _Stages:
     """What is known of the boundaries of a pipeline's stages."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: Pipeline, record: bool = False) -> None:
+        self.record = record
         self.pipeline, self.all = pipeline, float(pipeline.work.sum())
         units, work = len(pipeline.work), pipeline.work
         before, after = pipeline.before, pipeline.after
@@ -135,21 +195,25 @@ class _Stages:
         beyond = work_before(back, *later, work[None])
         # What is before much work takes up the work of what is not, which counts at the end of the pipeline.
         much = self.all / pipeline.devices * _MUCH
-        first = [self._moved(beyond[0] > much, times) for times in _TIMES]
-        last = [self._moved(until[0] > much, times) for times in _TIMES]
+        #: The flows by which work is moved, and the rounds of flows across boundaries that were last asked for.
+        self.moved_first: list[Along] = []
+        self.moved_last: list[Along] = []
+        self.rounds: list[list[Along]] = []
+        first = [self._moved(beyond[0] > much, times, self.moved_first) for times in _TIMES]
+        last = [self._moved(until[0] > much, times, self.moved_last) for times in _TIMES]
         #: The work of a unit and all before it, and of it and all after it, as it is and as it is moved: less than that
         #: by what sums round.
         self.until = np.vstack((until, work_before(order, *earlier, np.array(first)))) * (1.0 - EVALUATION)
         self.beyond = np.vstack((beyond, work_before(back, *later, np.array(last)))) * (1.0 - EVALUATION)
 
-    def _moved(self, takes: Booleans, times: float) -> Floats:
+    def _moved(self, takes: Booleans, times: float, moves: list[Along]) -> Floats:
         """The work of each unit once as much as possible is moved to those that take it, along tensors."""
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import maximum_flow
 
         work, cost = self.pipeline.work, self.pipeline.edges.cost
         units, count = len(work), len(cost)
-        scale = _WHOLE / max(self.all, 1e-300)
+        scale = _power(_WHOLE / max(self.all, 1e-300))
         source, tensor = units, units + 2 + np.arange(count)
         into = units + 2 + self.edge
         room = np.floor(np.minimum(times * cost * scale, _WHOLE) * (1.0 - BOUND_ROUNDING)).astype(np.int64)
@@ -167,15 +231,23 @@ class _Stages:
         taken = (flow.data > 0) & (flow.col == source + 1)
         np.subtract.at(moved, flow.col[given], flow.data[given] / scale)
         np.add.at(moved, flow.row[taken], flow.data[taken] / scale)
+        name = np.arange(units + 2)
+        moves.append(_along(flow, name, np.arange(count), [], scale, 0, times))
         held_now: Floats = np.maximum(moved, 0.0)
         return held_now
 
-    def within(self, largest: float, shed: _Shed, stop: Callable[[], bool]) -> _Shed | None:
-        """What stages pay for tensors if none loads more than ``largest``; None: there are no such stages."""
+    def within(
+        self, largest: float, shed: _Shed, stop: Callable[[], bool], patient: bool = False
+    ) -> _Shed | None:  # fmt: skip
+        """What stages pay for tensors if none loads more than ``largest``; None: there are no such stages.
+
+        ``patient``: with more rounds, in which boundaries come first to last and last to first in turn.
+        """
         devices = self.pipeline.devices
         stage = np.arange(devices + 1)
-        total = -np.inf
-        for _ in range(_ROUNDS):
+        total, misses = -np.inf, 0
+        self.rounds = []
+        for number in range(_PATIENT_ROUNDS if patient else _ROUNDS):
             # Boundary b has at most so much work before it, and after it.
             room = stage * largest - shed.first
             left = (devices - stage) * largest - shed.last
@@ -184,15 +256,17 @@ class _Stages:
             before, after = self._sides(largest, room, left, shed)
             if (after >= before).any():
                 return None
-            flows, shed = self._crossing(before, after, shed, stop)
+            boundaries = range(1, devices)[:: -1 if patient and number % 2 else 1]
+            flows, shed = self._crossing(boundaries, before, after, shed, stop)
             if stop():
                 return shed
             crossing = float(flows.sum()) * (1.0 - BOUND_ROUNDING)
             if devices * largest < (self.all + crossing) * (1.0 - EVALUATION):
                 return None
-            if crossing <= total * (1.0 + _LEAST_GAIN):
+            misses += crossing <= total * (1.0 + (_PATIENT_GAIN if patient else _LEAST_GAIN))
+            if misses > patient:
                 return shed
-            total = crossing
+            total = max(total, crossing)
         return shed
 
     def _sides(self, largest: float, room: Floats, left: Floats, shed: _Shed) -> tuple[Integers, Integers]:
@@ -214,14 +288,15 @@ class _Stages:
         return before, after
 
     def _crossing(
-        self, before: Integers, after: Integers, shed: _Shed, stop: Callable[[], bool]
+        self, boundaries: Iterable[int], before: Integers, after: Integers, shed: _Shed, stop: Callable[[], bool]
     ) -> tuple[Floats, _Shed]:
-        """What crosses each boundary (k + 1 seconds, 0 at both ends), and what that makes stages pay.
+        """What crosses each of the boundaries (k + 1 seconds, 0 at both ends), and what that makes stages pay.
 
         ``before``, ``after``: the first boundary that each unit is before, and the last one that it is after.
         """
         devices, cost = self.pipeline.devices, self.pipeline.edges.cost
         flows = np.zeros(devices + 1)
+        self.rounds.append([])
         if not len(cost):
             return flows, shed
         lowest = np.minimum.reduceat(after[self.pin], self.first)
@@ -229,12 +304,12 @@ class _Stages:
         share = 2.0 * cost
         # Tensors of a boundary have all units in the first ``ends`` stages, and none in the first ``begins``.
         ends, begins = np.zeros(devices + 1, dtype=np.int64), np.full(devices + 1, devices)
-        for b in range(1, devices):
+        for b in boundaries:
             asked = np.flatnonzero((lowest < b) & (b < highest))
             asked = asked[share[asked] > 0.0]
             if not len(asked) or stop():
                 continue
-            flows[b], used = self._flow(asked, share[asked], before <= b, after >= b)
+            flows[b], used = self._flow(asked, share[asked], before <= b, after >= b, b)
             share[asked] = np.maximum(0.0, share[asked] - used)
             ends[b], begins[b] = highest[asked].max(), lowest[asked].min()
         at, found = np.arange(devices + 1), flows * (1.0 - BOUND_ROUNDING)
@@ -244,7 +319,9 @@ class _Stages:
         now = _Shed(half @ found, other @ found, ended @ found, begun @ found, (ended | begun) @ found)
         return flows, shed.more(now)
 
-    def _flow(self, asked: Integers, share: Floats, inside: Booleans, outside: Booleans) -> tuple[float, Floats]:
+    def _flow(
+        self, asked: Integers, share: Floats, inside: Booleans, outside: Booleans, boundary: int
+    ) -> tuple[float, Floats]:  # fmt: skip
         """The largest flow from the units inside to those outside through tensors with such shares, and what it takes
         of each."""
         from scipy.sparse import csr_array
@@ -263,7 +340,7 @@ class _Stages:
         pairs = is_free[self.pipeline.before] & is_free[self.pipeline.after]
         earlier, later = number[self.pipeline.before[pairs]], number[self.pipeline.after[pairs]]
         tensor = source + 2 + np.arange(count)
-        scale = _WHOLE / max(float(share.sum()), 1e-300)
+        scale = _power(_WHOLE / max(float(share.sum()), 1e-300))
         room = np.floor(share * scale * (1.0 - BOUND_ROUNDING)).astype(np.int64)
         tail = np.concatenate((unit, tensor, into + count, later))
         head = np.concatenate((into, tensor + count, unit, earlier))
@@ -273,4 +350,43 @@ class _Stages:
         graph.data = np.minimum(graph.data, _WHOLE).astype(np.int32)
         found = maximum_flow(graph, source, source + 1)
         used = np.asarray(found.flow[tensor, tensor + count]).ravel() / scale
+        if not self.record:
+            return float(found.flow_value) / scale, used * (1.0 + BOUND_ROUNDING)
+        # Units inside are one vertex, and so are those outside: what flows is said of one that touches the tensor.
+        some = np.full(source + 2, -1, dtype=np.int64)
+        some[:source] = free
+        ends = [np.full(count, -1, dtype=np.int64) for _ in range(2)]
+        for k, own in enumerate(ends):
+            chosen = unit == source + k
+            own[into[chosen] - source - 2] = self.pin[held][chosen]
+        self.rounds[-1].append(_along(found.flow.tocoo(), some, asked, ends, scale, boundary))
         return float(found.flow_value) / scale, used * (1.0 + BOUND_ROUNDING)
+
+
+def _power(value: float) -> float:
+    """The power of two that is not above a number."""
+    return float(2.0 ** np.floor(np.log2(min(value, 2.0**900))))
+
+
+def _along(
+    flow: Any, name: Integers, tensor: Integers, ends: list[Integers], scale: float, boundary: int, times: float = 0.0
+) -> Along:
+    """A flow of a network whose vertices are units, two ends, and each tensor twice.
+
+    ``name``    of each vertex that is no tensor the unit (-1: an end, and ``ends`` have a unit by tensor)
+    ``tensor``  the number of each tensor
+    """
+    first, count = len(name), len(tensor)
+    row, col, data = flow.row, flow.col, flow.data.astype(np.int64)
+    out = (data > 0) & (row < first) & (col >= first)
+    into = (data > 0) & (row >= first) & (col < first)
+    back = (data > 0) & (row < first) & (col < first)
+    vertex = np.concatenate((row[out], col[into]))
+    at = np.concatenate((col[out] - first, row[into] - first - count))
+    unit = name[vertex]
+    for k, own in enumerate(ends):
+        of_end = vertex == first - 2 + k
+        unit[of_end] = own[at[of_end]]
+    free = back & (row < first - 2) & (col < first - 2)
+    amount = np.concatenate((data[out], -data[into]))
+    return Along(scale, tensor[at], unit, amount, name[row[free]], name[col[free]], data[free], boundary, times)
