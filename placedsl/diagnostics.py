@@ -126,6 +126,17 @@ class LimitError(PlacedslError):
     exit_code = 5
 
 
+def misspelt(word: str, known: Iterable[str]) -> str | None:
+    """The known word that this one is but for a slip: a letter too many, too few or another, or two in turn."""
+    return next((name for name in sorted({str(k) for k in known}) if word != name and _one_slip(word, name)), None)
+
+
+def _one_slip(word: str, name: str) -> bool:
+    first = next((k for k, (a, b) in enumerate(zip(word, name, strict=False)) if a != b), min(len(word), len(name)))
+    rest, other = word[first:], name[first:]
+    return (other[:2] == rest[1::-1] and other[2:] == rest[2:]) or rest[1:] in (other, other[1:]) or rest == other[1:]
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """A hint naming the known words nearest to ``word`` ("did you mean …"), or the known ones.
 
