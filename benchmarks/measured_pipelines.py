@@ -82,7 +82,8 @@ def profile(model: str, folder: Path, output: str, beside: int = 0, *options: st
     a single operator, and the operators do not add up to it.
     """
     for _ in range(5):
-        wait_for_quiet()
+        if "--cpu-time" not in options:
+            wait_for_quiet()
         placedsl(folder, "profile", *source(model), "--device", "cpu", "--threads", "1", "--as", "worker", "--quiet",
                  "--beside", str(beside), *options, "--repeats", str(PASSES), "-o", output)  # fmt: skip
         if abs(number(folder / output, "operators take ", " of") - 1.0) < 0.06:
@@ -102,9 +103,11 @@ def solved(model: str, ranks: int, folder: Path) -> tuple[float, list[float]]:
 
 def run(model: str, exported: Path) -> list[dict[str, Any]]:
     """The batches that the processes measure: those that had the machine for themselves, or all if none had."""
-    wait_for_quiet()
     words = [sys.executable, str(HERE / "measured_stages.py"), model, str(exported)]
-    words += ["training"] if model in measured_models.TRAINED else []
+    if model in measured_models.TRAINED:
+        words.append("training")
+    else:
+        wait_for_quiet()
     done = subprocess.run(words, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=400)
     batches = json.loads(done.stdout.splitlines()[-1])
     return [batch for batch in batches if batch["others"] <= QUIET] or batches
@@ -113,9 +116,12 @@ def run(model: str, exported: Path) -> list[dict[str, Any]]:
 def row(model: str, ranks: int, folder: Path) -> list[str]:
     """A row of the table."""
     cores = len(os.sched_getaffinity(0))
-    first = profile(model, folder, f"{model}.csv")
+    trained = model in measured_models.TRAINED
+    clock = ("--cpu-time",) if trained else ()
+    first = profile(model, folder, f"{model}.csv", 0, *clock)
+    before = whole(first)  # the file is written anew
     alone, _ = solved(model, ranks, folder)
-    calls = () if model in measured_models.TRAINED else ("--interpreted",)
+    calls = clock or ("--interpreted",)
     profile(model, folder, f"{model}.csv", min(ranks, cores) - 1, *calls)
     predicted, loads = solved(model, ranks, folder)
     shared = max(predicted, sum(loads) / cores)
@@ -127,7 +133,7 @@ def row(model: str, ranks: int, folder: Path) -> list[str]:
     measured, others = median(between), median(batch["others"] for batch in batches)
     computing = [median(column) for column in zip(*(batch["computing"] for batch in batches), strict=True)]
     cpu = max(median(column) for column in zip(*(batch["cpu"] for batch in batches), strict=True))
-    drift = whole(profile(model, folder, f"{model}-again.csv")) / whole(first)
+    drift = whole(profile(model, folder, f"{model}-again.csv", 0, *clock)) / before
     return [
         model, str(ranks), f"{alone * 1e3:.2f}", f"{shared * 1e3:.2f}", f"{measured * 1e3:.2f}",
         f"{min(between) * 1e3:.2f} to {max(between) * 1e3:.2f}", f"{measured / alone:.2f}", f"{measured / shared:.2f}",

@@ -34,6 +34,7 @@ _OF_LINKS = ("backend", "rank", "address")
 @click.option("--beside", type=click.IntRange(min=0), default=0, metavar="N", help="So many processes run MODEL, too.")
 @click.option("--interpreted", is_flag=True, help="Call operators as the stages of torch.distributed.pipelining do.")
 @click.option("--training", is_flag=True, help="Layers, forward and backward; writes their graph beside the output.")
+@click.option("--cpu-time", is_flag=True, help="Count the time of the processor: for a machine that others use, too.")
 @click.option("--scale", is_flag=True, help="Scale the times such that they add up to that of the whole model.")
 @click.option("--restart", is_flag=True, help="Do not go on with an interrupted measurement.")
 @click.option(
@@ -57,6 +58,7 @@ def profile(
     beside: int,
     interpreted: bool,
     training: bool,
+    cpu_time: bool,
     scale: bool,
     restart: bool,
     trace: Path | None,
@@ -72,21 +74,25 @@ def profile(
     _check_output(output)
     if links:
         of_models = {"--threads": threads, "--beside": beside, "--interpreted": interpreted, "--scale": scale,
-                     "--training": training}  # fmt: skip
+                     "--training": training, "--cpu-time": cpu_time}  # fmt: skip
         asked = {"MODEL": model, "--device": device, "--trace": trace, "--size": sizes, "--restart": restart}
         _refuse("--links", {**asked, **of_models})
         return _links(name or "", output, repeats, warm_up, quiet, of_links)
     if given := [key for key in _OF_LINKS if of_links[key] is not None]:
         raise UsageError(f"--{given[0]} is for --links")
     if trace is not None:
-        _refuse("--trace", {"--device": device, "--restart": restart, "--threads": threads, "--beside": beside,
-                            "--interpreted": interpreted, "--training": training, "--scale": scale})  # fmt: skip
+        _refuse("--trace", {
+            "--device": device, "--restart": restart, "--threads": threads, "--beside": beside, "--scale": scale,
+            "--interpreted": interpreted, "--training": training, "--cpu-time": cpu_time,
+        })  # fmt: skip
         return _trace(trace, model, name, output, _sizes(sizes))
     if model is None:
         kinds = "model.pt2, model.onnx, model.py:NAME or a config.json"
         raise UsageError(f"a model is expected, {kinds}; or --links, or --trace FILE")
     if device is None:
         raise UsageError("--device is expected: cpu, cuda, cuda:1")
+    if cpu_time and device != "cpu":
+        raise UsageError("--cpu-time is for --device cpu")
     from placedsl.measurement import runners
     from placedsl.measurement.beside import others
     from placedsl.measurement.runs import Request
@@ -95,7 +101,7 @@ def profile(
 
     with Heartbeat(f"loading {model}", quiet=quiet) as beat:
         ran = _exported(model, output, sizes, training=training)
-        request = Request(ran, device, _sizes(sizes), threads, interpreted, training)
+        request = Request(ran, device, _sizes(sizes), threads, interpreted, training, cpu_time)
         ready = runners.prepare(request)
         if beside:
             ready.settings["beside"] = f"{beside} others"
@@ -105,15 +111,7 @@ def profile(
             found = _passes(ready, ran, output, (repeats, warm_up), restart, quiet)
     if found is None:
         return interruption.EXIT_NOTHING
-    remarks = [
-        f"measured by placedsl profile {model.name}: {', '.join(f'{k} {v}' for k, v in ready.settings.items())}; "
-        f"medians of {found.passes} passes after {warm_up}",
-        f"the operators take {found.share:.2f} of the whole model's {found.whole * 1e3:.4g} ms"
-        + (", and are scaled to it" if scale else ""),
-    ]
-    if ready.missing:
-        few = ", ".join(ready.missing[:3]) + (", ..." if len(ready.missing) > 3 else "")
-        remarks.append(f"{len(ready.missing)} nodes are not measured: {few}")
+    remarks = _remarks(model, ready, found, warm_up, scaled=scale)
     shown = found.scaled() if scale else found
     name = name or ("host" if device == "cpu" else "accelerator")
     write(output, table(shown, name, remarks))
@@ -125,6 +123,20 @@ def profile(
         _kept(output).unlink(missing_ok=True)
     _tell(remarks, graph, output, quiet)
     return 0
+
+
+def _remarks(model: Path, ready: Runnable, found: Measured, warm_up: int, *, scaled: bool) -> list[str]:
+    """What was measured, how, and what was not."""
+    remarks = [
+        f"measured by placedsl profile {model.name}: {', '.join(f'{k} {v}' for k, v in ready.settings.items())}; "
+        f"medians of {found.passes} passes after {warm_up}",
+        f"the operators take {found.share:.2f} of the whole model's {found.whole * 1e3:.4g} ms"
+        + (", and are scaled to it" if scaled else ""),
+    ]
+    if ready.missing:
+        few = ", ".join(ready.missing[:3]) + (", ..." if len(ready.missing) > 3 else "")
+        remarks.append(f"{len(ready.missing)} nodes are not measured: {few}")
+    return remarks
 
 
 def _tell(remarks: list[str], graph: Path | None, output: Path | None, quiet: bool) -> None:

@@ -98,8 +98,9 @@ def _importable(folder: Path) -> Iterator[None]:
 def _where(problem: BaseException, file: Path) -> str:
     """The last line of the file that was running."""
     line, at = 0, problem.__traceback__
+    own = str(file.absolute())
     while at is not None:
-        if Path(at.tb_frame.f_code.co_filename) == file:
+        if at.tb_frame.f_code.co_filename == own:
             line = at.tb_lineno
         at = at.tb_next
     return f" in line {line}" if line else ""

@@ -69,6 +69,8 @@ def prepare(request: Request) -> Runnable:
     if request.training and name != "hugging-face":
         hint = "layers are trained of a config.json, or of a model.py:NAME, a function that returns the module"
         raise InputError([Diagnostic(f"'{request.model}' has forward passes only", None, hint)])
+    if request.cpu_time and name == "onnx":
+        raise InputError([Diagnostic("ONNX Runtime tells times of the clock only", None, "leave out --cpu-time")])
     packages, runner = RUNNERS[name]
     needed(packages)
     return runner(request, source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ class Request:
     ``threads``  threads of the CPU for one operator (None: as the runtime chooses)
     ``interpreted``  of PyTorch: an interpreter calls the operators, as in stages of torch.distributed.pipelining
     ``training``     layers and modules, forward and backward, in place of operators
+    ``cpu_time``     of PyTorch on a CPU: the time of the processor, without that in which other programs have it
     """
 
     model: Path
@@ -30,6 +32,12 @@ class Request:
     threads: int | None = None
     interpreted: bool = False
     training: bool = False
+    cpu_time: bool = False
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """Seconds since some moment."""
+        return time.process_time if self.cpu_time else time.perf_counter
 
 
 @dataclass(frozen=True, eq=False)

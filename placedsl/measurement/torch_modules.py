@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import hashlib
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -64,12 +63,14 @@ def prepare(request: Request, called: Called, paths: Sequence[str], content: str
     device = torch.device(request.device)
     called = Called(called.module.to(device), _moved(called.arguments, device), _moved(called.options, device))
     units = _units(called, paths)
-    running = _Running(called, units, device, training=request.training)
+    running = _Running(called, units, device, request)
     settings = {"runtime": f"torch {torch.__version__}", "device": request.device, "units": "layers and modules"}
     if device.type == "cuda":
         settings["device"] = torch.cuda.get_device_name(device)
     else:
         settings["threads"] = str(torch.get_num_threads())
+    if request.cpu_time:
+        settings["clock"] = "of the processor"
     given = [one for one in _tensors((called.arguments, called.options)) if one.dim() <= 5]
     settings["inputs"] = ", ".join("x".join(map(str, one.shape)) or "1" for one in given[:4])
     names = [unit.path for unit in units]
@@ -159,10 +160,11 @@ def _fresh(options: Mapping[str, Any]) -> dict[str, Any]:
 class _Running:
     """The units of a model, and the model."""
 
-    def __init__(self, called: Called, units: Sequence[Unit], device: Any, *, training: bool) -> None:
+    def __init__(self, called: Called, units: Sequence[Unit], device: Any, request: Request) -> None:
         import torch
 
-        self.torch, self.called, self.units, self.device, self.training = torch, called, units, device, training
+        self.torch, self.called, self.units, self.device = torch, called, units, device
+        self.training, self.clock = request.training, request.clock
 
     def passes(self, count: int) -> list[Pass]:
         """So many passes."""
@@ -199,7 +201,7 @@ class _Running:
     def _now(self) -> float:
         if self.device.type == "cuda":
             self.torch.cuda.synchronize(self.device)
-        return time.perf_counter()
+        return self.clock()
 
     def _forward(self) -> Pass:
         seconds, begun = np.zeros(len(self.units)), [0.0]

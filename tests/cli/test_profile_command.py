@@ -32,6 +32,7 @@ PICTURE = str(DOCS / "picture.onnx")
         (["model.py:made", "--device", "cpu"], "-o FILE is expected: the graph of the spec is written beside it"),
         (["model.py:made", "--device", "cpu", "-o", "times.json"], "-o times.json: the table is CSV"),
         (["model.py:made", "--device", "cpu", "-o", "t.csv", "--size", "x=2"], "--size has no meaning with model.py"),
+        ([PICTURE, "--device", "cuda", "--cpu-time"], "--cpu-time is for --device cpu"),
         (["--links", "--training"], "--training has no meaning with --links"),
     ],
 )
@@ -47,6 +48,8 @@ def test_a_description_is_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[
     times = str(tmp_path / "times.csv")
     assert main(["profile", PICTURE, "--device", "cpu", "--training", "-o", times]) == 1
     assert "has forward passes only" in capsys.readouterr().err
+    assert main(["profile", PICTURE, "--device", "cpu", "--cpu-time"]) == 1
+    assert "ONNX Runtime tells times of the clock only" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(find_spec("torch") is not None, reason="the package is installed")

@@ -256,7 +256,8 @@ def test_layers_are_measured_forward_and_backward(made: Path) -> None:
     """The graph that is written beside the table has all times, and the weights of the model."""
     import models
 
-    said = run("profile", "made.py:decoder", "--training", *ON_CPU, "-o", "times.csv", folder=made)
+    said = run("profile", "made.py:decoder", "--training", "--cpu-time", *ON_CPU, "-o", "times.csv", folder=made)
+    assert "clock of the processor" in said
     assert 'graph from "times.json" { profile = "times.csv" }' in said
     problem = spec_with("times.json", "times.csv", made).problem
     units = ["model.embed_tokens", *(f"model.layers.{k}" for k in range(3)), "model.norm", "lm_head"]
