@@ -144,6 +144,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """
     names = sorted({str(k) for k in known})
     close = difflib.get_close_matches(word, names, n=2, cutoff=0.6)
+    close = close or [name for name in names if name.lower() == word.lower()]
     if close:
         return "did you mean " + " or ".join(f"'{c}'" for c in close) + "?"
     if not names:
