@@ -1,4 +1,5 @@
-"""Models whose pipelines are measured: a small Llama and a residual network, with the module paths of the real ones."""
+"""Models whose pipelines are measured: a small Llama and a residual network, with the module paths of the real ones;
+and for training passes a GPT-2 and an MLP-Mixer.  ``placedsl profile measured_models.py:gpt`` takes them by name."""
 
 # ruff: noqa: D102 - what forward of a module does, its class says
 
@@ -143,6 +144,80 @@ class Residual(nn.Module):
         return self.head(x.mean((2, 3)))
 
 
+class GptLayer(nn.Module):
+    """Attention and perceptron with biases, each after a LayerNorm and beside a residual connection."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.c_attn, self.c_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        parts = self.c_attn(self.ln_1(x)).chunk(3, dim=-1)
+        queries, keys, values = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts)
+        mixed = functional.scaled_dot_product_attention(queries, keys, values, is_causal=True)
+        x = x + self.c_proj(mixed.transpose(1, 2).flatten(2))
+        return x + self.mlp(self.ln_2(x))
+
+
+class Gpt(nn.Module):
+    """Six layers of width 192 over 96 positions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(3000, 192), nn.Embedding(96, 192)
+        self.h = nn.ModuleList(GptLayer(192, 6) for _ in range(6))
+        self.ln_f, self.lm_head = nn.LayerNorm(192), nn.Linear(192, 3000, bias=False)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        x = self.wte(tokens) + self.wpe(torch.arange(96))
+        for layer in self.h:
+            x = layer(x)
+        return self.lm_head(self.ln_f(x))
+
+
+class MixerBlock(nn.Module):
+    """A perceptron over patches and one over channels, each after a norm and beside a residual connection."""
+
+    def __init__(self, patches: int, width: int) -> None:
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.tokens = nn.Sequential(nn.Linear(patches, 2 * patches), nn.GELU(), nn.Linear(2 * patches, patches))
+        self.channels = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + self.tokens(self.norm1(x).transpose(1, 2)).transpose(1, 2)
+        return x + self.channels(self.norm2(x))
+
+
+class Mixer(nn.Module):
+    """Ten blocks over 64 patches of 8 x 8 pixels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patches = nn.Conv2d(3, 192, 8, 8)
+        self.blocks = nn.ModuleList(MixerBlock(64, 192) for _ in range(10))
+        self.norm, self.head = nn.LayerNorm(192), nn.Linear(192, CLASSES)
+
+    def forward(self, pictures: torch.Tensor) -> torch.Tensor:
+        x = self.patches(pictures).flatten(2).transpose(1, 2)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x).mean(1))
+
+
+def gpt() -> tuple[nn.Module, torch.Tensor]:
+    """A GPT-2 and two samples."""
+    return Gpt(), torch.randint(0, 3000, (2, 96))
+
+
+def mixer() -> tuple[nn.Module, torch.Tensor]:
+    """An MLP-Mixer and two pictures."""
+    return Mixer(), torch.randn(2, 3, 64, 64)
+
+
 def _llama() -> tuple[nn.Module, torch.Tensor]:
     return Llama(), torch.randint(0, WORDS, (2, POSITIONS))
 
@@ -153,10 +228,12 @@ def _residual() -> tuple[nn.Module, torch.Tensor]:
 
 #: By name: a model with random weights, and the input of one microbatch.
 MODELS: dict[str, Callable[[], tuple[nn.Module, torch.Tensor]]] = {"llama": _llama, "residual": _residual}
+#: Those whose training is measured; nothing was tuned on them.
+TRAINED: dict[str, Callable[[], tuple[nn.Module, torch.Tensor]]] = {"gpt": gpt, "mixer": mixer}
 
 
 def made(name: str) -> tuple[nn.Module, torch.Tensor]:
     """Always the same weights and input."""
     torch.manual_seed(1)
-    model, one = MODELS[name]()
+    model, one = (MODELS | TRAINED)[name]()
     return model.eval(), one

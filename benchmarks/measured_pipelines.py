@@ -2,7 +2,8 @@
 
 A model is exported, profiled and placed by the commands of placedsl, and what ``placedsl export`` writes is run by as
 many processes as there are devices, of one thread each.  All of a row happens in one run of this program, at moments at
-which nothing else runs on the machine, as far as there are any.  Needs the extra ``clients``.
+which nothing else runs on the machine, as far as there are any.  With ``--training``: steps of training, by two
+processes, of models that are measured layer by layer, forward and backward.  Needs the extra ``clients``.
 """
 
 from __future__ import annotations
@@ -35,6 +36,17 @@ subject to
     exportable_to_torch_pipelining
     all_used: forall d in worker: used(d)
 """
+TRAINING_SPEC = """\
+import "links.place"
+graph from "{model}.json" {{ profile = "{model}.csv" }}
+device worker[{ranks}]: accelerator {{ memory = 4 GiB }}
+minimize time_per_sample
+subject to
+    contiguous
+    colocated by module
+    exportable_to_torch_pipelining
+    all_used: forall d in worker: used(d)
+"""
 
 
 def placedsl(folder: Path, *words: str) -> None:
@@ -57,6 +69,12 @@ def wait_for_quiet() -> None:
         time.sleep(3.0)
 
 
+def source(model: str) -> tuple[str, ...]:
+    """What ``placedsl profile`` is given for a model."""
+    trained = model in measured_models.TRAINED
+    return (f"{HERE / 'measured_models.py'}:{model}", "--training") if trained else (f"{model}.pt2",)
+
+
 def profile(model: str, folder: Path, output: str, beside: int = 0, *options: str) -> Path:
     """The profile of a model on one core, while so many other processes run it as well.
 
@@ -64,8 +82,9 @@ def profile(model: str, folder: Path, output: str, beside: int = 0, *options: st
     a single operator, and the operators do not add up to it.
     """
     for _ in range(5):
-        wait_for_quiet()
-        placedsl(folder, "profile", f"{model}.pt2", "--device", "cpu", "--threads", "1", "--as", "worker", "--quiet",
+        if "--cpu-time" not in options:
+            wait_for_quiet()
+        placedsl(folder, "profile", *source(model), "--device", "cpu", "--threads", "1", "--as", "worker", "--quiet",
                  "--beside", str(beside), *options, "--repeats", str(PASSES), "-o", output)  # fmt: skip
         if abs(number(folder / output, "operators take ", " of") - 1.0) < 0.06:
             break
@@ -74,7 +93,8 @@ def profile(model: str, folder: Path, output: str, beside: int = 0, *options: st
 
 def solved(model: str, ranks: int, folder: Path) -> tuple[float, list[float]]:
     """Time per sample of the best placement under a profile, and the loads of its stages in their order."""
-    (folder / "spec.place").write_text(SPEC.format(model=model, ranks=ranks), encoding="utf-8")
+    spec = TRAINING_SPEC if model in measured_models.TRAINED else SPEC
+    (folder / "spec.place").write_text(spec.format(model=model, ranks=ranks), encoding="utf-8")
     placedsl(folder, "solve", "spec.place", "--json", "answer.json", "--quiet")
     answer = json.loads((folder / "answer.json").read_text(encoding="utf-8"))
     loads = {device["name"]: device["load"] for device in answer["devices"]}
@@ -83,8 +103,11 @@ def solved(model: str, ranks: int, folder: Path) -> tuple[float, list[float]]:
 
 def run(model: str, exported: Path) -> list[dict[str, Any]]:
     """The batches that the processes measure: those that had the machine for themselves, or all if none had."""
-    wait_for_quiet()
     words = [sys.executable, str(HERE / "measured_stages.py"), model, str(exported)]
+    if model in measured_models.TRAINED:
+        words.append("training")
+    else:
+        wait_for_quiet()
     done = subprocess.run(words, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=400)
     batches = json.loads(done.stdout.splitlines()[-1])
     return [batch for batch in batches if batch["others"] <= QUIET] or batches
@@ -93,9 +116,13 @@ def run(model: str, exported: Path) -> list[dict[str, Any]]:
 def row(model: str, ranks: int, folder: Path) -> list[str]:
     """A row of the table."""
     cores = len(os.sched_getaffinity(0))
-    first = profile(model, folder, f"{model}.csv")
+    trained = model in measured_models.TRAINED
+    clock = ("--cpu-time",) if trained else ()
+    first = profile(model, folder, f"{model}.csv", 0, *clock)
+    before = whole(first)  # the file is written anew
     alone, _ = solved(model, ranks, folder)
-    profile(model, folder, f"{model}.csv", min(ranks, cores) - 1, "--interpreted")
+    calls = clock or ("--interpreted",)
+    profile(model, folder, f"{model}.csv", min(ranks, cores) - 1, *calls)
     predicted, loads = solved(model, ranks, folder)
     shared = max(predicted, sum(loads) / cores)
     out = folder / f"{model}-{ranks}"
@@ -106,7 +133,7 @@ def row(model: str, ranks: int, folder: Path) -> list[str]:
     measured, others = median(between), median(batch["others"] for batch in batches)
     computing = [median(column) for column in zip(*(batch["computing"] for batch in batches), strict=True)]
     cpu = max(median(column) for column in zip(*(batch["cpu"] for batch in batches), strict=True))
-    drift = whole(profile(model, folder, f"{model}-again.csv")) / whole(first)
+    drift = whole(profile(model, folder, f"{model}-again.csv", 0, *clock)) / before
     return [
         model, str(ranks), f"{alone * 1e3:.2f}", f"{shared * 1e3:.2f}", f"{measured * 1e3:.2f}",
         f"{min(between) * 1e3:.2f} to {max(between) * 1e3:.2f}", f"{measured / alone:.2f}", f"{measured / shared:.2f}",
@@ -126,7 +153,7 @@ def whole(profiled: Path) -> float:
     return number(profiled, "whole model's ", " ms")
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, *, training: bool) -> None:
     """Print the table."""
     cores = len(os.sched_getaffinity(0))
     print(f"torch {torch.__version__}, {cores} cores, load average {os.getloadavg()[0]:.1f}")
@@ -137,18 +164,21 @@ def main(folder: Path) -> None:
           "| CPU, ms | ratio of the CPU | cores of others | profile after / before | loads, ms "
           "| computing, ms |")  # fmt: skip
     print("|" + " --- |" * 14)
-    for model in measured_models.MODELS:
-        module, one = measured_models.made(model)
-        torch.export.save(torch.export.export(module, (one,)), folder / f"{model}.pt2")
-        for ranks in RANKS:
+    for model in measured_models.TRAINED if training else measured_models.MODELS:
+        if not training:
+            module, one = measured_models.made(model)
+            torch.export.save(torch.export.export(module, (one,)), folder / f"{model}.pt2")
+        for ranks in RANKS[:1] if training else RANKS:
             print("| " + " | ".join(row(model, ranks, folder)) + " |", flush=True)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        place = Path(sys.argv[1])
+    given = [word for word in sys.argv[1:] if word != "--training"]
+    trained = "--training" in sys.argv[1:]
+    if given:
+        place = Path(given[0])
         place.mkdir(exist_ok=True)
-        main(place)
+        main(place.absolute(), training=trained)
     else:
         with tempfile.TemporaryDirectory() as made_folder:
-            main(Path(made_folder))
+            main(Path(made_folder), training=trained)

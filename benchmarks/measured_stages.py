@@ -1,9 +1,10 @@
-"""``python measured_stages.py MODEL FOLDER``: the pipeline in FOLDER, a process of one thread for each rank.
+"""``python measured_stages.py MODEL FOLDER [training]``: the pipeline in FOLDER, a process of one thread for each rank.
 
-FOLDER is what ``placedsl export --to torch-pipelining`` writes.  Batches are run until five had the machine for
-themselves, or for 75 s.  Prints a JSON value, a list of batches: the seconds between two samples that the last
-stage ends, how many cores other programs had meanwhile, and for each rank the seconds that it computes for a sample and
-the seconds of CPU that its process takes for one.
+FOLDER is what ``placedsl export --to torch-pipelining`` writes.  Batches are run, forward only or as steps of training,
+until five had the machine for themselves, or for 75 s.  Prints a JSON value, a list of batches: the seconds between two
+samples that the last stage ends (training: between two backward passes that the first stage ends), how many cores other
+programs had meanwhile, and for each rank the seconds that it computes for a sample and the seconds of CPU that its
+process takes for one.
 """
 
 from __future__ import annotations
@@ -34,8 +35,21 @@ def rows_of(folder: Path) -> list[list[str]]:
         return [[cell for cell in row if cell] for row in csv.reader(file)]
 
 
-def work(rank: int, ranks: int, name: str, folder: Path, meeting: str) -> None:
-    """One rank: its stages, forward passes only."""
+def timed(stage: object, name: str, spans: list[tuple[float, float]]) -> None:
+    """Note when each call of a method of a stage begins and ends; what it receives is there by then."""
+    inner = getattr(stage, name)
+
+    def outer(*arguments: object, **options: object) -> object:
+        begun = time.perf_counter()
+        made = inner(*arguments, **options)
+        spans.append((begun, time.perf_counter()))
+        return made
+
+    setattr(stage, name, outer)
+
+
+def work(rank: int, ranks: int, name: str, folder: Path, meeting: str, training: bool) -> None:
+    """One rank: its stages, forward passes only, or steps of training."""
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=ranks, timeout=timedelta(seconds=120))
@@ -47,10 +61,10 @@ def work(rank: int, ranks: int, name: str, folder: Path, meeting: str) -> None:
     pipe = pipeline(model, mb_args=(one,), split_spec=split)
     stages = [pipe.build_stage(k, torch.device("cpu"), dist.group.WORLD) for k in own]
     spans: list[tuple[float, float]] = []
-    begun = [0.0]
+    back: list[tuple[float, float]] = []
     for stage in stages:
-        stage.submod.register_forward_pre_hook(lambda *_: begun.__setitem__(0, time.perf_counter()))
-        stage.submod.register_forward_hook(lambda *_: spans.append((begun[0], time.perf_counter())))
+        timed(stage, "forward_one_chunk", spans)
+        timed(stage, "backward_one_chunk", back)
     schedule = _PipelineScheduleRuntime(stages, microbatches, loss_fn=lambda out, wanted: out.sum())
     schedule._load_csv(str(folder / "schedule.csv"), format="compute_only")
     last = pipe.num_stages - 1 in own
@@ -60,18 +74,23 @@ def work(rank: int, ranks: int, name: str, folder: Path, meeting: str) -> None:
     begun_at = time.monotonic()
     while True:
         spans.clear()
+        back.clear()
         dist.barrier()
         before = (time.perf_counter(), busy(), time.process_time())
-        with torch.no_grad():
-            schedule.eval(*((inputs,) if 0 in own else ()), **({"target": wanted} if last else {}))
+        run = schedule.step if training else schedule.eval
+        with torch.set_grad_enabled(training):
+            run(*((inputs,) if 0 in own else ()), **({"target": wanted} if last else {}))
         dist.barrier()
         seconds, spent, own_cpu = (b - a for a, b in zip(before, (time.perf_counter(), busy(), time.process_time())))
-        ends = [end for _, end in spans][ranks:]  # the pipeline is full
-        between = (ends[-1] - ends[0]) / (len(ends) - 1) if last else 0.0
+        ends = [end for _, end in (back if training else spans)][ranks:]  # the pipeline is full
+        ends = ends[:-ranks] if training else ends  # and empties with backward passes alone
+        tells = 0 in own if training else last
+        between = (ends[-1] - ends[0]) / (len(ends) - 1) if tells else 0.0
         told: list[tuple[float, float, float]] = [(0.0, 0.0, 0.0)] * ranks
-        dist.all_gather_object(told, (own_cpu, between, len(own) * median(end - begin for begin, end in spans)))
+        each = len(own) * sum(median(end - begin for begin, end in one) for one in (spans, back) if one)
+        dist.all_gather_object(told, (own_cpu, between, each))
         others = (spent - sum(cpu for cpu, _, _ in told)) / seconds
-        computing = [each for _, _, each in told]
+        computing = [own_each for _, _, own_each in told]
         batches.append({"between": max(b for _, b, _ in told), "others": others, "computing": computing,
                         "cpu": [cpu / microbatches for cpu, _, _ in told]})  # fmt: skip
         quiet = [batch for batch in batches[1:] if float(str(batch["others"])) <= QUIET]
@@ -98,4 +117,4 @@ if __name__ == "__main__":
     place = Path(sys.argv[2])
     count = len(rows_of(place))
     at = (place / f"meeting-{os.getpid()}").absolute().as_uri()
-    processes.spawn(work, (count, sys.argv[1], place, at), nprocs=count)
+    processes.spawn(work, (count, sys.argv[1], place, at, "training" in sys.argv[3:]), nprocs=count)

@@ -127,6 +127,17 @@ class LimitError(PlacedslError):
     exit_code = 5
 
 
+def misspelt(word: str, known: Iterable[str]) -> str | None:
+    """The known word that this one is but for a slip: a letter too many, too few or another, or two in turn."""
+    return next((name for name in sorted({str(k) for k in known}) if word != name and _one_slip(word, name)), None)
+
+
+def _one_slip(word: str, name: str) -> bool:
+    first = next((k for k, (a, b) in enumerate(zip(word, name, strict=False)) if a != b), min(len(word), len(name)))
+    rest, other = word[first:], name[first:]
+    return (other[:2] == rest[1::-1] and other[2:] == rest[2:]) or rest[1:] in (other, other[1:]) or rest == other[1:]
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """A hint naming the known words nearest to ``word`` ("did you mean …"), or the known ones.
 
@@ -134,6 +145,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """
     names = sorted({str(k) or '""' for k in known})
     close = difflib.get_close_matches(word, names, n=2, cutoff=0.6)
+    close = close or [name for name in names if name.lower() == word.lower()]
     if close:
         return "did you mean " + " or ".join(f"'{c}'" for c in close) + "?"
     if not names:

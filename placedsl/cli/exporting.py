@@ -67,6 +67,9 @@ def export(
         )
     if json_file is not None and not fix:
         raise UsageError("--json: the answer of --fix is written; use --fix")
+    if len(inputs) == 1 and inputs[0].suffix == ".place":
+        first = f"placedsl solve {inputs[0]} --json answer.json"
+        raise UsageError(f"an answer is expected: {first}, then placedsl export answer.json --to {name}")
     source = load(inputs[-1])
     model: Source | None = None
     if len(inputs) == 1:

@@ -33,6 +33,8 @@ _OF_LINKS = ("backend", "rank", "address")
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Threads of the CPU for one operator.")
 @click.option("--beside", type=click.IntRange(min=0), default=0, metavar="N", help="So many processes run MODEL, too.")
 @click.option("--interpreted", is_flag=True, help="Call operators as the stages of torch.distributed.pipelining do.")
+@click.option("--training", is_flag=True, help="Layers, forward and backward; writes their graph beside the output.")
+@click.option("--cpu-time", is_flag=True, help="Count the time of the processor: for a machine that others use, too.")
 @click.option("--scale", is_flag=True, help="Scale the times such that they add up to that of the whole model.")
 @click.option("--restart", is_flag=True, help="Do not go on with an interrupted measurement.")
 @click.option(
@@ -55,6 +57,8 @@ def profile(
     threads: int | None,
     beside: int,
     interpreted: bool,
+    training: bool,
+    cpu_time: bool,
     scale: bool,
     restart: bool,
     trace: Path | None,
@@ -62,56 +66,104 @@ def profile(
     quiet: bool,
     **of_links: str | None,
 ) -> int:
-    """Measure the operators of MODEL (.pt2, .onnx) one by one, as a table that a spec reads: profile = "times.csv"."""
+    """Measure MODEL one operator or layer at a time, as a table that a spec reads: profile = "times.csv".
+
+    MODEL is a program of torch.export (.pt2), an ONNX model, model.py:NAME, a function that returns a module of PyTorch
+    and its arguments, or the config.json of a Hugging Face model.
+    """
     _check_output(output)
     if links:
-        of_models = {"--threads": threads, "--beside": beside, "--interpreted": interpreted, "--scale": scale}
+        of_models = {"--threads": threads, "--beside": beside, "--interpreted": interpreted, "--scale": scale,
+                     "--training": training, "--cpu-time": cpu_time}  # fmt: skip
         asked = {"MODEL": model, "--device": device, "--trace": trace, "--size": sizes, "--restart": restart}
         _refuse("--links", {**asked, **of_models})
         return _links(name or "", output, repeats, warm_up, quiet, of_links)
     if given := [key for key in _OF_LINKS if of_links[key] is not None]:
         raise UsageError(f"--{given[0]} is for --links")
     if trace is not None:
-        _refuse("--trace", {"--device": device, "--restart": restart, "--threads": threads, "--beside": beside,
-                            "--interpreted": interpreted, "--scale": scale})  # fmt: skip
+        _refuse("--trace", {
+            "--device": device, "--restart": restart, "--threads": threads, "--beside": beside, "--scale": scale,
+            "--interpreted": interpreted, "--training": training, "--cpu-time": cpu_time,
+        })  # fmt: skip
         return _trace(trace, model, name, output, _sizes(sizes))
     if model is None:
-        raise UsageError("a model is expected, model.pt2 or model.onnx; or --links, or --trace FILE")
+        kinds = "model.pt2, model.onnx, model.py:NAME or a config.json"
+        raise UsageError(f"a model is expected, {kinds}; or --links, or --trace FILE")
     if device is None:
         raise UsageError("--device is expected: cpu, cuda, cuda:1")
+    if cpu_time and device != "cpu":
+        raise UsageError("--cpu-time is for --device cpu")
     from placedsl.measurement import runners
     from placedsl.measurement.beside import others
     from placedsl.measurement.runs import Request
     from placedsl.measurement.table import table
     from placedsl.report.text.heartbeat import Heartbeat
 
-    request = Request(model, device, _sizes(sizes), threads, interpreted)
     with Heartbeat(f"loading {model}", quiet=quiet) as beat:
+        ran = _exported(model, output, sizes, training=training)
+        request = Request(ran, device, _sizes(sizes), threads, interpreted, training, cpu_time)
         ready = runners.prepare(request)
         if beside:
             ready.settings["beside"] = f"{beside} others"
         beat.doing("beginning the processes beside")
         with others(beside, request):
             beat.doing("")
-            found = _passes(ready, model, output, (repeats, warm_up), restart, quiet)
+            found = _passes(ready, ran, output, (repeats, warm_up), restart, quiet)
     if found is None:
         return interruption.EXIT_NOTHING
+    remarks = _remarks(model, ready, found, warm_up, scaled=scale)
+    shown = found.scaled() if scale else found
+    name = name or ("host" if device == "cpu" else "accelerator")
+    write(output, table(shown, name, remarks))
+    graph = None if ran == model else ran
+    if output is not None:
+        if ready.graph is not None:
+            graph = output.with_suffix(".json")
+            write(graph, ready.graph(shown.seconds, name))
+        _kept(output).unlink(missing_ok=True)
+    _tell(remarks, graph, output, quiet)
+    return 0
+
+
+def _remarks(model: Path, ready: Runnable, found: Measured, warm_up: int, *, scaled: bool) -> list[str]:
+    """What was measured, how, and what was not."""
     remarks = [
         f"measured by placedsl profile {model.name}: {', '.join(f'{k} {v}' for k, v in ready.settings.items())}; "
         f"medians of {found.passes} passes after {warm_up}",
         f"the operators take {found.share:.2f} of the whole model's {found.whole * 1e3:.4g} ms"
-        + (", and are scaled to it" if scale else ""),
+        + (", and are scaled to it" if scaled else ""),
     ]
     if ready.missing:
         few = ", ".join(ready.missing[:3]) + (", ..." if len(ready.missing) > 3 else "")
         remarks.append(f"{len(ready.missing)} nodes are not measured: {few}")
-    shown = found.scaled() if scale else found
-    write(output, table(shown, name or ("host" if device == "cpu" else "accelerator"), remarks))
-    if output is not None:
-        _kept(output).unlink(missing_ok=True)
+    return remarks
+
+
+def _tell(remarks: list[str], graph: Path | None, output: Path | None, quiet: bool) -> None:
+    """What was measured, and how a spec reads a graph that was written beside the table."""
+    if graph is not None and output is not None:
+        remarks = [*remarks, f'for the spec: graph from "{graph.name}" {{ profile = "{output.name}" }}']
     for remark in () if quiet else remarks:
         click.echo(remark, err=True)
-    return 0
+
+
+def _exported(model: Path, output: Path | None, sizes: Mapping[str, str], *, training: bool) -> Path:
+    """The model itself; of ``model.py:NAME`` the program that is exported beside the output."""
+    from placedsl.measurement import python_models, runners
+
+    found = python_models.named(model)
+    if output is None and (training or found is not None):
+        raise UsageError("-o FILE is expected: the graph of the spec is written beside it")
+    if output is not None and output.suffix in (".json", ".pt2"):
+        raise UsageError(f"-o {output}: the table is CSV, and the graph is written beside it: as in -o times.csv")
+    if found is None or training:
+        return model
+    assert output is not None
+    if sizes:
+        raise UsageError(f"--size has no meaning with {model}: sizes are those of the arguments in the file")
+    runners.needed(("torch",))
+    python_models.export(model, output.with_suffix(".pt2"))
+    return output.with_suffix(".pt2")
 
 
 def _kept(output: Path) -> Path:

@@ -27,7 +27,8 @@ _READY = "ready"
 def others(count: int, request: Request) -> Iterator[None]:
     """So many processes run the model of a request until the context ends.  InputError where one does not begin."""
     sizes = {name: size.value for name, size in request.sizes.items()}
-    asked = json.dumps([str(request.model), request.device, sizes, request.threads, request.interpreted])
+    asked = json.dumps([str(request.model), request.device, sizes, request.threads, request.interpreted,
+                        request.training])  # fmt: skip
     path = os.pathsep.join(dict.fromkeys((import_root(), *filter(None, sys.path))))
     children = [
         subprocess.Popen(
@@ -51,9 +52,9 @@ def others(count: int, request: Request) -> Iterator[None]:
 
 def main(asked: str) -> None:
     """Run a model again and again, until standard input is closed."""
-    model, device, sizes, threads, interpreted = json.loads(asked)
+    model, device, sizes, threads, interpreted, training = json.loads(asked)
     given = {name: Size(value) for name, value in sizes.items()}
-    ready = runners.prepare(Request(Path(model), device, given, threads, interpreted))
+    ready = runners.prepare(Request(Path(model), device, given, threads, interpreted, training))
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     ready.run(1)
     sys.stdout.write(_READY + "\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ class Request:
     ``sizes``    of dimensions that the model leaves open
     ``threads``  threads of the CPU for one operator (None: as the runtime chooses)
     ``interpreted``  of PyTorch: an interpreter calls the operators, as in stages of torch.distributed.pipelining
+    ``training``     layers and modules, forward and backward, in place of operators
+    ``cpu_time``     of PyTorch on a CPU: the time of the processor, without that in which other programs have it
     """
 
     model: Path
@@ -28,6 +31,13 @@ class Request:
     sizes: Sizes
     threads: int | None = None
     interpreted: bool = False
+    training: bool = False
+    cpu_time: bool = False
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """Seconds since some moment."""
+        return time.process_time if self.cpu_time else time.perf_counter
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +59,7 @@ class Runnable:
     ``run``        runs so many passes, some of them perhaps at once, and gives each
     ``most``       so many passes are run at once
     ``allocated``  n bytes that each operator had allocated at most while it ran (nan: not known)
+    ``graph``      of layers for training: the graph with n seconds on a device of some name (None: the model has one)
     """
 
     operators: Sequence[str]
@@ -58,6 +69,7 @@ class Runnable:
     run: Callable[[int], list[Pass]]
     most: int
     allocated: Callable[[], Floats]
+    graph: Callable[[Floats, str], str] | None = None
 
 
 @dataclass(frozen=True, eq=False)

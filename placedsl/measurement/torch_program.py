@@ -17,10 +17,9 @@ import logging
 import math
 import os
 import sys
-import time
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -58,8 +57,10 @@ def prepare(request: Request, source: Source) -> Runnable:
     beginning = dict(zip(placeholders, flat, strict=True))
     own_code = _Whole(module, arguments, options)
     interpreter = _Whole(_unflattened(program), arguments, options) if request.interpreted else None
-    running = _Running(steps, beginning, device, operators, (own_code, interpreter))
+    running = _Running(steps, beginning, device, operators, (own_code, interpreter), request.clock)
     settings = {"runtime": f"torch {torch.__version__}", "device": _name(device)}
+    if request.cpu_time:
+        settings["clock"] = "of the processor"
     if request.interpreted:
         settings["calls"] = "by an interpreter"
     if device.type == "cpu":
@@ -221,9 +222,11 @@ class _Running:
         device: Any,
         operators: Sequence[str],
         whole: tuple[_Whole, _Whole | None],
+        clock: Callable[[], float],
     ) -> None:
         import torch
 
+        self.clock = clock
         self.torch, self.steps, self.beginning, self.device = torch, steps, beginning, device
         self.position = {name: i for i, name in enumerate(operators)}
         self.counts_with = first_readers(steps, self.position)
@@ -248,10 +251,10 @@ class _Running:
             return self._allocated_on_gpu() if self.device.type == "cuda" else self._allocated_on_cpu()
 
     def _seconds(self, model: _Whole) -> float:
-        begun = time.perf_counter()
+        begun = self.clock()
         self._told(model, "the model")
         self._wait()
-        return time.perf_counter() - begun
+        return self.clock() - begun
 
     def _wait(self) -> None:
         if self.device.type == "cuda":
@@ -283,7 +286,7 @@ class _Running:
         out = np.zeros(len(self.position))
         if self.device.type == "cuda":
             return self._by_events(out)
-        clock = time.perf_counter
+        clock = self.clock
 
         @contextlib.contextmanager
         def timed(step: Step) -> Iterator[None]:

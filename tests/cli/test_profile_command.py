@@ -29,6 +29,11 @@ PICTURE = str(DOCS / "picture.onnx")
         (["--trace", "t.json"], "--as is expected"),
         (["--trace", "t.json", "--as", "gpu", "--scale"], "--scale has no meaning with --trace"),
         ([PICTURE, "--device", "cpu", "-o", "nowhere/times.csv"], "there is no folder 'nowhere'"),
+        (["model.py:made", "--device", "cpu"], "-o FILE is expected: the graph of the spec is written beside it"),
+        (["model.py:made", "--device", "cpu", "-o", "times.json"], "-o times.json: the table is CSV"),
+        (["model.py:made", "--device", "cpu", "-o", "t.csv", "--size", "x=2"], "--size has no meaning with model.py"),
+        ([PICTURE, "--device", "cuda", "--cpu-time"], "--cpu-time is for --device cpu"),
+        (["--links", "--training"], "--training has no meaning with --links"),
     ],
 )
 def test_what_is_asked_for_wrongly(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -36,9 +41,26 @@ def test_what_is_asked_for_wrongly(words: list[str], message: str, capsys: pytes
     assert message in capsys.readouterr().err
 
 
-def test_a_description_is_not_run(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["profile", str(DOCS / "llama-3-8b.json"), "--device", "cpu"]) == 1
-    assert "is of the format 'hugging-face', which is not run" in capsys.readouterr().err
+def test_a_description_is_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph = ROOT / "examples" / "data" / "decoder-6-blocks.json"
+    assert main(["profile", str(graph), "--device", "cpu"]) == 1
+    assert "is of the format 'native', which is not run" in capsys.readouterr().err
+    times = str(tmp_path / "times.csv")
+    assert main(["profile", PICTURE, "--device", "cpu", "--training", "-o", times]) == 1
+    assert "has forward passes only" in capsys.readouterr().err
+    assert main(["profile", PICTURE, "--device", "cpu", "--cpu-time"]) == 1
+    assert "ONNX Runtime tells times of the clock only" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(find_spec("torch") is not None, reason="the package is installed")
+def test_models_of_python_files_and_configurations_need_their_packages(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    times = str(tmp_path / "times.csv")
+    for model, package in (("model.py:made", "torch"), (str(DOCS / "llama-3-8b.json"), "torch and transformers")):
+        for training in ([], ["--training"]):
+            assert main(["profile", model, "--device", "cpu", "-o", times, *training]) == 1
+            assert f"measuring this needs the package {package}" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(find_spec("onnxruntime") is not None, reason="the package is installed")

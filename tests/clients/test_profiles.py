@@ -202,3 +202,105 @@ def test_commands_of_the_page_run(tmp_path: Path) -> None:
     assert [row["node"] for row in found] == [row["node"] for row in shown]
     made, kept = ((folder / "worker-links.place").read_text(encoding="utf-8") for folder in (tmp_path, DOCS))
     assert [line.split()[:2] for line in made.splitlines()] == [line.split()[:2] for line in kept.splitlines()]
+
+
+MADE = """
+import models, torch
+
+def decoder():
+    return models.decoder(3).float(), torch.arange(10).reshape(2, 5)
+
+class Twice(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one = torch.nn.Linear(4, 4)
+    def forward(self, x):
+        return self.one(self.one(x))
+
+def twice():
+    return Twice(), (torch.zeros(2, 4),)
+
+def nothing():
+    return 3
+
+def failing():
+    return models.decoder("three")
+"""
+CONFIG = (
+    '{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 32, "intermediate_size": 64,'
+    ' "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 50,'
+    ' "max_position_embeddings": 64, "torch_dtype": "float32"}'
+)
+ON_CPU = ("--device", "cpu", "--threads", 1, "--repeats", 3, "--warm-up", 1)
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    (tmp_path / "made.py").write_text(MADE, encoding="utf-8")
+    shutil.copy(Path(__file__).parent / "models.py", tmp_path)  # what stands beside the file can be imported
+    return tmp_path
+
+
+@needs("torch")
+def test_a_model_of_a_python_file_is_exported_and_measured(made: Path) -> None:
+    said = run("profile", "made.py:decoder", *ON_CPU, "-o", "times.csv", folder=made)
+    assert 'graph from "times.pt2" { profile = "times.csv" }' in said
+    problem = spec_with("times.pt2", "times.csv", made).problem
+    assert problem.measured.all()
+    assert len(rows(made / "times.csv")) == problem.graph.nodes
+    assert "model.layers.2.attention" in set(problem.graph.attributes["module"].tolist())
+
+
+@needs("torch")
+def test_layers_are_measured_forward_and_backward(made: Path) -> None:
+    """The graph that is written beside the table has all times, and the weights of the model."""
+    import models
+
+    said = run("profile", "made.py:decoder", "--training", "--cpu-time", *ON_CPU, "-o", "times.csv", folder=made)
+    assert "clock of the processor" in said
+    assert 'graph from "times.json" { profile = "times.csv" }' in said
+    problem = spec_with("times.json", "times.csv", made).problem
+    units = ["model.embed_tokens", *(f"model.layers.{k}" for k in range(3)), "model.norm", "lm_head"]
+    assert list(map(str, problem.graph.ids)) == [*units, *(f"{unit}.backward" for unit in units)]
+    assert problem.measured.all()
+    assert (problem.time > 0).all()
+    weights = sum(one.numel() * 4 for one in models.decoder(3).parameters())
+    assert problem.graph.attributes["parameters"].sum() == pytest.approx(weights)
+    layer = problem.graph.attributes["activations"][1]
+    assert layer > 2 * 5 * models.WIDTH * 4, "a layer keeps more than its input"
+
+
+@needs("torch", "transformers")
+@pytest.mark.parametrize("sizes", [("batch=2", "length=6"), ("batch=1", "length=9", "tokens=1", "logits=1")])
+def test_layers_of_a_configuration_are_measured(sizes: tuple[str, ...], tmp_path: Path) -> None:
+    """Also one position behind the keys and values of others."""
+    (tmp_path / "config.json").write_text(CONFIG, encoding="utf-8")
+    words = [word for size in sizes for word in ("--size", size)]
+    run("profile", "config.json", *ON_CPU, *words, "-o", "times.csv", folder=tmp_path)
+    text = f'graph from "config.json" {{ {", ".join(sizes)}, profile = "times.csv" }}\n'
+    problem = placedsl.loads(text + "device cpu: host\nminimize time_per_sample\n", tmp_path).problem
+    assert problem.measured.all()
+    assert len(rows(tmp_path / "times.csv")) == problem.graph.nodes == 6
+
+
+@needs("torch", "transformers")
+def test_a_configuration_is_measured_for_training(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(CONFIG, encoding="utf-8")
+    run("profile", "config.json", "--training", *ON_CPU, "--size", "batch=2", "--size", "length=6", "-o", "t.csv",
+        folder=tmp_path)  # fmt: skip
+    problem = spec_with("t.json", "t.csv", tmp_path).problem
+    assert problem.graph.nodes == 12
+    assert problem.measured.all()
+
+
+@needs("torch")
+def test_what_python_files_do_wrongly_is_told(made: Path) -> None:
+    for name, training, told in (
+        ("decodr", False, "did you mean 'decoder'?"),
+        ("nothing", False, "nothing() of 'made.py' returns int"),
+        ("failing", False, "failing() of 'made.py' fails in line"),
+        ("twice", True, "module 'one' is run 2 times in a pass"),
+    ):
+        options = ["--training"] if training else []
+        assert told in run("profile", f"made.py:{name}", *ON_CPU, *options, "-o", "t.csv", code=1, folder=made)
+    assert "there is no file 'absent.py'" in run("profile", "absent.py:x", *ON_CPU, "-o", "t.csv", code=1, folder=made)

@@ -255,3 +255,13 @@ def test_every_exporter_has_what_the_registry_asks_for() -> None:
         assert made.__doc__, name
         assert callable(made.write), name
         assert callable(made.reasons_against), name
+
+
+def test_a_spec_alone_is_no_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = tmp_path / "s.place"
+    spec.write_text("", encoding="utf-8")
+    assert main(["export", str(spec), "--to", "vllm"]) == 2
+    told = capsys.readouterr().err
+    assert f"an answer is expected: placedsl solve {spec} --json answer.json, then placedsl export answer.json" in told
+    assert main(["export", str(spec), "--to", "vLLM"]) == 2
+    assert "did you mean 'vllm'?" in capsys.readouterr().err

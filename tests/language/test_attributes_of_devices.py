@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from placedsl import InputError, loads
+from placedsl.diagnostics import misspelt
 
 TEXT = """
 graph {
@@ -66,3 +69,33 @@ def test_the_elaborated_spec_keeps_them() -> None:
 def test_what_is_no_attribute(gpu: str, cpu: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         spec("a on cpu", gpu, cpu)
+
+
+@pytest.mark.parametrize("name", ["server", "rank", "compute_class", "prices_2", "memories", "latency"])
+def test_names_that_are_merely_like_an_entry_are_the_spec_s_own(name: str) -> None:
+    one = spec(f"forall d in gpu: d.{name} == 2", gpu=f"{name} = 2")
+    assert one.evaluate(ON_GPU).feasible
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("memroy", "memory"), ("memry", "memory"), ("pricee", "price"), ("stream", "streams"), ("comqute", "compute")],
+)
+def test_slips_are_told_with_what_was_meant(name: str, meant: str) -> None:
+    with pytest.raises(InputError, match=f"a device has no '{name}'") as told:
+        spec("used(cpu)", gpu=f"{name} = 2")
+    hint = told.value.diagnostics[0].hint
+    assert hint == f"did you mean '{meant}'? An attribute of your own needs a name that is less like it"
+
+
+def test_one_slip_and_no_more() -> None:
+    """Against all words that a slip makes."""
+    word, letters = "price", "abcdefghijklmnopqrstuvwxyz_"
+    slips = {word[:k] + word[k + 1 :] for k in range(5)}
+    slips |= {word[:k] + a + word[k + 1 :] for k in range(5) for a in letters}
+    slips |= {word[:k] + a + word[k:] for k in range(6) for a in letters}
+    slips |= {word[:k] + word[k + 1] + word[k] + word[k + 2 :] for k in range(4)}
+    source = random.Random(0)
+    others = {"".join(source.choice("price") for _ in range(source.randint(3, 7))) for _ in range(2000)}
+    for one in slips | others:
+        assert (misspelt(one, ["price"]) is not None) == (one in slips and one != word), one

@@ -12,6 +12,8 @@ from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.units import DATA, NUMBER, Dimension
 
+_OF_SETS = ("union", "intersect", "except")
+
 
 class Checker(NameChecker):
     """Checks expressions against a vocabulary.
@@ -145,7 +147,7 @@ class Checker(NameChecker):
             return self._on(node)
         if op == "in":
             return self._in(node)
-        if op in ("union", "intersect", "except"):
+        if op in _OF_SETS:
             return self.error(node, "a value is expected here, this is a set")
         left, a = self.number(node.left)
         right, b = self.number(node.right)
@@ -202,6 +204,8 @@ class Checker(NameChecker):
                 place = self.span(node.right)
                 parts = (core.Provided("on", (v, core.Element("device", d, place)), span) for d in members)
                 return core.Logic("or", tuple(parts), span), TRUTH
+        if self._is_set_of_devices(node.right, name):
+            return self.check(_on_one_of(node))
         d, kind = self._maybe_quoted(node.right)
         if kind.kind != "error" and kind != element("device"):
             hint = self.hidden(node.right) or nearest("", self.vocabulary.families)
@@ -218,6 +222,13 @@ class Checker(NameChecker):
                 hint = self.hidden(node.right) or f"nodes that share a device: {said}"
             return self.error(node.right, f"a device is expected after 'on', this is {kind}", hint)
         return core.Provided("on", (v, d), span), TRUTH
+
+    def _is_set_of_devices(self, node: syntax.Expression, name: str | None) -> bool:
+        """A set of the spec by its name, or one that is written out."""
+        if isinstance(node, syntax.Braces) or (isinstance(node, syntax.Binary) and node.operator in _OF_SETS):
+            return True
+        own = name is not None and name not in self.slots and name not in self.given
+        return own and name != "devices" and self.vocabulary.sets.get(name or "") == ("device",)
 
     def _devices_of(self, name: str) -> tuple[int, ...]:
         """The devices of a family or kind."""
@@ -315,6 +326,13 @@ class Checker(NameChecker):
                 return core.Aggregate("count", binders, self.truth(node.body), span), PLAIN
             body, kind = self.number(node.body)
         return core.Aggregate(node.operator, binders, body, span), kind
+
+
+def _on_one_of(node: syntax.Binary) -> syntax.Forall:
+    """``v on fast``, of a set of devices, as ``exists d in fast: v on d``; the text can have no such name as ``d``."""
+    bound = syntax.Name(node.right.at, f"device of {' '.join(node.right.at.text.split())}")
+    over = syntax.Binary(node.right.at, "in", bound, node.right)
+    return syntax.Forall(node.at, (over,), syntax.Binary(node.at, "on", node.left, bound), "exists")
 
 
 def _either(left: Type | None, right: Type | None) -> Dimension:

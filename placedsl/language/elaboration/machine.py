@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from placedsl import limits
-from placedsl.diagnostics import Span, nearest
+from placedsl.diagnostics import Span, misspelt, nearest
 from placedsl.language.checking.checker import Checker
 from placedsl.language.checking.vocabulary import OF_EVERY_DEVICE, SETS, Type
 from placedsl.language.elaboration import streamed_parameters
@@ -35,8 +35,11 @@ def entry_values(
     for entry in block:
         name = entry.name.text
         if name not in known:
-            hint = nearest(name, known)
-            if further is None or "did you mean" in hint:
+            meant = misspelt(name, known)
+            if further is None:
+                checker.error(entry.name, f"{rows.subject} has no '{name}'", nearest(name, known))
+            elif meant is not None:
+                hint = f"did you mean '{meant}'? An attribute of your own needs a name that is less like it"
                 checker.error(entry.name, f"{rows.subject} has no '{name}'", hint)
             else:
                 further.append(entry)

@@ -52,12 +52,16 @@ def syntax_error(problem: UnexpectedInput, source: Source, terminals: Mapping[st
     if first is not None and not hint and first[1] not in RESERVED:
         place = source.span(first.start(1), first.end(1))
         meant = _keyword_hint(text, start) or f"known: {', '.join(STATEMENTS)}"
+        if first[1] in _CLUSTERS:
+            meant = "devices in one place, and the links between them, are a cluster: cluster big { device … }"
         return Diagnostic(f"no statement begins with '{first[1]}'", place, meant)
     hint = hint or _keyword_hint(text, start)
     hint = hint or expected
     return Diagnostic(f"unexpected '{shown}'", source.span(start, start + len(shown)), hint)
 
 
+#: What people call clusters.
+_CLUSTERS = ("server", "servers", "machine", "node", "pod", "rack")
 #: What comes before the place and at it, and what is written instead.
 _OTHERWISE = (
     (r"\bsubject\s+to\s*$", r":", "the constraints stand below, one a line, each indented; no colon"),
