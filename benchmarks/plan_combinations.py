@@ -34,7 +34,8 @@ four devices (eight in racks). Each cell stands for three specs: weights are exc
 batch. Enumeration of all plans, from the workload in fractions or by the evaluator, gives the optimum. A cell *works*
 if the path finds it and proves it. Some paths are checked otherwise:
 
-- **timeline**: it measures the largest load of the optimum, and no time per sample below that.
+- **timeline**: it measures the largest load of the optimum; over whole batches that are held at once, no time per
+  sample below that.
 - **why**: what is proven of one more device is no worse than the optimum, and where devices are of one kind it is
   that of enumeration.
 - **conflict**: a constraint that nothing satisfies is found.
