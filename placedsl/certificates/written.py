@@ -11,7 +11,8 @@ from placedsl.certificates.checked.checking import VERSION
 from placedsl.certificates.checked.numbers import SAME
 from placedsl.certificates.searched.infeasible_proofs import infeasible_proof
 from placedsl.certificates.searched.no_proof import NoProofError
-from placedsl.certificates.searched.proofs import SECONDS, latency_proof, load_proof
+from placedsl.certificates.searched.one_sample_proofs import latency_proof, strongest
+from placedsl.certificates.searched.proofs import SECONDS, load_proof
 from placedsl.certificates.searched.weaker_proofs import WEAKER_SHARE, weaker_proof
 from placedsl.diagnostics import UsageError
 from placedsl.planner.answer import Answer
@@ -37,14 +38,17 @@ def certificate(answer: Answer, seconds: float = SECONDS) -> dict[str, Any]:
     problem = problem_document(answer.problem)
     bound, less = answer.bound, {}
     latency = _minimised(answer.problem) == "latency"
-    prove = latency_proof if latency else load_proof
     try:
-        proof = prove(answer.problem, problem, bound, answer.certificate, seconds * (1.0 - WEAKER_SHARE))
+        if latency:
+            proof = latency_proof(problem, bound)
+        else:
+            proof = load_proof(answer.problem, problem, bound, answer.certificate, seconds * (1.0 - WEAKER_SHARE))
     except NoProofError as failed:
         reason = f"the bound is proven by {by}, and no certificate of it was found: {failed}"
         more = "docs/certificates.md says what has one"
-        found = None
-        if not latency:
+        if latency:
+            found = _strongest(problem)
+        else:
             found = weaker_proof(answer.problem, problem, bound, answer.certificate, seconds * WEAKER_SHARE)
         if found is None:
             raise UsageError(f"{reason}; {more}") from None
@@ -57,6 +61,15 @@ def certificate(answer: Answer, seconds: float = SECONDS) -> dict[str, Any]:
         "certificate": VERSION, "objective": answer.problem.objectives[0].name, "bound": bound, "bound_by": by, **less,
         "problem": problem, "proof": proof,
     }  # fmt: skip
+
+
+def _strongest(document: Mapping[str, Any]) -> tuple[dict[str, Any], float] | None:
+    """The strongest proof of a bound on latency, and that bound; None where there is none above 0."""
+    try:
+        proof, least = strongest(document)
+    except NoProofError:
+        return None
+    return (proof, float(least)) if least > 0 else None
 
 
 def _infeasible(answer: Answer, seconds: float) -> dict[str, Any]:
@@ -104,8 +117,11 @@ def problem_document(problem: Problem) -> dict[str, Any]:
 
 
 def _latency(problem: Problem) -> dict[str, Any]:
-    """Nodes with their times on devices (each time once), and which reads what which makes."""
+    """Nodes with their times on devices (each time once), and which reads what which makes; how many devices there are,
+    if all of them run one node at a time."""
     graph = problem.graph
+    calls = problem.execution.run == "subgraph_calls" and bool(problem.accelerators.all())
+    alone = calls or problem.constraint("sequential") is not None
     edges = zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True)
     return {
         "nodes": [
@@ -113,6 +129,7 @@ def _latency(problem: Problem) -> dict[str, Any]:
             for v in range(graph.nodes)
         ],
         "edges": [list(pair) for pair in sorted(set(edges))],
+        "one_at_a_time": len(problem.machine.devices) if alone else None,
     }
 
 

@@ -85,10 +85,11 @@ def test_it_is_shown_where_enumeration_finds_no_placement_and_nowhere_else(first
     assert kinds["no room"] >= 3
 
 
+@pytest.mark.rotates(3)
 def test_a_thousand_changes_are_refused() -> None:
     """What is accepted after a change still is of a problem without a placement."""
     rng, refused, kept = random.Random("changes of what is infeasible"), 0, 0
-    given = shown(range(24))
+    given = shown(range(12))
     assert len(given) >= 8
     while refused < 1000:
         answer, made = rng.choice(given)
@@ -132,7 +133,7 @@ def test_the_command_writes_and_verifies_it(
     spec = f"graph {{\n{nodes}}}\ndevice gpu[2]: accelerator {{ memory = ROOM MiB }}\n"
     spec += "interconnect { bandwidth = 1 GiB/s }\nminimize time_per_sample\nsubject to\n    memory\n"
     asked = ["solve", "a.place", "--quiet", "--json", "answer.json", "--certificate", "proof.json"]
-    for room, kind in (("2.5", "no room"), ("3", "placements"), ("1", "no room")):
+    for room, kind in (("1", "no room"), ("3", "placements")):
         Path("a.place").write_text(spec.replace("ROOM", room), encoding="utf-8")
         assert main(asked) == 3
         assert "certificate" not in capsys.readouterr().err

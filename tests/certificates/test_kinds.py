@@ -26,7 +26,8 @@ from placedsl.certificates.checked import RefusedError, check
 from placedsl.certificates.checked.checking import KINDS, VERSION, proven
 from placedsl.certificates.checked.instance import instance
 from placedsl.certificates.searched.no_proof import NoProofError
-from placedsl.certificates.searched.proofs import completed, latency_proof, load_proof
+from placedsl.certificates.searched.one_sample_proofs import latency_proof
+from placedsl.certificates.searched.proofs import completed, load_proof
 from placedsl.certificates.searched.weaker_proofs import weaker_proof
 from placedsl.certificates.written import certificate, problem_document
 from placedsl.problem.problem import Problem
@@ -198,7 +199,8 @@ def paths(seeds: range) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         bound = float(longest_path(document))
         if not bound:
             continue
-        proof = latency_proof(problem, document, bound, None, 1.0)
+        document["one_at_a_time"] = None
+        proof = latency_proof(document, bound)
         answer = {
             "objective": {"name": "latency", "value": bound * 1.5, "bound": bound},
             "placement": {node["id"]: "gpu" for node in document["nodes"]},

@@ -8,12 +8,13 @@ from fractions import Fraction
 from typing import Any
 
 from placedsl.certificates.checked.boundaries import boundaries
-from placedsl.certificates.checked.elementary import path, simple, streamed, work
+from placedsl.certificates.checked.elementary import simple, streamed, work
 from placedsl.certificates.checked.flow import flow
 from placedsl.certificates.checked.ideals import ideals
 from placedsl.certificates.checked.infeasible import INFEASIBLE
 from placedsl.certificates.checked.instance import Instance, instance
 from placedsl.certificates.checked.numbers import SAME, RefusedError, number
+from placedsl.certificates.checked.one_sample import LATENCY
 from placedsl.certificates.checked.placements import placements
 from placedsl.certificates.checked.prices import prices
 from placedsl.certificates.checked.superblocks import even_share, superblocks
@@ -71,9 +72,9 @@ def _checked(answer: Mapping[str, Any], certificate: Mapping[str, Any]) -> Check
     if goal["name"] != certificate["objective"]:
         raise RefusedError("the answer has another objective")
     if goal["name"] == "latency":
-        if proof["kind"] != "path":
+        if proof["kind"] not in LATENCY:
             raise RefusedError(f"a proof of kind '{proof['kind']}' says nothing about latency")
-        least = path(problem, proof)
+        least = LATENCY[proof["kind"]](problem, proof)
         unproven = _claims(answer, certificate, least)
         if answer["placement"] is not None:
             ids = [node["id"] for node in problem["nodes"]]
@@ -81,7 +82,7 @@ def _checked(answer: Mapping[str, Any], certificate: Mapping[str, Any]) -> Check
                 raise RefusedError("the answer does not place the nodes of the certificate")
             if number(goal["value"], "the value of the answer") < least * (1 - SAME):
                 raise RefusedError("the answer says less than what is proven")
-        return Checked(None, least, "path", unproven)
+        return Checked(None, least, proof["kind"], unproven)
     if goal["name"] != "time_per_sample":
         raise RefusedError("the first objective is neither time_per_sample nor latency")
     given = instance(problem)

@@ -1,15 +1,13 @@
-"""Bounds that a sum shows: the largest unit and the even share, what is streamed besides, prices of classes, a path."""
+"""Bounds that a sum shows: the largest unit and the even share, what is streamed besides, prices of classes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 from placedsl.certificates.checked.instance import Instance
-from placedsl.certificates.checked.numbers import RefusedError, amount, position
-from placedsl.certificates.checked.orders import acyclic
+from placedsl.certificates.checked.numbers import RefusedError, amount
 
 
 def simple(instance: Instance, _proof: Mapping[str, Any]) -> Fraction:
@@ -69,18 +67,3 @@ def share(instance: Instance, held: Fraction, c: int) -> Fraction:
     """So many bytes as a share of what a device of a class has room for."""
     room = instance.room[c]
     return Fraction(0) if not room else held / room
-
-
-def path(problem: Mapping[str, Any], proof: Mapping[str, Any]) -> Fraction:
-    """Nodes of which each reads what the one before makes: the sum of their least times."""
-    nodes = problem["nodes"]
-    edges = {(position(v, len(nodes), "a node"), position(w, len(nodes), "a node")) for v, w in problem["edges"]}
-    if not acyclic(len(nodes), sorted(edges)):
-        raise RefusedError("what a node reads comes from itself")
-    times = [[amount(t, "a time") for t in node["time"]] for node in nodes]
-    along = [position(v, len(nodes), "a node") for v in proof["nodes"]]
-    if any(pair not in edges for pair in pairwise(along)):
-        raise RefusedError("no edge leads from one node of the path to the next")
-    if not all(times):
-        raise RefusedError("a node runs nowhere")
-    return sum((min(times[v]) for v in along), Fraction(0))

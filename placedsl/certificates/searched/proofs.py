@@ -12,10 +12,8 @@ from fractions import Fraction
 from typing import Any
 
 from placedsl.certificates.checked.checking import KINDS, proven
-from placedsl.certificates.checked.elementary import path
 from placedsl.certificates.checked.instance import Instance, instance
 from placedsl.certificates.checked.numbers import SAME, RefusedError
-from placedsl.certificates.checked.orders import sorted_vertices
 from placedsl.certificates.checked.placements import placement_program
 from placedsl.certificates.checked.prices import given as given_prices
 from placedsl.certificates.checked.superblocks import share_program, superblock_program, worth_program
@@ -176,29 +174,3 @@ def _others(problem: Problem, given: Instance, bound: float) -> Iterator[Mapping
 
 def _even(stages: int, blocks: int) -> list[int]:
     return [stages // blocks + (k < stages % blocks) for k in range(blocks)]
-
-
-def latency_proof(
-    _problem: Problem, document: Mapping[str, Any], bound: float, _begun: Mapping[str, Any] | None, _seconds: float
-) -> dict[str, Any]:
-    """The longest path, where that is what proves the bound."""
-    nodes, edges = document["nodes"], document["edges"]
-    least = [min(node["time"], default=0.0) for node in nodes]
-    finish, before = list(least), [-1] * len(nodes)
-    after: list[list[int]] = [[] for _ in nodes]
-    for v, w in edges:
-        after[v].append(w)
-    for v in sorted_vertices(len(nodes), [(v, w) for v, w in edges]):
-        for w in after[v]:
-            if finish[v] + least[w] > finish[w]:
-                finish[w], before[w] = finish[v] + least[w], v
-    along: list[int] = []
-    v = max(range(len(nodes)), key=finish.__getitem__, default=-1)
-    while v >= 0:
-        along.append(v)
-        v = before[v]
-    proof = {"kind": "path", "nodes": along[::-1]}
-    found = path(document, proof)
-    if Fraction(bound) > found * (1 + SAME):
-        raise NoProofError(f"the longest path takes {float(found)!r} s, and other bounds on latency have none")
-    return proof
