@@ -2,6 +2,10 @@
 
 A *unit* is a layer (``model.layers.3``), or a module outside of layers that has weights (``model.embed_tokens``, the
 head).  Nodes without weights outside of layers are *glue* (masks, positions): they are part of no unit.
+
+The path of a layer is that of :mod:`placedsl.graph.readers.module_paths`, from which readers make the attribute
+``layer``.  Where devices may begin and end between layers is another question, which depends on the edges and has
+glue in it as well: :mod:`placedsl.graph.sections`.
 """
 
 from __future__ import annotations
@@ -11,9 +15,13 @@ from collections.abc import Mapping, Sequence
 
 from placedsl.records import dataclass
 
+from placedsl.graph.readers import module_paths
+
 Value = float | str | None
 
-_MODULE = re.compile(r"^(.*?)\.(\d{1,18})(?:\.|$)")
+#: Longer ones are no numbers of layers.
+_MOST_DIGITS = 18
+
 _TEXT = re.compile(r"^(.*?)(?<!\d)(\d{1,18})\D*$")
 _NAME = re.compile(r"^(.*?(?:layers?|blocks?))[\W_]*(\d{1,18})(?!\d)", re.IGNORECASE)
 
@@ -106,11 +114,10 @@ def _unit(key: tuple[str, str, int | None], members: Sequence[int], nodes: Seque
         return Unit(word, word, "", None, tuple(members))
     if layer is None:
         return Unit(word, "", "", None, tuple(members))
-    paths = (nodes[v].module for v in members)
-    module = next((f"{m[1]}.{m[2]}" for path in paths if isinstance(path, str) and (m := _MODULE.match(path))), "")
+    module = next((path for v in members if (path := _path(nodes[v].module))), "")
     said = next((text for v in members if isinstance(text := nodes[v].layer, str)), "")
-    if not module and "." in said and (match := _MODULE.match(said)):
-        module = f"{match[1]}.{match[2]}"
+    if not module and "." in said:
+        module = _path(said)
     return Unit(f"layer {layer}", module, word, layer, tuple(members))
 
 
@@ -141,8 +148,16 @@ def _by_attribute(node: Described) -> tuple[str, int] | None:
 
 
 def _by_module(node: Described) -> tuple[str, int] | None:
-    match = _MODULE.match(node.module) if isinstance(node.module, str) else None
-    return (match[1], int(match[2])) if match else None
+    path = _path(node.module)
+    prefix, _, number = path.rpartition(".")
+    return (prefix, int(number)) if path else None
+
+
+def _path(module: Value) -> str:
+    """The path of the layer that a module is or is within; empty: it is in none."""
+    path = module_paths.layer(module) if isinstance(module, str) else None
+    number = (path or "").rpartition(".")[2]
+    return path or "" if number.isascii() and len(number) <= _MOST_DIGITS else ""
 
 
 def _by_name(node: Described) -> tuple[str, int] | None:

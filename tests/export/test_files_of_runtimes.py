@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 import placedsl
@@ -275,3 +278,25 @@ def test_equal_tensor_degrees_are_flags_and_unequal_ones_are_refused() -> None:
         assert reason.startswith("stage 1 splits tensors over 2 devices and stage 2 over 1: add 'equal: ")
     for name in ("deepspeed", "torch-pipelining", "accelerate", "llama-cpp", "pipedream"):
         assert registry.refused(alike, name)
+
+
+def test_a_tied_head_of_a_configuration_is_in_the_device_map(tmp_path: Path) -> None:
+    """Its parameters count once, with the embedding; it has weights all the same, and goes where these are."""
+    config = {
+        "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 3,
+        "num_attention_heads": 4, "vocab_size": 100, "torch_dtype": "float16", "tie_word_embeddings": True,
+        "max_position_embeddings": 64,
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    text = 'graph from "config.json" { batch = 1, length = 16 }\n'
+    text += "device gpu[2]: accelerator { compute = 1 TFLOP/s, memory_bandwidth = 100 GB/s }\n"
+    text += "interconnect { bandwidth = 16 GB/s }\nminimize time_per_sample\n"
+    spec = placedsl.loads(text, tmp_path)
+    ids = [str(own) for own in spec.problem.graph.ids]
+    apart = {own: "gpu[2]" if own in ("lm_head", "model.norm") else "gpu[1]" for own in ids}
+    reasons = registry.refused(Plan.of(spec.problem, spec.evaluate(apart)), "accelerate")
+    assert len(reasons) == 1
+    assert "'model.embed_tokens' on gpu[1] and 'lm_head' on gpu[2] have the same weights" in reasons[0]
+    together = apart | {"lm_head": "gpu[1]"}
+    found = registry.files(Plan.of(spec.problem, spec.evaluate(together)), "accelerate")
+    assert json.loads(str(found["device_map.json"])) == {own: int(together[own] == "gpu[2]") for own in ids}
