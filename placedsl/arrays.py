@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
+
+Key = TypeVar("Key", bound=Hashable)
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -36,6 +41,13 @@ def for_each(columns: Floats, of: Integers) -> Floats:
     if columns.shape[1] == 1:
         return np.broadcast_to(columns, (columns.shape[0], len(of)))
     return columns[:, of]
+
+
+def for_each_key(keys: Sequence[Key], column: Callable[[Key], Floats]) -> Floats:
+    """The column of each key; those of equal keys are computed once, and are one in memory where all are equal."""
+    place: dict[Key, int] = {}
+    of = np.array([place.setdefault(key, len(place)) for key in keys], dtype=np.int64)
+    return for_each(np.column_stack([column(key) for key in place]), of)
 
 
 def repeated(values: Floats) -> bool:

@@ -22,6 +22,8 @@ def certificate(answer: Answer, seconds: float = SECONDS) -> dict[str, Any]:
     reasons = against(answer.problem)
     if reasons:
         raise UsageError(f"there are no certificates for it: {'; '.join(reasons)}")
+    if answer.termination == "infeasible":
+        raise UsageError("there is no placement, and there are no certificates of that")
     by = answer.bound_by[0] if answer.bound_by and answer.bound_by[0] else ""
     if not by or not np.isfinite(answer.bound):
         raise UsageError("no bound is proven that a certificate could show")

@@ -90,6 +90,7 @@ def solve(
 ) -> int:
     """Find a placement for SPEC."""
     from placedsl.api import spec as api
+    from placedsl.cli.verifying import remove_certificate, write_certificate
     from placedsl.report.text.heartbeat import Heartbeat
 
     start, runtime, exported = _runtimes(wanted)
@@ -119,6 +120,8 @@ def solve(
         from placedsl.report.pictures import placement_picture as pictures
 
         pictures.check(picture)
+    if certificate is not None:
+        remove_certificate(certificate, spec, data)
     with ProgressLine(loaded.problem.objectives[0], quiet) as line, interruption.stoppable():
         answer = loaded.solve(progress=line.update, **wanted | ({} if tried is None else {"time_limit": tried}))
     if tried is not None and answer.termination == "time_limit":
@@ -147,7 +150,7 @@ def solve(
         from placedsl.api.pages import answer_page
 
         write(page, answer_page(loaded, answer, conflict, reasons))
-    written = certificate is None or _certified(answer, certificate, quiet)
+    written = certificate is None or write_certificate(answer, certificate, quiet)
     if picture is not None and answer.placement is not None:
         pictures.draw(answer, picture)
     if exported is not None and answer.placement is not None:
@@ -205,13 +208,6 @@ def _refuse_places(files: dict[str, Path | None]) -> None:
             raise UsageError(f"{option} {file}: there is no folder '{file.parent}'")
         if file is not None and paths.is_folder(file):
             raise UsageError(f"{option} {file}: this is a folder")
-
-
-def _certified(answer: Answer, file: Path, quiet: bool) -> bool:
-    """Write the certificate; whether there is one."""
-    from placedsl.cli.verifying import write_certificate
-
-    return write_certificate(answer, file, quiet)
 
 
 def _how_to_see_the_schedule(spec: Path, parameters: dict[str, str], data: Path | None, json_file: str | None) -> str:

@@ -10,7 +10,7 @@ import click
 
 from placedsl.cli.options import DATA, SET, write
 from placedsl.diagnostics import Diagnostic, InputError, UsageError
-from placedsl.system import interruption
+from placedsl.system import files, interruption, paths
 
 if TYPE_CHECKING:
     from placedsl.planner.answer import Answer
@@ -61,6 +61,15 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InputError([Diagnostic(f"{path}: an object is expected")])
     return found
+
+
+def remove_certificate(file: Path, *inputs: Path | None) -> None:
+    """Remove a certificate of an earlier run, so that none is taken for one of this run; UsageError where the place is
+    that of an input."""
+    for given in inputs:
+        if given is not None and paths.exists(file) and paths.exists(given) and file.samefile(given):
+            raise UsageError(f"--certificate {file}: this is what is read")
+    files.remove(file)
 
 
 def write_certificate(answer: Answer, file: Path, quiet: bool) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placedsl.arrays import Floats
+from placedsl.arrays import Floats, for_each_key
 from placedsl.cost_model.places import Places
 from placedsl.diagnostics import Diagnostic
 from placedsl.graph.graph import Graph
@@ -19,21 +19,25 @@ def seconds(graph: Graph, machine: Machine, places: Places) -> tuple[Floats, lis
     latency + bytes / bandwidth of the link between the accelerator and a host (or the interconnect).  Hosts share RAM:
     0.  Over clusters the graph's times are those of the fastest interconnect, and grow as bandwidths fall.
     """
-    out = np.zeros((graph.tensors, len(machine.devices)))
     timed = np.isfinite(graph.tensor_time)
     missing: dict[str, Diagnostic] = {}
-    for i, device in enumerate(machine.devices):
-        if device.kind != "accelerator":
-            continue
-        link, problem = link_to_host(machine, device)
-        slower = machine.fastest_interconnect / link.bandwidth if machine.clusters and link is not None else 1.0
-        by_bytes = np.full(graph.tensors, np.nan)
-        if link is not None:
-            by_bytes = link.latency + graph.tensor_bytes / link.bandwidth
-        elif not timed.all():
+    links: list[Link | None] = []
+    for device in machine.devices:
+        link, problem = link_to_host(machine, device) if device.kind == "accelerator" else (None, None)
+        links.append(link)
+        if device.kind == "accelerator" and link is None and not timed.all():
             missing.setdefault(device.family, problem or _no_link(device, places))
-        out[:, i] = np.where(timed, graph.tensor_time * slower, by_bytes)
-    return out, list(missing.values())
+
+    def over(reached: tuple[str, Link | None]) -> Floats:
+        kind, link = reached
+        if kind != "accelerator":
+            return np.zeros(graph.tensors)
+        slower = machine.fastest_interconnect / link.bandwidth if machine.clusters and link is not None else 1.0
+        by_bytes = np.nan if link is None else link.latency + graph.tensor_bytes / link.bandwidth
+        return np.where(timed, graph.tensor_time * slower, by_bytes)
+
+    keys = [(device.kind, link) for device, link in zip(machine.devices, links, strict=True)]
+    return for_each_key(keys, over), list(missing.values())
 
 
 def link_to_host(machine: Machine, device: Device) -> tuple[Link | None, Diagnostic | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placedsl.arrays import Floats
+from placedsl.arrays import Floats, for_each_key
 from placedsl.cost_model.host_links import link_to_host
 from placedsl.cost_model.places import Places
 from placedsl.diagnostics import Diagnostic, Span, nearest
@@ -39,29 +39,29 @@ def seconds(
     ``between``: tensors go from device to device, and so do weights: to those devices of the family that the device may
     change places with, which all lie equally far.
     """
-    out = np.zeros((graph.nodes, len(machine.devices)))
+    none = np.broadcast_to(0.0, (graph.nodes, len(machine.devices)))
     if not weights.any():
-        return out, []
+        return none, []
     if (weights < 0.0).any():
         node = graph.names[int(np.argmin(weights))]
         message = f"node '{node}' has weights of {weights.min():g} bytes"
-        return out, [Diagnostic(message, places.weights, "they cannot be negative")]
+        return none, [Diagnostic(message, places.weights, "they cannot be negative")]
     if not graph.time_in_seconds:
         hint = 'say what its times are, as in graph from "…" { time_unit = 1 ms }; or weights = 0'
-        return out, [Diagnostic("weights have bytes, and the graph's times no unit", places.weights, hint)]
+        return none, [Diagnostic("weights have bytes, and the graph's times no unit", places.weights, hint)]
     if between is not None:
         return weights[:, None] * _inverse_bandwidths(machine, between), []
+    bandwidths: list[float] = []
     missing: list[Diagnostic] = []
-    for i, device in enumerate(machine.devices):
-        if device.kind != "accelerator":
-            continue
-        link, _ = link_to_host(machine, device)
-        if link is None:
+    for device in machine.devices:
+        link = link_to_host(machine, device)[0] if device.kind == "accelerator" else None
+        if device.kind == "accelerator" and link is None:
             hint = "as in interconnect { bandwidth = 16 GB/s }; or weights = 0"
             message = f"nothing says how fast '{device.family}' sends its weights"
             missing.append(Diagnostic(message, places.weights, hint))
-        out[:, i] = np.nan if link is None else weights / link.bandwidth
-    return out, missing[:1]
+        unsaid = np.nan if device.kind == "accelerator" else np.inf
+        bandwidths.append(unsaid if link is None else link.bandwidth)
+    return for_each_key(bandwidths, lambda bandwidth: weights / bandwidth), missing[:1]
 
 
 def _inverse_bandwidths(machine: Machine, between: TransferTimes) -> Floats:

@@ -67,6 +67,25 @@ def write(target: Path, content: str | bytes) -> None:
         ) from None
 
 
+def remove(target: Path) -> None:
+    """Remove a regular file, where there is one; UsageError where neither it nor what is in it can be removed.
+
+    Links are followed: what a later :func:`write` would replace is what is removed.
+    """
+    file = Path(os.path.realpath(target))
+    try:
+        if not stat.S_ISREG(file.stat().st_mode):
+            return
+        try:
+            file.unlink()
+        except PermissionError:
+            file.write_bytes(b"")  # the folder cannot be written to, the file may be
+    except FileNotFoundError:
+        return
+    except OSError as problem:
+        raise UsageError(f"'{target}' cannot be removed: {(problem.strerror or 'failed').lower()}") from None
+
+
 def _write(target: Path, data: bytes) -> None:
     try:
         status = target.stat()

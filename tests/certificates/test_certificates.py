@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import random
 import re
 from collections.abc import Callable
@@ -224,12 +225,42 @@ def test_what_has_no_certificate_is_told(
         ("schedule gpipe\nminimize time_per_sample\n", "it knows schedule pipedream, not gpipe"),
     ):
         Path("a.place").write_text(SAMPLE + goal, encoding="utf-8")
+        Path("proof.json").write_text("of an earlier run", encoding="utf-8")
         assert main(["solve", "a.place", *asked]) == 4
         assert json.loads(Path("answer.json").read_text(encoding="utf-8"))["status"]["termination"] == "optimal"
         said = capsys.readouterr().err
         assert "--certificate proof.json: nothing is written: " in said
         assert reason in said
         assert not Path("proof.json").exists()
+
+
+def test_the_certificate_of_an_earlier_run_does_not_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is removed before the search begins, where it is a file or a link to one; nothing else is."""
+    monkeypatch.chdir(tmp_path)
+    proof, good = Path("proof.json"), SAMPLE + "minimize time_per_sample\n"
+    Path("a.place").write_text(good + "subject to\n    memory\n    fit: memory(gpu[1]) <= 0 B\n", encoding="utf-8")
+    proof.write_text("of an earlier run", encoding="utf-8")
+    asked = ["solve", "a.place", "--quiet", "--certificate"]
+    # What is refused before anything is searched leaves files as they are.
+    assert main([*asked, "proof.json", "--picture", "a.txt"]) == 2
+    assert main([*asked, "a.place"]) == 2
+    assert "--certificate a.place: this is what is read" in capsys.readouterr().err
+    assert proof.exists()
+    assert Path("a.place").exists()
+    assert main([*asked, "proof.json"]) == 3
+    assert "there is no placement" in capsys.readouterr().err
+    assert not proof.exists()
+    Path("a.place").write_text(SAMPLE + "minimize peak_memory\n", encoding="utf-8")
+    proof.write_text("of an earlier run", encoding="utf-8")
+    Path("link.json").symlink_to(proof)
+    assert main([*asked, "link.json"]) == 4
+    assert not proof.exists()
+    Path("a.place").write_text(good, encoding="utf-8")
+    assert main([*asked, "link.json"]) == 0
+    assert json.loads(proof.read_text(encoding="utf-8"))["certificate"]
+    assert main([*asked, os.devnull]) == 0
 
 
 def test_the_longest_path_is_a_certificate_of_latency(
