@@ -32,7 +32,7 @@ def test_a_full_disk_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     made = kernel()(twice)
     assert made(4) == 8
     assert asked
-    assert made.nopython_signatures
+    assert made.compiled.nopython_signatures
 
 
 def test_a_function_whose_code_can_be_kept_nowhere() -> None:
@@ -40,7 +40,7 @@ def test_a_function_whose_code_can_be_kept_nowhere() -> None:
     exec("def thrice(number): return 3 * number", names)
     made = kernel()(names["thrice"])  # type: ignore[arg-type]
     assert made(4) == 12
-    assert made.nopython_signatures
+    assert made.compiled.nopython_signatures
 
 
 def test_what_an_earlier_version_kept_of_modules_that_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +52,7 @@ def test_what_an_earlier_version_kept_of_modules_that_are_gone(tmp_path: Path, m
     index.write_bytes(version + pickle.dumps(({"twice": Fraction(1, 2)}, {})).replace(b"fractions", b"fractiens"))
     made = kernel()(twice)
     assert made(4) == 8
-    assert made.stats.cache_misses
+    assert made.compiled.stats.cache_misses
     again = kernel()(twice)
     assert again(4) == 8
-    assert again.stats.cache_hits
+    assert again.compiled.stats.cache_hits

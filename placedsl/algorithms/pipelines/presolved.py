@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from placedsl.algorithms.pipelines.placement_result import PlacementResult
+from placedsl.algorithms.pipelines.refitting import refitted
 from placedsl.algorithms.presolve.attached import Attached, held, relaxed
 from placedsl.algorithms.units import with_rounding
 from placedsl.arrays import Booleans, Floats, Integers
@@ -25,9 +26,10 @@ _MOST_FREE = 10
 #: So many units that were left out of the costs are counted after a search whose placement costs more than its bound.
 _COUNTED = 4
 
-#: Answers for a problem: the best pipeline below a value, where another is proven to be the least.  The last argument:
-#: whether it may end at that bound, without looking for one with fewer devices.
-Search = Callable[[Problem, float, float, bool], PlacementResult]
+#: Answers for a problem: the best pipeline below a value, where another is proven to be the least.  The last arguments:
+#: whether it may end at that bound, without looking for one with fewer devices, and memory beside that of the problem,
+#: as :class:`Relaxation` says it.
+Search = Callable[[Problem, float, float, bool, Floats | None], PlacementResult]
 
 
 def best_of(
@@ -39,13 +41,14 @@ def best_of(
     ``at_least``: a proven bound.  ``found`` hears of each better pipeline.  ``fewest``: of those that are equally good,
     one with the fewest devices is asked for.
     """
-    open_, count = known.open, known.units.units
-    kept, bound = np.zeros(count, dtype=bool), at_least
+    open_ = known.open
+    kept, bound = known.inside.copy(), at_least
     best: PlacementResult | None = None
     first = True
     while (open_ & ~kept).any():
-        problem, root, out = relaxed(known, kept)
-        last = search(problem, bound, at_most, not first)
+        smaller = relaxed(known, kept)
+        out = smaller.out
+        last = search(smaller.problem, bound, at_most, not first, None if fewest else smaller.behind)
         if not last.complete or last.placement is None:
             # Nothing better is allowed even there, or it is not known.
             if best is not None:
@@ -56,10 +59,10 @@ def best_of(
         if mended.allowed and not out.any():
             found(last)
             return last
-        for narrower in (mended.problem, held(known, root) if first else None):
+        for narrower in (mended.problem, held(known, smaller.root) if first else None):
             if narrower is None:
                 continue
-            other = search(narrower, bound, at_most, True)
+            other = search(narrower, bound, at_most, True, None)
             if other.placement is not None and (best is None or other.value < best.value):
                 best, at_most = other, other.value * (1.0 - EQUAL_COSTS)
                 found(other)
@@ -67,10 +70,14 @@ def best_of(
                 proven = _proven(best, bound, last)
                 if proven.fewest or not fewest:
                     return proven
+        # What devices must hold is known better where a value is: before units are counted, that is tried.
+        again = first and best is not None and bool(smaller.behind.any())
         first = False
+        if again:
+            continue
         more = mended.blocking & ~kept
         kept = kept | (more if more.any() else open_)
-    last = search(known.problem, bound, at_most, False)
+    last = search(known.problem, bound, at_most, False, None)
     if best is None or (last.placement is not None and (last.complete or last.value < best.value)):
         return last
     return _with(last, best, max(bound, last.bound))
@@ -111,25 +118,27 @@ class _Mended:
         loose = known.open & ~kept
         device = _placed(known, out, device)
         limits = with_rounding(problem.memory_limits, problem.graph.memory)
-        used = np.bincount(device, units.memory, minlength=len(limits))
+        allowed = bool((np.bincount(device, units.memory, minlength=len(limits)) <= limits).all())
+        cost = _costs(known)
+        moved = refitted(known, loose, device, limits, cost)
+        used = np.bincount(moved, units.memory, minlength=len(limits))
         over = np.flatnonzero(used > limits)
         free = np.zeros(units.units, dtype=bool)
         blocking = np.zeros(units.units, dtype=bool)
         for d in over.tolist():
-            own = np.flatnonzero(loose & (device == d))
+            own = np.flatnonzero(loose & (moved == d))
             own = own[np.argsort(-units.memory[own], kind="stable")]
             free[own[: max(2, _MOST_FREE // len(over))]] = True
             # As few as make the relaxation see that the device cannot hold what it has.
             held_there = used[d] - units.memory[own].sum() + np.cumsum(units.memory[own])
             blocking[own[: int(np.count_nonzero(held_there <= limits[d])) + 1]] = True
-        away = np.flatnonzero(out)
-        cost = _costs(known)
+        away = np.flatnonzero(out | ((moved != device) & (cost > 0.0)))
         away = away[np.argsort(-cost[away], kind="stable")]
         free[away[:_MOST_FREE]] = True
         if not len(over):
             blocking[away[:_COUNTED]] = True
-        labels = np.where(free, len(limits) + np.arange(units.units), device)
-        return cls(not len(over), held(known, labels), blocking & known.open)
+        labels = np.where(free, len(limits) + np.arange(units.units), moved)
+        return cls(allowed, held(known, labels), blocking & known.open)
 
 
 def _costs(known: Attached) -> Floats:

@@ -7,6 +7,7 @@ the problem without them: the value is then a bound, and its placement the answe
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from math import ceil, isfinite
 from typing import TYPE_CHECKING, get_args
@@ -32,7 +33,7 @@ from placedsl.algorithms.stages.stage_costs import (
 )
 from placedsl.algorithms.supports import PLACING, Supports, ignored, reasons_against
 from placedsl.algorithms.units import placement_units
-from placedsl.arrays import Integers
+from placedsl.arrays import Floats, Integers
 from placedsl.graph.contraction import Quotient
 from placedsl.problem.execution import Execution, Order
 from placedsl.problem.expressions import Provided
@@ -175,10 +176,13 @@ def _solve(
 
     least = _least(known.problem)
 
-    def search(smaller: Problem, at_least: float, below: float, soon: bool) -> PlacementResult:
+    def search(
+        smaller: Problem, at_least: float, below: float, soon: bool, behind: Floats | None
+    ) -> PlacementResult:  # fmt: skip
         return searched(
-            smaller, deadline=deadline, stop=stop, most=most, at_most=below, at_least=at_least, fewest=not soon
-        )
+            smaller, deadline=deadline, stop=stop, most=most, at_most=below, at_least=at_least, fewest=not soon,
+            behind=behind,
+        )  # fmt: skip
 
     def found(better: PlacementResult) -> None:
         if progress is not None and better.placement is not None and problem.execution.data_parallelism is None:
@@ -197,8 +201,12 @@ def searched(
     at_most: float = np.inf,
     at_least: float = 0.0,
     fewest: bool = True,
+    behind: Floats | None = None,
 ) -> PlacementResult:
-    """The same over the units that there are; ``at_least``: a proven bound, where it may end if not ``fewest``."""
+    """The same over the units that there are; ``at_least``: a proven bound, where it may end if not ``fewest``.
+
+    ``behind``: 2 x n memory beside that of the nodes, as :class:`placedsl.algorithms.presolve.attached.Relaxation` has.
+    """
     quotient, classes = pipeline_of(problem)
     bound = max(at_least, _least(problem))
 
@@ -211,6 +219,9 @@ def searched(
     if uses_device_groups(problem) or (problem.execution.order == "gpipe" and not _minimises_memory(problem)):
         return _with_device_groups(problem, quotient, classes, limits, bound, progress)
     stages = _stage_costs(problem)(quotient, classes)
+    if behind is not None and behind.any():
+        beside = [np.bincount(quotient.unit_of_node, one, minlength=quotient.units) for one in behind]
+        stages = replace(stages, behind=np.array(beside))
     found = state_dp.best_pipeline(stages, limits, at_least=bound, at_most=at_most, fewest=fewest, progress=begun)
     bound = max(bound, found.bound)
     placement = None if found.device is None else found.device[quotient.unit_of_node]

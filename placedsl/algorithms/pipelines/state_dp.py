@@ -26,7 +26,7 @@ from placedsl.algorithms.stages.cut_edges_kernel import cut_costs
 from placedsl.algorithms.stages.stage_costs import StageCostModel
 from placedsl.algorithms.stages.stage_pairs import between, by_weight, cuts_of, cuts_taken, ideal_sums, stage_pairs
 from placedsl.algorithms.stages.topological_orders import orders
-from placedsl.arrays import Floats, Integers, distinct
+from placedsl.arrays import Booleans, Floats, Integers, distinct
 from placedsl.records import dataclass
 from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 
@@ -102,9 +102,38 @@ def best_pipeline(
     """The pipeline with the least largest load; where ``fewest``, of equally good ones one with the fewest devices.
 
     ``at_least``: a proven bound, at which the search may end; only loads below ``at_most`` are of interest.
-    ``progress`` hears of the first pipeline.
+    ``progress`` hears of the first pipeline.  With memory ``behind`` units the least load is a bound, and nothing is
+    said of the number of devices.
     """
     limits = limits or SearchLimits()
+    if not costs.behind.size:
+        return _best_pipeline(costs, limits, at_least, at_most, fewest, progress)
+    # Each device that is used has some unit, or one of some class has only what is beside the units.  The second case
+    # also has what the first passes over because an ideal was reached with fewer devices.
+    best = replace(_best_pipeline(costs, limits, at_least, at_most, False, progress), fewest=False)
+    kinds = np.flatnonzero(np.array(costs.classes.counts) > 0) if costs.classes.total > 1 else np.zeros(0, np.int64)
+    for kind in kinds.tolist():
+        below = at_most if best.device is None else best.value * (1.0 - EQUAL_COSTS)
+        other = _best_pipeline(_without_one(costs, kind), limits, at_least, below, False, None)
+        if other.device is not None:
+            bound = min(best.bound, other.bound)
+            best = replace(other, complete=best.complete and other.complete, bound=bound, fewest=False)
+        elif not other.complete:
+            best = replace(best, complete=False, bound=min(best.bound, other.bound))
+    return best
+
+
+def _without_one(costs: StageCostModel, kind: int) -> StageCostModel:
+    """With one device less of a class, and nothing beside units."""
+    classes = costs.classes
+    counts = tuple(count - (c == kind) for c, count in enumerate(classes.counts))
+    return replace(costs, classes=replace(classes, counts=counts), behind=np.zeros((2, 0)))
+
+
+def _best_pipeline(
+    costs: StageCostModel, limits: SearchLimits, at_least: float, at_most: float, fewest: bool,
+    progress: Callable[[Integers, float], None] | None,
+) -> StateDPResult:  # fmt: skip
     if not np.isfinite(costs.least).all():
         return StateDPResult(np.inf, None, True)
     if costs.units > _MANY_UNITS and too_wide(costs, limits.most):
@@ -290,6 +319,16 @@ class _PipelineSearch:
         )  # fmt: skip
 
 
+def _holds(costs: StageCostModel, pruning: LoadPruning, memory: Floats, later: Floats, earlier: Floats) -> Booleans:
+    """K x s: whether the devices on either side of an ideal have room for what they must hold, beside units as well."""
+    whole, beside = float(costs.memory.sum()), costs.behind.sum(axis=1)
+    most = whole + float(beside.sum())
+    room = np.minimum(np.array(costs.classes.memory), 2.0 * most + 1.0)
+    after = (whole - memory + float(beside[0]) - later)[:, None] <= pruning.left @ room + 1e-9 * most
+    before = (memory + earlier)[:, None] <= pruning.digits @ room + 1e-9 * most
+    return np.asarray(after & before, dtype=np.bool_)
+
+
 class _StateTable:
     """Ideals with their costs, and the search over them; ``wide``: they are more than the prefixes of one order."""
 
@@ -301,6 +340,8 @@ class _StateTable:
         cuts = cuts_of(costs, cover, positions)
         weight = ideal_sums(cover, positions, pruning.weight)
         fits = pruning.prune(cover, weight, cuts, transfers=wide)
+        if costs.behind.size:
+            fits &= _holds(costs, pruning, *ideal_sums(cover, positions, np.vstack((costs.memory, costs.behind))))
         self.states = pruning.states
         rows = by_weight(positions, weight, np.flatnonzero(fits.any(axis=1)))
         cuts, positions = cuts_taken(cuts, rows), positions[rows]

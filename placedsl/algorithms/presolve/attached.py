@@ -13,11 +13,13 @@ import numpy as np
 from placedsl.algorithms.colocation import with_colocation
 from placedsl.algorithms.presolve.free_units import Attaching, FreeUnits, free_units
 from placedsl.algorithms.supports import Supports, ignored
-from placedsl.arrays import Booleans, Integers
-from placedsl.graph.order import joined_partitions
+from placedsl.arrays import Booleans, Floats, Integers
+from placedsl.graph.order import csr, joined_partitions, topological
 from placedsl.problem.problem import Problem
 from placedsl.records import dataclass
 
+#: A unit is inside the graph where it has at most so many times as many others beside it as units with time have.
+_INSIDE = 1.5
 #: Names what is held together; no attribute of a node is called so.
 _ATTACHED = "operators without time, and their hosts"
 
@@ -29,6 +31,7 @@ class Attached:
     ``written``  the problem that was asked for;  ``problem``  the same optimum, with fewer units
     ``units``    the units of what was asked for;  ``root``  u: the unit that each is part of
     ``open``     u: units without time that some placement may want elsewhere
+    ``inside``   u: those of them that are ordered against as many others as units that take time are
     """
 
     written: Problem
@@ -36,6 +39,7 @@ class Attached:
     units: FreeUnits
     root: Integers
     open: Booleans
+    inside: Booleans
 
     @property
     def moved(self) -> int:
@@ -66,15 +70,38 @@ def attached(problem: Problem, supports: Supports) -> Attached | None:
     still = np.zeros(units.units, dtype=bool)
     still[list(start.touching)] = True
     smaller = problem if (root == np.arange(units.units)).all() else _together(problem, root[units.unit_of_node])
-    return Attached(problem, smaller, units, root, still)
+    return Attached(problem, smaller, units, root, still, still & _inside(start))
+
+
+def _inside(attaching: Attaching) -> Booleans:
+    """u: units that hang nowhere off the graph: to count them adds few ideals."""
+    beside, timed = attaching.beside(), ~attaching.units.free
+    if beside is None or not timed.any():
+        return np.zeros(attaching.units.units, dtype=bool)
+    return np.asarray(beside <= _INSIDE * beside[timed].mean(), dtype=np.bool_)
 
 
 def _together(problem: Problem, labels: Integers) -> Problem:
     return with_colocation(problem, labels, _ATTACHED)
 
 
-def relaxed(known: Attached, kept: Booleans) -> tuple[Problem, Integers, Booleans]:
-    """A relaxation of the problem, the unit that each unit is part of there, and the units that it leaves out.
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    """A relaxation of a problem.  u units, n nodes.
+
+    ``root``  u: the unit that each is part of there;  ``out``  u: units that it leaves out
+    ``behind``  2 x n memory that counts nothing in the problem, but has to be held by devices that do not come before
+                that of the node, and by devices that do not come after it
+    """
+
+    problem: Problem
+    root: Integers
+    out: Booleans
+    behind: Floats
+
+
+def relaxed(known: Attached, kept: Booleans) -> Relaxation:
+    """A relaxation of the problem.
 
     ``kept``: u units of which everything counts.  The memory of the others counts nothing; what has no host even so is
     left out of the tensors that it touches and of the order, where that leaves the costs between others as they are.
@@ -93,8 +120,47 @@ def relaxed(known: Attached, kept: Booleans) -> tuple[Problem, Integers, Boolean
     graph = replace(problem.graph, memory=np.where(dropped[units.unit_of_node], 0.0, problem.graph.memory))
     if not out.any():
         root = np.array([attaching.of(v) for v in range(units.units)], dtype=np.int64)
-        return _together(replace(problem, graph=graph), root[units.unit_of_node]), root, out
-    return _without(replace(problem, graph=graph), attaching, out)
+        smaller = _together(replace(problem, graph=graph), root[units.unit_of_node])
+    else:
+        smaller, root, out = _without(replace(problem, graph=graph), attaching, out)
+    return Relaxation(smaller, root, out, _behind(known, dropped))
+
+
+def _behind(known: Attached, dropped: Booleans) -> Floats:
+    """What the units that count no memory hold, by the nodes that they come after, and before.
+
+    Only units that take time, or memory that counts, are where the placement itself has them.  Of several the last one
+    before a unit and the first one after it say most.
+    """
+    units = known.units
+    node = np.full(units.units, -1, dtype=np.int64)
+    node[units.unit_of_node[::-1]] = np.arange(len(units.unit_of_node))[::-1]
+    stays = ~units.free | (known.open & ~dropped & (units.memory > 0.0))
+    if not units.tight:
+        return np.zeros((2, len(units.unit_of_node)))
+    order = topological(units.units, units.before, units.after)
+    assert order is not None, "units are on no cycle"
+    turn = np.empty(units.units, dtype=np.int64)
+    turn[order] = np.arange(units.units)
+    out = np.zeros((2, len(units.unit_of_node)))
+    for side, (near, far) in enumerate(((units.after, units.before), (units.before, units.after))):
+        start, around = csr(near, far, units.units)
+        for v in np.flatnonzero(dropped & (units.memory > 0.0)).tolist():
+            met, waiting = {v}, [v]
+            best = -1
+            while waiting:
+                u = waiting.pop()
+                for w in around[start[u] : start[u + 1]].tolist():
+                    if w in met:
+                        continue
+                    met.add(w)
+                    if not stays[w]:
+                        waiting.append(w)
+                    elif best < 0 or (turn[w] > turn[best]) == (side == 0):
+                        best = w
+            if best >= 0:
+                out[side, node[best]] += units.memory[v]
+    return out
 
 
 def _without(problem: Problem, attaching: Attaching, out: Booleans) -> tuple[Problem, Integers, Booleans]:
@@ -160,11 +226,12 @@ def held(known: Attached, labels: Integers) -> Problem:
 
 def first_relaxation(known: Attached) -> Problem:
     """What the search is over first: the problem itself where no unit is open."""
-    return relaxed(known, np.zeros(known.units.units, dtype=bool))[0] if known.open.any() else known.problem
+    return relaxed(known, known.inside).problem if known.open.any() else known.problem
 
 
 def said(known: Attached) -> str:
     """What is done, in words."""
-    free, moved, left = int(np.count_nonzero(known.units.free)), known.moved, int(np.count_nonzero(known.open))
+    free, moved = int(np.count_nonzero(known.units.free)), known.moved
+    left = int(np.count_nonzero(known.open & ~known.inside))
     text = f"{free} of {known.units.units} units take no time; {moved} of them share the device of another without loss"
     return text + (f", {left} are left out at first and counted where they matter" if left else "")

@@ -7,7 +7,7 @@ docs/presolve.md has the conditions and their proof.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -255,6 +255,18 @@ class Attaching:
                     reach[u] |= reach[v]
             self.related = reach
         return self.related
+
+    def beside(self) -> Integers | None:
+        """u: how many other units each is not ordered against; None where there are too many units."""
+        after = self.reach()
+        if after is None:
+            return None
+        data = self.units
+        turned = replace(data, before=data.after, after=data.before)
+        before = Attaching(turned, self.memory).reach()
+        assert before is not None, "there are as many units"
+        related = [one.bit_count() + other.bit_count() for one, other in zip(after, before, strict=True)]
+        return data.units + 1 - np.array(related, dtype=np.int64)
 
     def carries(self, host: int, unit: int) -> bool:
         """Whether no device pays more for tensors after a unit has moved to the device of its host.

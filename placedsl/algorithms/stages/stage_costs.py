@@ -75,6 +75,8 @@ class StageCostModel:
     ``capped``     how many components after the loads are loads as well that are not minimised: ``limit`` is their cap
     ``exchanges``  devices that share a stage exchange its weights in the loads, rather than in those that are capped
     ``beyond``     how long a device may compute beyond its load: the cap
+    ``behind``     2 x u memory beside that of the units (empty: none): what the devices after a boundary must hold
+                   where the unit is not before it, and what the devices before it must hold where the unit is
     ``per_byte``, ``room``   c: a stage streams each byte of the last component, its memory, beyond its room; that is
                    part of its first load (empty: nothing is streamed)
     """
@@ -96,6 +98,7 @@ class StageCostModel:
     capped: int = 0
     exchanges: bool = True
     beyond: float = 0.0
+    behind: Floats = field(default_factory=lambda: np.zeros((2, 0)))
     per_byte: Floats = field(default_factory=lambda: np.zeros(0))
     room: Floats = field(default_factory=lambda: np.zeros(0))
 

@@ -12,7 +12,7 @@ from support.free_operators import text_with_free_operators
 
 import placedsl
 from placedsl.algorithms.pipelines import solve as pipelines
-from placedsl.algorithms.presolve.attached import attached
+from placedsl.algorithms.presolve.attached import attached, relaxed
 from placedsl.evaluation.evaluate import evaluate
 from placedsl.problem.problem import Problem
 
@@ -107,6 +107,59 @@ def test_an_unread_operator_leaves_its_maker_where_memory_is_short() -> None:
     assert found.complete
     assert found.placement is not None
     assert found.placement[2] == found.placement[1] != found.placement[0]
+
+
+def test_a_device_for_nothing_but_an_operator_without_time() -> None:
+    """What comes before a boundary has no room with the devices of the units that take time."""
+    text = (
+        "graph {\n    node a { time = 3 ms, output = 1 MiB, memory = 600 MiB }\n"
+        "    node b { time = 3 ms, memory = 600 MiB }\n    node first { time = 0 ms, memory = 600 MiB }\n"
+        "    a -> b\n    first -> b\n}\n"
+        "device gpu[3]: accelerator { memory = 610 MiB }\ninterconnect { bandwidth = 1 GiB/s }\n"
+        "minimize time_per_sample\nsubject to\n    memory\n    contiguous\n"
+    )
+    problem = placedsl.loads(text).problem
+    check(problem, least_of(problem))
+    placement = pipelines.solve(problem).placement
+    assert placement is not None
+    assert len(set(placement.tolist())) == 3
+
+
+def test_memory_at_the_boundaries_raises_the_bound() -> None:
+    """Unread operators of the last unit go nowhere else: the first bound knows that, before any of them is counted."""
+    nodes = "".join(f"    node x{i} {{ time = 0 ms, memory = 100 MiB }}\n    c -> x{i}\n" for i in range(3))
+    text = (
+        "graph {\n    node a { time = 4 ms, memory = 100 MiB }\n    node b { time = 3 ms, memory = 500 MiB }\n"
+        f"    node c {{ time = 3 ms, memory = 300 MiB }}\n    a -> b -> c\n{nodes}}}\n"
+        "device gpu[2]: accelerator { memory = 1000 MiB }\ninterconnect { bandwidth = 1 GiB/s }\n"
+        "minimize time_per_sample\nsubject to\n    memory\n    contiguous\n"
+    )
+    problem = placedsl.loads(text).problem
+    check(problem, least_of(problem))
+    known = attached(problem, pipelines.SUPPORTS)
+    assert known is not None
+    assert known.open.sum() == 3
+    smaller = relaxed(known, known.open & False)
+    bounds = [
+        pipelines.searched(smaller.problem, fewest=False, behind=behind).value for behind in (None, smaller.behind)
+    ]
+    assert bounds[0] < bounds[1] == pytest.approx(least_of(problem))
+
+
+def test_what_is_inside_the_graph_is_counted_from_the_start() -> None:
+    text = (
+        "graph {\n    node a { time = 3 ms, memory = 300 MiB }\n    node add { time = 0 ms, memory = 300 MiB }\n"
+        "    node b { time = 3 ms, memory = 300 MiB }\n    node c { time = 3 ms, memory = 300 MiB }\n"
+        "    node rest { time = 0 ms, memory = 100 MiB }\n    a -> add -> b -> c\n    a -> b\n    a -> rest\n}\n"
+        "device gpu[2]: accelerator { memory = 700 MiB }\ninterconnect { bandwidth = 1 GiB/s }\n"
+        "minimize time_per_sample\nsubject to\n    memory\n    contiguous\n"
+    )
+    problem = placedsl.loads(text).problem
+    known = attached(problem, pipelines.SUPPORTS)
+    assert known is not None
+    assert known.open.tolist() == [False, True, False, False, True]
+    assert known.inside.tolist() == [False, True, False, False, False]
+    check(problem, least_of(problem))
 
 
 @pytest.mark.parametrize("rule", [
