@@ -13,9 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from placedsl.records import dataclass
-
 from placedsl.graph.readers import module_paths
+from placedsl.records import dataclass
 
 Value = float | str | None
 
