@@ -202,7 +202,7 @@ class Mixer(nn.Module):
         self.norm, self.head = nn.LayerNorm(192), nn.Linear(192, CLASSES)
 
     def forward(self, pictures: torch.Tensor) -> torch.Tensor:
-        x = self.patches(pictures).flatten(2).transpose(1, 2)
+        x = self.patches(pictures).flatten(2).transpose(1, 2).contiguous()  # as gloo sends it
         for block in self.blocks:
             x = block(x)
         return self.head(self.norm(x).mean(1))
