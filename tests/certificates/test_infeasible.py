@@ -86,6 +86,7 @@ def test_it_is_shown_where_enumeration_finds_no_placement_and_nowhere_else(first
 
 
 @pytest.mark.rotates(3)
+@pytest.mark.rotates(2)
 def test_a_thousand_changes_are_refused() -> None:
     """What is accepted after a change still is of a problem without a placement."""
     rng, refused, kept = random.Random("changes of what is infeasible"), 0, 0

@@ -80,6 +80,7 @@ def test_no_bound_exceeds_the_shortest_schedule(first: int) -> None:
     assert len(kinds) == 2
 
 
+@pytest.mark.rotates(2)
 def test_a_thousand_changes_are_refused() -> None:
     rng, refused, kept = random.Random("changes of one sample"), 0, 0
     given = []
