@@ -57,6 +57,7 @@ def test_a_short_command_imports_no_more_than_it_uses(command: str, tmp_path: Pa
     readers = {name for name in modules if name.startswith("placedsl.graph.readers.")}
     assert readers == {
         "placedsl.graph.readers.json_text",
+        "placedsl.graph.readers.module_paths",
         "placedsl.graph.readers.sizes",
     }  # the graph stands in the spec
     assert {file: file.stat().st_mtime_ns for file in (tmp_path / "placedsl").iterdir()} == before

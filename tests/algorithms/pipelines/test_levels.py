@@ -207,7 +207,11 @@ def test_stages_of_a_cluster_run_in_as_many() -> None:
     found = blocks(MACHINE + REST).solve()
     document = plan_document(found.plan)
     first, second = document["stages"]
-    second["devices"], second["across"] = first["devices"][1:], {**first["across"], "server": 1}
+    devices = first["devices"]
+    for stage, device in ((first, devices[0]), (second, devices[1])):
+        stage.update(devices=[device], data=1, tensor=1)
+        stage.pop("options", None)
+    second["across"] = {**first["across"], "server": 1}
     with pytest.raises(InputError, match=r"two stages of 'rack\[1\].server\[1\]' run in 2 and in 1 of 'server'"):
         plan_decisions(found.problem, plan_from_document(document))
 
