@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from placedsl.certificates.checked.checking import KINDS, proven
 from placedsl.certificates.checked.instance import Instance, instance
@@ -22,6 +22,9 @@ from placedsl.certificates.searched.case_trees import case_tree
 from placedsl.certificates.searched.no_proof import NoProofError
 from placedsl.certificates.searched.price_search import prices
 from placedsl.problem.problem import Problem
+
+if TYPE_CHECKING:
+    from placedsl.algorithms.partitions.bounds.relaxation import Relaxation
 
 #: Seconds that are spent on a certificate.
 SECONDS = 60.0
@@ -142,19 +145,25 @@ def load_proof(
     raise NoProofError(f"{own}; nor of kind {others}" if own else f"none of kind {others}")
 
 
-def _others(problem: Problem, given: Instance, bound: float) -> Iterator[Mapping[str, Any]]:
-    """Proofs of other kinds, from quick to slow."""
-    from placedsl.algorithms.partitions.bounds.flow import flow_bounds
-    from placedsl.algorithms.partitions.bounds.relaxation import relaxation
+def elementary(relaxed: Relaxation, given: Instance) -> Iterator[Mapping[str, Any]]:
+    """Proofs by sums alone."""
     from placedsl.algorithms.partitions.bounds.work import work_bound
 
-    relaxed = relaxation(problem)
     yield {"kind": "simple"}
     if any(one is not None for one in given.streams):
         yield {"kind": "streamed"}
     work = work_bound(relaxed)
     if work.certificate is not None and work.certificate["kind"] == "work":
         yield work.certificate
+
+
+def _others(problem: Problem, given: Instance, bound: float) -> Iterator[Mapping[str, Any]]:
+    """Proofs of other kinds, from quick to slow."""
+    from placedsl.algorithms.partitions.bounds.flow import flow_bounds
+    from placedsl.algorithms.partitions.bounds.relaxation import relaxation
+
+    relaxed = relaxation(problem)
+    yield from elementary(relaxed, given)
     if given.pairs is not None:
         yield {"kind": "ideals"}
     enough = bound * (1.0 - float(SAME))

@@ -13,7 +13,7 @@ from placedsl.certificates.checked.instance import Instance, instance
 from placedsl.certificates.checked.numbers import RefusedError
 from placedsl.certificates.searched.no_proof import NoProofError
 from placedsl.certificates.searched.price_search import prices
-from placedsl.certificates.searched.proofs import completed
+from placedsl.certificates.searched.proofs import completed, elementary
 from placedsl.problem.problem import Problem
 
 #: The share of the time for a certificate that is kept for one of a lower bound.
@@ -63,15 +63,9 @@ def _quick(problem: Problem, given: Instance, bound: float) -> Iterator[Mapping[
     """Proofs that need no search for cases."""
     from placedsl.algorithms.partitions.bounds.flow import flow_bounds
     from placedsl.algorithms.partitions.bounds.relaxation import relaxation
-    from placedsl.algorithms.partitions.bounds.work import work_bound
 
     relaxed = relaxation(problem)
-    yield {"kind": "simple"}
-    if any(one is not None for one in given.streams):
-        yield {"kind": "streamed"}
-    work = work_bound(relaxed)
-    if work.certificate is not None and work.certificate["kind"] == "work":
-        yield work.certificate
+    yield from elementary(relaxed, given)
     ended = time.monotonic() + _FLOW_SECONDS
     for cut in flow_bounds(relaxed, str, 0.0, lambda: bound, lambda: time.monotonic() > ended, _FLOW_SECONDS):
         if cut.certificate is not None:
