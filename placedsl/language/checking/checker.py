@@ -224,11 +224,12 @@ class Checker(NameChecker):
         return core.Provided("on", (v, d), span), TRUTH
 
     def _is_set_of_devices(self, node: syntax.Expression, name: str | None) -> bool:
-        """A set of the spec by its name, or one that is written out."""
+        """A set of the spec by its name, or one that is written out; a family of one device is that device."""
         if isinstance(node, syntax.Braces) or (isinstance(node, syntax.Binary) and node.operator in _OF_SETS):
             return True
         own = name is not None and name not in self.slots and name not in self.given
-        return own and name != "devices" and self.vocabulary.sets.get(name or "") == ("device",)
+        words = self.vocabulary
+        return own and name != "devices" and name not in words.families and words.sets.get(name or "") == ("device",)
 
     def _devices_of(self, name: str) -> tuple[int, ...]:
         """The devices of a family or kind."""
