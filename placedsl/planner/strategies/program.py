@@ -30,7 +30,7 @@ from placedsl.problem.formulation import choose, passed_over
 from placedsl.solvers.bound_propagation import finite_bounds
 from placedsl.solvers.interface import Outcome
 from placedsl.solvers.isolated import run_here, run_isolated
-from placedsl.solvers.outcome import UNPROVEN
+from placedsl.solvers.outcome import UNPROVEN, least
 from placedsl.solvers.registry import get
 from placedsl.solvers.whole_rows import LARGE
 from placedsl.tolerances import SAME_VALUE
@@ -175,6 +175,8 @@ def _one_objective(
         raise
     run.build_seconds += time.monotonic() - start
     run.reach = _largest(lowered.program)
+    if not asked:
+        run.best.bound(least(lowered.program), position, by="the bounds of the variables", claimed=True)
     strict = next((n for n in lowered.notes if n.rewrite.startswith("strict")), None)
     if strict is not None:
         note = f"{strict.constraint}: {strict.rewrite}; placements within the margin were not considered"
