@@ -65,6 +65,7 @@ class PlanTerms(NamedTuple):
     ``stash``, ``memory``  g x K bytes of the quickest options;  ``alike``  options of a unit with one degree differ in
                  no weights, so that the quickest are the same however often weights are sent
     ``smallest`` g x y x K bytes of the smallest options with so many samples in flight; empty where it would be large
+    ``fewest``   2 x g x K bytes of the smallest options with one and with two samples in flight, at least
     ``bounds``   of the spec
     """
 
@@ -83,6 +84,7 @@ class PlanTerms(NamedTuple):
     memory: Floats
     alike: bool
     smallest: Floats
+    fewest: Floats
     bounds: Bounds
 
 

@@ -30,8 +30,8 @@ from placedsl.problem.expressions import Provided
 from placedsl.problem.problem import SUPPORTED, Constraint, Problem
 from placedsl.problem.values import Values
 
-#: Seconds from one plan that is told to the next.
-_TOLD_EVERY = 0.5
+#: Seconds from one plan that is told to the next: so many, and so many times those that the telling took.
+_TOLD_EVERY, _SEARCHED = 0.5, 20.0
 
 #: A chain of stages over devices that are all alike.
 SUPPORTS = Supports(
@@ -165,7 +165,7 @@ class _Told:
     def __init__(self, planned: PlannedProblem, tell: Tell | None) -> None:
         self.planned, self.tell = planned, tell
         self.plan: Plan | None = None
-        self.bound, self.told_at, self.changed, self.searches = 0.0, time.monotonic(), False, 0
+        self.bound, self.tell_at, self.changed, self.searches = 0.0, time.monotonic() + _TOLD_EVERY, False, 0
 
     def limits(self, limits: SearchLimits, translated: Callable[[Plan], Plan]) -> SearchLimits:
         """Those of the next search, whose plans are ``translated``; the first one's bounds are the problem's."""
@@ -179,17 +179,19 @@ class _Told:
                 self.plan, self.changed = translated(plan), True
             if first and bound > self.bound:
                 self.bound, self.changed = bound, True
-            if time.monotonic() > self.told_at + _TOLD_EVERY:
+            if time.monotonic() > self.tell_at:
                 self.say()
 
         return replace(limits, told=hears)
 
     def say(self) -> None:
-        """Tell it, if it is new."""
+        """Tell it, if it is new; the longer it takes to hear of a plan, the less often."""
+        began = time.monotonic()
         if self.tell is not None and self.plan is not None and self.changed:
             self.changed = False
             self.tell(*self.planned.placed(self.plan), self.bound)
-        self.told_at = time.monotonic()
+        ended = time.monotonic()
+        self.tell_at = ended + max(_TOLD_EVERY, _SEARCHED * (ended - began))
 
 
 def solve(

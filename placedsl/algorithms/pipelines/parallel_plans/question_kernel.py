@@ -69,7 +69,7 @@ def within(pairs, terms, bound, reached, knapsacks, begin, end):  # type: ignore
             if bounds.of_kinds:
                 low, high, together = bounded(terms, base, goal, scratch)
             for g in range(classes):
-                if pairs.unsupported[g, goal] != pairs.unsupported[g, base]:
+                if pairs.unsupported[g, goal] != pairs.unsupported[g, base] or not _has_room(terms, base, goal, g):
                     continue
                 time = pairs.unit_sum[0, g, goal] - pairs.unit_sum[0, g, base]
                 edges = stages.edges[base, goal, g] if kept else max(paid[0, g], 0.0)
@@ -93,29 +93,23 @@ def within(pairs, terms, bound, reached, knapsacks, begin, end):  # type: ignore
                     if first * degree > devices:
                         continue
                     i = _next_new(scratch, scratch.begins[layer], last, reached, target, first, degree, devices, terms)
-                    while i < last and fits:
+                    if i == last:
+                        continue
+                    if fits < 0:
+                        fits = stages.together[base, goal, g] if kept else -1
+                    if fits < 0:
+                        place = place_of(knapsacks.like, terms.of_kind, base, goal, g, 0, 0)
+                        fits = remembered(knapsacks.like, place)
                         if fits < 0:
-                            fits = stages.together[base, goal, g] if kept else -1
-                            if fits < 0:
-                                place = place_of(knapsacks.like, terms.of_kind, base, goal, g, 0, 0)
-                                fits = remembered(knapsacks.like, place)
-                                if fits < 0:
-                                    fits = min(most_together(terms, base, goal, g, scratch), together)
-                                    remember(knapsacks.like, place, fits)
-                                if kept:
-                                    stages.together[base, goal, g] = fits
-                        # With as many copies as there are devices for, fewest samples are in flight.
-                        room = devices - scratch.devices[i]
-                        if bounds.held:
-                            held, samples = bounds.held, fits
-                        else:
-                            held, samples = scratch.copies[i], fits - 1
-                        if held * degree <= samples * room and held <= samples * (room // degree):
-                            stage = Stage(base, goal, g, time, edges, sent, first, high, fits, source, target)
-                            scratch.seen[0] += 1
-                            _extend(terms, stage, i, last, devices, bound, reached, scratch, knapsacks)
-                            break
-                        i = _next_new(scratch, i + 1, last, reached, target, first, degree, devices, terms)
+                            fits = min(most_together(terms, base, goal, g, scratch), together)
+                            remember(knapsacks.like, place, fits)
+                        if kept:
+                            stages.together[base, goal, g] = fits
+                    i = _next_held(scratch, i, last, reached, target, first, degree, devices, terms, fits)
+                    if i < last:
+                        stage = Stage(base, goal, g, time, edges, sent, first, high, fits, source, target)
+                        scratch.seen[0] += 1
+                        _extend(terms, stage, i, last, devices, bound, reached, scratch, knapsacks)
         if not kept:
             mark_cuts(pairs, base, mark, False)
     return scratch.seen
@@ -187,6 +181,34 @@ def _next_new(scratch, i, last, reached, target, first, degree, devices, terms):
                     return j
         i = end
     return last
+
+
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _next_held(scratch, i, last, reached, target, first, degree, devices, terms, fits):  # type: ignore[no-untyped-def]
+    """The same, of the states from which a stage can hold what is in flight: with as many copies as there are devices
+    for, that is least on each.  ``fits``: how much that may be."""
+    own, row = first * degree, reached.devices[target]
+    every, room, fixed = terms.bounds.every, terms.most_copies - first, terms.bounds.held
+    samples = fits if fixed else fits - 1
+    # No state has fewer devices than the last, and fewer copies than the first.
+    least = fixed if fixed else scratch.copies[i]
+    if samples < 0 or least > samples * ((devices - scratch.devices[last - 1]) // degree):
+        return last
+    for j in range(i, last):
+        if scratch.copies[j] > room:
+            return last
+        k, held = scratch.devices[j] + own, fixed if fixed else scratch.copies[j]
+        better = k <= devices and (every or row[scratch.copies[j] + first] > k)
+        if better and held <= samples * ((devices - k + own) // degree):
+            return j
+    return last
+
+
+@kernel(nogil=True, no_cpython_wrapper=True, inline="always")
+def _has_room(terms, base, goal, g):  # type: ignore[no-untyped-def]
+    """Whether the smallest options of a stage can fit, with one sample in flight, or two where stages lie behind."""
+    sums = terms.fewest[1 if base and not terms.bounds.held else 0, g]
+    return sums[goal] - sums[base] <= terms.capacity + _ROUNDING * sums[goal]
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)

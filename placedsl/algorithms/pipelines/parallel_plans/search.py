@@ -152,7 +152,8 @@ class PlanTable:
             instance.of_units(np.where(quickest >= 0, of[quickest], 0.0))
             for of in (self.table.stash, self.table.memory)
         )
-        sharded = instance.least(instance.options.sharded)
+        sharded, bytes_of = instance.least(instance.options.sharded), instance.options
+        fewest = np.stack([sums(instance.least(bytes_of.stash * y + bytes_of.memory)) for y in (1, 2)])
         of_ideals = np.ascontiguousarray(ideal_sums(cover, self.positions, of_kind).T)
         self.like = like_stages(of_ideals)
         self.terms = PlanTerms(
@@ -160,7 +161,8 @@ class PlanTable:
             np.array(instance.degrees, dtype=np.int64), after, instance.devices, most, instance.capacity,
             Exchanges(_PERIODS[instance.exchange], instance.traffic, instance.microbatches), sums(busy),
             sums(instance.least(instance.options.weights)), sums(sharded), sums(stash), sums(memory), self._alike(),
-            self._smallest(most_held + 1, sums), _bounds(self.limits, costs.units, goal, instance.held, most_held),
+            self._smallest(most_held + 1, sums), fewest,
+            _bounds(self.limits, costs.units, goal, instance.held, most_held),
         )  # fmt: skip
         self._kept = kept_swaps(self.table, by_kind, most_held + 1)
 
