@@ -16,7 +16,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from placedsl.system.first_run import compiling, kernel_files, note_kernels_are_compiled
 
@@ -52,6 +52,7 @@ link gpu <-> cpu { bandwidth = 4 GiB/s }
 """
 _SHARED = "parallelism { data = 1..2, weights = memory }\n"
 _PLANS = "parallelism { data = 1..2, tensor = 1, microbatches = 4, exchange = round }\nminimize time_per_sample"
+_ACROSS = _PLANS.replace("exchange = round", "exchange = round, across = server")
 _CHUNKS = _PLANS.replace("{ data", "{ chunks = 2, data")
 _PIPELINES = ("pipedream", "overlapped", "duplex", "gpipe")
 #: The specs of each kind: machine, execution, and constraints beside memory.
@@ -61,8 +62,9 @@ KINDS = {
         for schedule in _PIPELINES
         for devices, shared in ((_DEVICES, ""), (_DEVICES, _SHARED), (_CLUSTERS, _SHARED))
         for rules in ("    contiguous\n", "")
-    ] + [(_LINKED, "minimize time_per_sample", ""), (_ALIKE, _PLANS, "    contiguous\n"),
-         (_ALIKE, _CHUNKS, "    contiguous\n")],
+    ] + [(_LINKED, "minimize time_per_sample", "")],
+    "plans": [(_ALIKE, _PLANS, "    contiguous\n"), (_ALIKE, _CHUNKS, "    contiguous\n"),
+              (_CLUSTERS, _ACROSS, "    contiguous\n")],
     "rules": [
         (_DEVICES, "minimize time_per_sample", "    contiguous\n    shared: load(gpu[1]) + load(gpu[2]) <= 3 s\n")
     ],
@@ -72,24 +74,31 @@ KINDS = {
           for rules in ("    sequential\n    congestion by port\n", "    sequential\n", "")),
     ],
 }  # fmt: skip
-#: How long a member works on after its first report, and the longest that it may take, in seconds.
+#: How long a member that has reported works on without compiling, and the longest that it may take, in seconds.
 _AFTER, _MOST = 1.0, 300.0
 
 
 class _Reports:
-    """A channel to no planner; says by a pipe that there was a report, so that kernels are compiled."""
+    """A channel to no planner; says by a pipe that there was a report, and that a kernel begins or ends to compile."""
 
     best = float("inf")
 
     def __init__(self, pipe: int) -> None:
+        from numba.core import event
+
         self.pipe = pipe
+        listener: Any = event.RecordingListener()
+        listener.on_start = lambda _: os.write(pipe, b"+")
+        listener.on_end = lambda _: os.write(pipe, b"-")
+        event.register("numba:compile", listener)
 
     def report(self, *_: object, **_further: object) -> None:
         os.write(self.pipe, b".")
 
 
 def _apart(work: Callable[[_Reports], object]) -> None:
-    """Do it in a process of its own, which is ended soon after it has reported; the disk keeps what it compiled."""
+    """Do it in a process of its own, which is ended once it has reported and compiles no more; the disk keeps what it
+    compiled."""
     reports, pipe = os.pipe()
     child = os.fork()
     if not child:
@@ -102,13 +111,28 @@ def _apart(work: Callable[[_Reports], object]) -> None:
         finally:
             os._exit(code)
     os.close(pipe)
-    if select.select([reports], [], [], _MOST)[0] and os.read(reports, 1):  # nothing to read: it has ended
-        time.sleep(_AFTER)
+    _wait_until_compiled(reports)
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     os.close(reports)
     if os.waitstatus_to_exitcode(status) not in (0, -signal.SIGKILL):
         sys.exit("what compiles the kernels has failed: see above")
+
+
+def _wait_until_compiled(reports: int) -> None:
+    compiling, reported, end, quiet = 0, False, time.monotonic() + _MOST, float("inf")
+    while (left := min(end, quiet) - time.monotonic()) > 0.0:
+        if not select.select([reports], [], [], left)[0]:
+            continue
+        said = os.read(reports, 4096)
+        if not said:  # it has ended
+            return
+        compiling += said.count(b"+") - said.count(b"-")
+        reported |= b"." in said
+        if not reported or compiling:
+            quiet = float("inf")
+        elif quiet == float("inf") or b"-" in said:
+            quiet = time.monotonic() + _AFTER
 
 
 def _solve(spec: Elaborated, contiguous: bool) -> None:
@@ -136,6 +160,8 @@ def _divide_and_price(spec: Elaborated) -> None:
 
 def compile_kind(kind: str) -> None:
     """Solve small problems of one kind, and do all that runs beside a solver."""
+    import numba  # noqa: F401 - kernels of small problems are begun plainly until something has imported it
+
     from placedsl.diagnostics import Source
     from placedsl.language.elaboration.elaborate import elaborate
     from placedsl.language.syntax.parser import parse

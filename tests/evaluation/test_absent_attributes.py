@@ -41,6 +41,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("condition", "expected"), CASES, ids=[case for case, _ in CASES])
 def test_no_comparison_holds_of_what_is_absent(condition: str, expected: str) -> None:
     """The program and the evaluator agree on what satisfies a condition of data."""

@@ -62,6 +62,7 @@ def test_texts_in_scripts_are_what_they_were(text: str) -> None:
     written.encode()
 
 
+@pytest.mark.rotates(1)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     words=st.lists(WORDS.filter(lambda w: len(w) < 200), min_size=2, max_size=4, unique=True),

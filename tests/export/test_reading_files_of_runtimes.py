@@ -111,6 +111,7 @@ def test_what_a_runtime_refuses_is_told(
     assert told in caught.value.diagnostics[0].message
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", sorted(WRITTEN))
 def test_damaged_files_are_read_or_refused(name: str, model: Model, tmp_path: Path) -> None:
     """Never another error, and never a part of a placement."""

@@ -161,6 +161,7 @@ def test_the_graph_is_the_chain(name: str, sample: Path) -> None:
     assert read(sample, name, SIZES.get(name)).ids == graph.ids, "named as recognised"
 
 
+@pytest.mark.sampled(1)
 @every_reader
 def test_a_spec_over_the_graph_is_solved(name: str, sample: Path) -> None:
     unit = " { time_unit = 1 s }" if name in OPTIONS else ""

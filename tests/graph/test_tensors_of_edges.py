@@ -57,6 +57,7 @@ def written(graph: Graph) -> dict[str, tuple[float, str]]:
     }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("own", "seconds", "tensors"),
     [

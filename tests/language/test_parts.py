@@ -63,6 +63,7 @@ def test_no_statement_of_the_models_stands_twice() -> None:
     assert [line for line, count in seen.items() if count > 1] == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", [*OLD, "calls", "dataflow"])
 def test_names_of_programs_can_be_extended_and_minimised(name: str) -> None:
     schedule = {"max_load": "pipedream", "replicated": "pipedream"}.get(name, name.removeprefix("replicated_"))

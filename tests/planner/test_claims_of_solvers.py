@@ -196,6 +196,7 @@ subject to
 """
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("text", "solver", "optimum"),
     [

@@ -66,6 +66,7 @@ subject to
 """
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("solver", [None, "cp-sat", "highs"])
 def test_a_byte_where_devices_share_stages(solver: str | None) -> None:
     """By enumeration, in fractions."""

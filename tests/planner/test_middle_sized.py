@@ -97,6 +97,7 @@ def cases() -> list[object]:
     return out
 
 
+@pytest.mark.rotates(1)
 @pytest.mark.parametrize(("solver", "first", "count"), cases())
 def test_agrees_with_the_integer_program(solver: str, first: int, count: int) -> None:
     """Where the solver ends within the limit, both say the same; else its value and bound enclose the optimum."""

@@ -51,6 +51,7 @@ def test_what_highs_cuts_off_by_enumeration(solver: str) -> None:
     confirmed("unknown", solver, 295, 296)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_every_solver(solver: str) -> None:
     confirmed("unknown", solver, 1000, 1008)

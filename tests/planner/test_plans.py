@@ -247,6 +247,7 @@ def test_a_constraint_that_the_best_plan_satisfies(layers: Path) -> None:
     assert any("does not look at all" in note for note in answer.notes)
 
 
+@pytest.mark.rotates(1)
 def test_a_constraint_that_the_search_does_not_decide(layers: Path) -> None:
     """What it found breaks the constraint: a program goes on; under method dp a bound is left."""
     text = MACHINE.format(memory=100) + "parallelism { data = 1 }\n" + GOAL

@@ -38,6 +38,7 @@ RULES = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("rules", RULES)
 def test_the_program_over_paths_proves_what_a_solver_proves(rules: str) -> None:
     spec = placedsl.loads(GRAPH + MACHINE + rules)

@@ -106,6 +106,7 @@ def test_limits_of_devices_against_enumeration(first: int, tmp_path: Path) -> No
         assert best is None or answer.bound <= float(best) * (1 + 1e-9), seed
 
 
+@pytest.mark.rotates(1)
 def test_sums_that_others_are_taken_from(tmp_path: Path) -> None:
     """A rounding error of a sum ruled out the best plan."""
     confirm(1371, tmp_path, Request(workers=1, method="dp"))
@@ -211,6 +212,7 @@ def test_methods_that_do_not_know_them_say_so() -> None:
         loaded().solve(method="equi")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("method", ["auto", "program"])
 @pytest.mark.parametrize(
     "rule",

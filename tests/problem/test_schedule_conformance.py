@@ -62,6 +62,7 @@ def test_a_keyword_is_the_model_that_it_is_registered_as(name: str) -> None:
     assert SCHEDULES[execution.name].like(execution), "its name is a keyword for the same"
 
 
+@pytest.mark.sampled(1)
 @every_schedule
 def test_the_optimum_is_that_of_enumeration(name: str) -> None:
     answer = solved(name)
@@ -74,6 +75,7 @@ def test_the_optimum_is_that_of_enumeration(name: str) -> None:
     assert answer.bound <= answer.value * (1 + 1e-9)
 
 
+@pytest.mark.sampled(1)
 @every_schedule
 def test_a_training_graph_is_solved(name: str) -> None:
     loaded = spec(name, "training")
@@ -90,6 +92,7 @@ def test_a_placement_that_violates_a_limit_is_said_to(name: str) -> None:
     assert all(math.isfinite(value) for value in found.objectives)
 
 
+@pytest.mark.sampled(1)
 @every_schedule
 def test_a_run_has_a_timeline(name: str) -> None:
     answer = solved(name)

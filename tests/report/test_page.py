@@ -224,6 +224,7 @@ def test_large_pages(tmp_path: Path, nodes: int, drawn: int) -> None:
     assert ("above 3,000" in Page(page).words()) == (nodes > 3000)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "name", ["latency-calls", "critical-path", "training-gpipe", "recomputation", "replicas-apart", "batch-size"]
 )

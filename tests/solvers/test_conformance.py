@@ -41,6 +41,7 @@ def solve(solver: str, program: LinearProgram, **budget) -> Outcome:
     return _APART.call(solver, run_here, solver, program, settled, heard_by_nobody, seconds=60.0)
 
 
+@pytest.mark.sampled(1)
 @every_solver
 @pytest.mark.parametrize("block", range(4))
 def test_random_programs(solver: str, block: int) -> None:

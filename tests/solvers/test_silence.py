@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = """
 import numpy as np
@@ -19,6 +21,7 @@ for one in named.NAMED:
 """
 
 
+@pytest.mark.rotates(1)
 def test_bounds_by_programs() -> None:
     """HiGHS says on standard output who it is when its first object of a process is made."""
     done = subprocess.run([sys.executable, "-c", TEXT], capture_output=True, text=True, check=True, cwd=ROOT)

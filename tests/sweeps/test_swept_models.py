@@ -68,6 +68,7 @@ subject to
 """
 
 
+@pytest.mark.rotates(1)
 def test_a_sweep_over_devices_is_one_search_with_the_answers_of_each(tmp_path: Path) -> None:
     """The largest number goes first, in the process that keeps its tables; rows are in the order that was asked for."""
     shutil.copy(DOCS / "language" / "blocks.json", tmp_path)

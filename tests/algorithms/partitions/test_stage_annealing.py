@@ -50,6 +50,7 @@ def test_small_problems_reach_the_optimum(first: int) -> None:
     assert missed <= 1
 
 
+@pytest.mark.rotates(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_one_seed_is_one_sequence(seed: int) -> None:
     problem = drawn(2 * seed + 1)

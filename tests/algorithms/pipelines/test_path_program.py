@@ -90,6 +90,7 @@ def cancelling(seed: int) -> str:
     ])  # fmt: skip
 
 
+@pytest.mark.rotates(1)
 def test_what_is_left_of_numbers_that_cancel_refutes_nothing(apart: Apart) -> None:
     for seed in range(40):
         text = cancelling(seed)

@@ -87,6 +87,7 @@ def test_the_search_finds_the_optimum_of_small_problems(seed: int) -> None:
         assert latency(instance, search.best.tolist()) == pytest.approx(best, rel=1e-12)
 
 
+@pytest.mark.rotates(1)
 def test_one_seed_gives_one_sequence_of_answers() -> None:
     instance = random_instance(11, nodes=8, devices=4)
     found = []

@@ -90,6 +90,7 @@ def test_a_further_cluster_is_that_of_the_changed_text(machine: str, family: str
     assert ours == theirs
 
 
+@pytest.mark.rotates(1)
 def test_a_further_server_that_shares_samples() -> None:
     text = """graph {
     node a { time = 4 ms, output = 8 MiB, stash = 1 MiB }
