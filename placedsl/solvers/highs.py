@@ -18,6 +18,7 @@ from placedsl.solvers.highs_iis import refutation
 from placedsl.solvers.highs_options import mip_options, otherwise
 from placedsl.solvers.interface import Features, Outcome, Progress, Termination
 from placedsl.solvers.outcome import (
+    UNPROVEN,
     Clock,
     Guarded,
     by_claim,
@@ -97,9 +98,7 @@ class Highs:
             return infeasible_or_unbounded(self.run, program, budget, clock, version)
         reason, message = ended.get(status, "error"), ""
         if start is not None and reason == "optimal" and info.simplex_iteration_count <= 0:
-            # 1.15.1 takes a start for the optimum where its reductions, which the start does not survive, leave only
-            # points that are better.  It has looked at nothing then, and has as little to do again.
-            return self.run(replace(program, hint=None), replace(budget, time_limit=clock.left), progress)
+            return self._without_start(program, budget, clock, progress)
         if reason == "infeasible" and failed:
             reason = "error"  # without reductions there was a reason: with them only points are believed
         if reason == "error":
@@ -114,7 +113,15 @@ class Highs:
         elif mixed and np.isfinite(info.mip_dual_bound):
             bound = max(bound, scaled.value(info.mip_dual_bound))
         details = {"nodes": float(info.mip_node_count)} if mixed else {}
-        return outcome(program, budget, clock, reason, point, bound, message, version, details)
+        found = outcome(program, budget, clock, reason, point, bound, message, version, details)
+        if start is not None and found.message.startswith(UNPROVEN):
+            return self._without_start(program, budget, clock, progress)
+        return found
+
+    def _without_start(self, program: LinearProgram, budget: Budget, clock: Clock, progress: Progress) -> Outcome:
+        """HiGHS 1.15.1 takes a start for the optimum where its reductions, which the start does not survive, leave only
+        points that are better: it has looked at little then, at nothing or up to a bound below it."""
+        return self.run(replace(program, hint=None), replace(budget, time_limit=clock.left), progress)
 
 
 def silent(highspy: Any) -> Any:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -173,18 +174,34 @@ class PlannedStage:
     chunk_in_flight: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
 class Plan:
     """Stages in order, that of the input first."""
 
-    stages: tuple[PlannedStage, ...]
+    def __init__(self, stages: tuple[PlannedStage, ...]) -> None:
+        self._stages = stages
+        self._traced: Callable[[], tuple[PlannedStage, ...]] | None = None
+
+    @classmethod
+    def traced(cls, traced: Callable[[], tuple[PlannedStage, ...]], value: float, devices: int) -> Plan:
+        """A plan whose stages are worked out when they are first looked at."""
+        plan = cls(())
+        plan._traced = traced
+        plan.__dict__["value"], plan.__dict__["devices"] = value, devices
+        return plan
 
     @property
+    def stages(self) -> tuple[PlannedStage, ...]:
+        """Its stages; what they are worked out from is forgotten then."""
+        if self._traced is not None:
+            self._stages, self._traced = self._traced(), None
+        return self._stages
+
+    @cached_property
     def value(self) -> float:
         """The largest load."""
         return max(stage.load for stage in self.stages)
 
-    @property
+    @cached_property
     def devices(self) -> int:
         """How many devices take part."""
         return sum(stage.copies * stage.degree for stage in self.stages)

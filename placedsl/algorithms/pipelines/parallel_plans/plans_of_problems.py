@@ -165,6 +165,7 @@ class _Told:
     def __init__(self, planned: PlannedProblem, tell: Tell | None) -> None:
         self.planned, self.tell = planned, tell
         self.plan: Plan | None = None
+        self.translated: Callable[[Plan], Plan] = lambda plan: plan
         self.bound, self.tell_at, self.changed, self.searches = 0.0, time.monotonic() + _TOLD_EVERY, False, 0
 
     def limits(self, limits: SearchLimits, translated: Callable[[Plan], Plan]) -> SearchLimits:
@@ -176,7 +177,7 @@ class _Told:
 
         def hears(plan: Plan | None, bound: float) -> None:
             if plan is not None and (self.plan is None or plan.value < self.plan.value):
-                self.plan, self.changed = translated(plan), True
+                self.plan, self.translated, self.changed = plan, translated, True
             if first and bound > self.bound:
                 self.bound, self.changed = bound, True
             if time.monotonic() > self.tell_at:
@@ -189,7 +190,7 @@ class _Told:
         began = time.monotonic()
         if self.tell is not None and self.plan is not None and self.changed:
             self.changed = False
-            self.tell(*self.planned.placed(self.plan), self.bound)
+            self.tell(*self.planned.placed(self.translated(self.plan)), self.bound)
         ended = time.monotonic()
         self.tell_at = ended + max(_TOLD_EVERY, _SEARCHED * (ended - began))
 

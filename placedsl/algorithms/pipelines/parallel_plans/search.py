@@ -41,6 +41,7 @@ from placedsl.algorithms.pipelines.parallel_plans.plan_terms import (
     kept_swaps,
     workspace,
 )
+from placedsl.algorithms.pipelines.parallel_plans.plan_value_kernel import largest_load
 from placedsl.algorithms.pipelines.parallel_plans.question_kernel import times_sent, within
 from placedsl.algorithms.pipelines.state_dp import SearchLimits
 from placedsl.algorithms.stages.cut_edges_kernel import edge_costs
@@ -60,6 +61,7 @@ _MANY_IDEALS, _COARSER, _GROUPS = 400, 4, 24
 _CHUNK, _LISTENING_S = 64, 0.2
 #: With so few kinds the smallest options are summed up as they are asked for; of more there is a table, up to a size.
 _FEW_KINDS, _LARGEST_TABLE = 8, 4_000_000
+_DISAGREE = "the sums of a stage and its options disagree"
 
 
 def best_plan(
@@ -250,7 +252,9 @@ class PlanTable:
         if asked is not None:
             lowest, earlier = max(lowest, asked.refuted(devices)), asked.plan(devices)
             known = earlier if known is None or (earlier is not None and earlier.value < known.value) else known
-        return least_load(ask, limits, lowest, self.ceiling(), within, known, near, devices)
+        found = least_load(ask, limits, lowest, self.ceiling(), within, known, near, devices)
+        assert found.plan is None or found.plan.stages  # which are worked out here, or never
+        return found
 
     def ceiling(self) -> float:
         """A load that no stage exceeds."""
@@ -296,29 +300,29 @@ class PlanTable:
 
     def _traced(self, load: float, row: int, copies: int) -> Plan:
         reached, layers = self.reached, self.terms.bounds.layers
-        stages: list[PlannedStage] = []
+        stages: list[tuple[int, int, int, int, int]] = []
         while row:
             if not self.terms.bounds.every:
                 # What was reached with fewer copies stands for more of them.
                 copies = int(np.flatnonzero(reached.devices[row, : copies + 1] == reached.devices[row, copies])[0])
             base, own = int(reached.base[row, copies]), int(reached.copies[row, copies])
-            degree = int(reached.degree[row, copies])
-            stages.append(self._stage(base // layers, row // layers, degree, own, copies, load))
+            in_flight = -(-(self.instance.held or copies) // own)
+            stages.append((base // layers, row // layers, int(reached.degree[row, copies]), own, in_flight))
             copies, row = copies - own, base
-        return Plan(tuple(stages))
+        largest = float(largest_load(self.pairs, self.terms, self.knapsacks.space, np.array(stages), load))
+        assert largest < np.inf, _DISAGREE
+        devices = sum(self.instance.degrees[g] * own for _, _, g, own, _ in stages)
+        return Plan.traced(lambda: tuple(self._stage(*stage, load) for stage in stages), largest, devices)
 
-    def _stage(self, base: int, goal: int, g: int, copies: int, behind: int, load: float) -> PlannedStage:
+    def _stage(self, base: int, goal: int, g: int, copies: int, in_flight: int, load: float) -> PlannedStage:
         """The stage between two ideals, with options that stay within the load."""
-        in_flight = -(-(self.instance.held or behind) // copies)
         exchange = float(times_sent(self.terms.exchange, copies))
         return self.stage_with_options(base, goal, g, copies, in_flight, exchange, load)
 
-    def stage_with_options(
-        self, base: int, goal: int, g: int, copies: int, in_flight: int, exchange: float, load: float
-    ) -> PlannedStage:
+    def stage_with_options(self, *asked: *tuple[int, int, int, int, int, float, float]) -> PlannedStage:
         """The stage between two ideals that sends its weights so often, with options that stay within the load."""
-        stage = self.stage_within(base, goal, g, copies, in_flight, exchange, load)
-        assert stage is not None, "the sums of a stage and its options disagree"
+        stage = self.stage_within(*asked)
+        assert stage is not None, _DISAGREE
         return stage
 
     def stage_within(
@@ -339,8 +343,7 @@ class PlanTable:
         inside = np.zeros(self.instance.units, dtype=np.bool_)
         inside[units] = True
         nodes = np.flatnonzero(inside[self.instance.unit])
-        # Options come by kind, as these nodes do.
-        by_kind = nodes[np.argsort(self.instance.kind[nodes], kind="stable")]
+        by_kind = nodes[np.argsort(self.instance.kind[nodes], kind="stable")]  # as options come
         taken_rows = np.flatnonzero(taken)
         rows = self.row[np.repeat(taken_rows, taken[taken_rows])]
         chosen = dict(zip(by_kind.tolist(), rows.tolist(), strict=True))
@@ -349,9 +352,7 @@ class PlanTable:
         memory = float(
             (options.stash[rows] * in_flight + options.memory[rows]).sum() + options.sharded[rows].sum() / copies
         )
-        return PlannedStage(
-            nodes, copies, self.instance.degrees[g], in_flight, (time + sync) / copies, memory, chosen
-        )  # fmt: skip
+        return PlannedStage(nodes, copies, self.instance.degrees[g], in_flight, (time + sync) / copies, memory, chosen)
 
     def _edges(self, base: int, goal: int) -> Floats:
         paid = np.zeros(self.pairs.limit.shape)
