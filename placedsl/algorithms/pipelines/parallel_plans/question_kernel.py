@@ -190,9 +190,9 @@ def _next_held(scratch, i, last, reached, target, first, degree, devices, terms,
     own, row = first * degree, reached.devices[target]
     every, room, fixed = terms.bounds.every, terms.most_copies - first, terms.bounds.held
     samples = fits if fixed else fits - 1
-    # No state has fewer devices than the last, and fewer copies than the first.
-    least = fixed if fixed else scratch.copies[i]
-    if samples < 0 or least > samples * ((devices - scratch.devices[last - 1]) // degree):
+    # No state has fewer copies than the first; none fewer devices than the last, unless every state is kept.
+    least, most = fixed if fixed else scratch.copies[i], devices if every else devices - scratch.devices[last - 1]
+    if samples < 0 or least > samples * (most // degree):
         return last
     for j in range(i, last):
         if scratch.copies[j] > room:
