@@ -13,7 +13,7 @@ from placedsl.machine.routes import TransferTimes
 from placedsl.problem.problem import Problem
 
 #: Tables with more entries than this stay arrays.
-_LISTED = 1_000_000
+_LISTED = 200_000
 
 
 class ProblemData:

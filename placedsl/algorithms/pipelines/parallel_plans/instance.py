@@ -108,12 +108,12 @@ class PlanInstance:
     limits: PlanLimits | None = None
     held: int = 0
 
-    @property
+    @cached_property
     def units(self) -> int:
         """How many units there are."""
         return int(self.unit.max(initial=-1)) + 1
 
-    @property
+    @cached_property
     def kinds(self) -> int:
         """How many kinds of nodes there are."""
         return int(max(self.kind.max(initial=-1), self.options.kind.max(initial=-1))) + 1
@@ -121,17 +121,27 @@ class PlanInstance:
     def least(self, values: Floats) -> Floats:
         """g x u: the least of a value (o) over the options of each unit's nodes, added up; inf where one has none."""
         out = np.full((len(self.degrees), self.kinds), np.inf)
-        allowed = np.isin(self.options.degree, self.degrees)
-        degree = np.searchsorted(self.degrees, self.options.degree[allowed])
-        np.minimum.at(out, (degree, self.options.kind[allowed]), values[allowed])
+        allowed, degree, kind = self._allowed
+        np.minimum.at(out, (degree, kind), values[allowed])
         return self.of_units(out[:, self.kind])
+
+    @cached_property
+    def _allowed(self) -> tuple[Integers, Integers, Integers]:
+        """The options with a degree that is allowed, its position, and their kinds."""
+        allowed = np.flatnonzero(np.isin(self.options.degree, self.degrees))
+        return allowed, np.searchsorted(self.degrees, self.options.degree[allowed]), self.options.kind[allowed]
 
     def of_units(self, of_nodes: Floats) -> Floats:
         """… x u: values of nodes (… x n) added up."""
-        order = np.argsort(self.unit, kind="stable")
-        start = np.searchsorted(self.unit[order], np.arange(self.units))
+        order, start = self._by_unit
         out: Floats = np.add.reduceat(of_nodes[..., order], start, axis=-1)
         return out
+
+    @cached_property
+    def _by_unit(self) -> tuple[Integers, Integers]:
+        """The nodes unit by unit, and where each unit begins."""
+        order = np.argsort(self.unit, kind="stable")
+        return order, np.searchsorted(self.unit[order], np.arange(self.units))
 
     def stage_costs(self) -> StageCostModel:
         """The cost model of stages from the loss towards the input, on one class per degree: its one component is the

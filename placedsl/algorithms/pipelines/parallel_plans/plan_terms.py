@@ -10,7 +10,7 @@ from placedsl.algorithms.compilation import kernels_run_compiled
 from placedsl.algorithms.pipelines.parallel_plans.like_stages import LikeStages
 from placedsl.algorithms.pipelines.parallel_plans.options import KeptSwaps, OptionTable, Workspace
 from placedsl.algorithms.stages.cut_edges_kernel import StagePairs, all_stages
-from placedsl.arrays import Booleans, Floats, Integers, Integers16, Integers32
+from placedsl.arrays import Booleans, Floats, Integers, Integers32
 
 #: The devices of what is not reached.
 NEVER = 2**30
@@ -92,14 +92,22 @@ class Reached(NamedTuple):
     """K l x (s + 1), l the layers and s the most copies: the fewest devices with so many stages and at most so many
     copies (exactly, where every state is kept) behind an ideal, and how.
 
-    ``base``, ``degree``, ``copies``: the row before the last stage, the position of its degree, its copies; where
-    ``devices`` was reached with exactly so many copies.
+    ``how``: the row before the last stage, the position of its degree and its copies as one number (:func:`as_reached`
+    takes it apart), where ``devices`` was reached with exactly so many copies.
     """
 
     devices: Integers32
-    base: Integers32
-    degree: Integers16
-    copies: Integers32
+    how: Integers
+
+
+#: Bits of a number of copies, and of the position of a degree, in what says how a state was reached.
+COPIES_BITS, DEGREE_BITS = 24, 8
+
+
+def as_reached(how: int) -> tuple[int, int, int]:
+    """The row before the last stage, the position of its degree, and its copies."""
+    rest = how >> COPIES_BITS
+    return rest >> DEGREE_BITS, rest & ((1 << DEGREE_BITS) - 1), how & ((1 << COPIES_BITS) - 1)
 
 
 class Scratch(NamedTuple):

@@ -14,7 +14,16 @@ from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.pipelines.parallel_plans.knapsack_kernel import most_in_flight, screened, time_within
 from placedsl.algorithms.pipelines.parallel_plans.like_stages import known, learn, place_of, remember, remembered
 from placedsl.algorithms.pipelines.parallel_plans.options import GIVEN_UP, TOO_SLOW, UNKNOWN, YES, Demand
-from placedsl.algorithms.pipelines.parallel_plans.plan_terms import NEVER, ROUND, SAMPLE, Asked, Scratch, Stage
+from placedsl.algorithms.pipelines.parallel_plans.plan_terms import (
+    COPIES_BITS,
+    DEGREE_BITS,
+    NEVER,
+    ROUND,
+    SAMPLE,
+    Asked,
+    Scratch,
+    Stage,
+)
 from placedsl.algorithms.stages.cut_edges_kernel import contained, edge_costs, mark_cuts
 
 #: What the rounding of sums over ideals may make of a comparison; closer ones are decided by the options themselves.
@@ -378,7 +387,7 @@ def least_copies(exchange, next_copies, most, alone, sent, bound):  # type: igno
 def _reach(reached, stage, s, k, copies, alone):  # type: ignore[no-untyped-def]
     """Note a state, and that what is reached with so many copies is reached with more (not if it stands ``alone``)."""
     goal = stage.target
-    reached.base[goal, s], reached.degree[goal, s], reached.copies[goal, s] = stage.source, stage.g, copies
+    reached.how[goal, s] = (((stage.source << DEGREE_BITS) + stage.g) << COPIES_BITS) + copies
     row, last = reached.devices[goal], s
     if not alone:
         # More copies never take more devices: the last state that takes more than k is looked for in steps that double.

@@ -37,6 +37,7 @@ from placedsl.algorithms.pipelines.parallel_plans.plan_terms import (
     Knapsacks,
     PlanTerms,
     Reached,
+    as_reached,
     kept_stages,
     kept_swaps,
     workspace,
@@ -148,22 +149,21 @@ class PlanTable:
             of_ideals: Floats = ideal_sums(cover, self.positions, np.where(np.isfinite(values), values, 0.0))
             return of_ideals
 
-        by_kind = self._quickest_rows()
+        by_kind, options = self._quickest_rows(), instance.options
         quickest = by_kind[:, instance.kind]
-        stash, memory = (
-            instance.of_units(np.where(quickest >= 0, of[quickest], 0.0))
-            for of in (self.table.stash, self.table.memory)
-        )
-        sharded, bytes_of = instance.least(instance.options.sharded), instance.options
-        fewest = np.stack([sums(instance.least(bytes_of.stash * y + bytes_of.memory)) for y in (1, 2)])
+        weights, sharded, stash, memory, *fewest = sums(np.stack([
+            instance.least(options.weights), instance.least(options.sharded),
+            *(instance.of_units(np.where(quickest >= 0, of[quickest], 0.0))
+              for of in (self.table.stash, self.table.memory)),
+            *(instance.least(options.stash * y + options.memory) for y in (1, 2)),
+        ]))  # fmt: skip
         of_ideals = np.ascontiguousarray(ideal_sums(cover, self.positions, of_kind).T)
         self.like = like_stages(of_ideals)
         self.terms = PlanTerms(
             self.table, of_ideals,
             np.array(instance.degrees, dtype=np.int64), after, instance.devices, most, instance.capacity,
-            Exchanges(_PERIODS[instance.exchange], instance.traffic, instance.microbatches), sums(busy),
-            sums(instance.least(instance.options.weights)), sums(sharded), sums(stash), sums(memory), self._alike(),
-            self._smallest(most_held + 1, sums), fewest,
+            Exchanges(_PERIODS[instance.exchange], instance.traffic, instance.microbatches), sums(busy), weights,
+            sharded, stash, memory, self._alike(), self._smallest(most_held + 1, sums), np.stack(fewest),
             _bounds(self.limits, costs.units, goal, instance.held, most_held),
         )  # fmt: skip
         self._kept = kept_swaps(self.table, by_kind, most_held + 1)
@@ -172,7 +172,7 @@ class PlanTable:
     def reached(self) -> Reached:
         """Room for the states of a question."""
         rows = (len(self.positions) * self.terms.bounds.layers, self.terms.most_copies + 1)
-        return Reached(*(np.empty(rows, dtype=kind) for kind in (np.int32, np.int32, np.int16, np.int32)))
+        return Reached(np.empty(rows, dtype=np.int32), np.empty(rows, dtype=np.int64))
 
     @cached_property
     def knapsacks(self) -> Knapsacks:
@@ -305,9 +305,9 @@ class PlanTable:
             if not self.terms.bounds.every:
                 # What was reached with fewer copies stands for more of them.
                 copies = int(np.flatnonzero(reached.devices[row, : copies + 1] == reached.devices[row, copies])[0])
-            base, own = int(reached.base[row, copies]), int(reached.copies[row, copies])
+            base, g, own = as_reached(int(reached.how[row, copies]))
             in_flight = -(-(self.instance.held or copies) // own)
-            stages.append((base // layers, row // layers, int(reached.degree[row, copies]), own, in_flight))
+            stages.append((base // layers, row // layers, g, own, in_flight))
             copies, row = copies - own, base
         largest = float(largest_load(self.pairs, self.terms, self.knapsacks.space, np.array(stages), load))
         assert largest < np.inf, _DISAGREE
