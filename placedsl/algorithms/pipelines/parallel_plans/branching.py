@@ -103,7 +103,7 @@ class _Tree:
         settled = np.inf  # the least bound of what branching could not decide
         while queue:
             bound, _, current = heapq.heappop(queue)
-            if not bound < self._better_than(value):
+            if bound > self._better_than(value):
                 break
             if self.stop():
                 return best, min(bound, settled, value), False
@@ -134,7 +134,7 @@ class _Tree:
                 left = self.propagation.narrowed(half)
                 if left is not None:
                     heapq.heappush(queue, (max(bound, asked.bound), next(number), left))
-        if settled < self._better_than(value):
+        if settled < np.inf and settled <= self._better_than(value):
             return best, settled, False
         return best, float(value), True
 
