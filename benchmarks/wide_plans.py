@@ -61,9 +61,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--layers", type=int, nargs="*", help="only networks of so many layers")
     given = parser.parse_args(arguments)
     folder = Path(tempfile.mkdtemp())
-    print(
-        "| layers x steps | operators | ideals | memory (GiB) | time per sample (ms) | proven | stages | s | peak (MB) |"
-    )
+    columns = ("layers x steps", "operators", "ideals", "memory (GiB)", "time per sample (ms)", "proven", "stages", "s")
+    print(f"| {' | '.join(columns)} | peak (MB) |")
     print("| --- | ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: |")
     for layers, steps in [grid for grid in GRIDS if not given.layers or grid[0] in given.layers]:
         file = folder / f"{layers}-{steps}.json"

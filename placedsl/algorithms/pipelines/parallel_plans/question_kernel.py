@@ -104,8 +104,8 @@ def within(pairs, terms, bound, reached, knapsacks, begin, end):  # type: ignore
                     i = _next_new(scratch, scratch.begins[layer], last, reached, target, first, degree, devices, terms)
                     if i == last:
                         continue
-                    if fits < 0:
-                        fits = stages.together[base, goal, g] if kept else -1
+                    if fits < 0 and kept:
+                        fits = stages.together[base, goal, g]
                     if fits < 0:
                         place = place_of(knapsacks.like, terms.of_kind, base, goal, g, 0, 0)
                         fits = remembered(knapsacks.like, place)
@@ -194,11 +194,11 @@ def _next_new(scratch, i, last, reached, target, first, degree, devices, terms):
 
 @kernel(nogil=True, no_cpython_wrapper=True)
 def _next_held(scratch, i, last, reached, target, first, degree, devices, terms, fits):  # type: ignore[no-untyped-def]
-    """The same, of the states from which a stage can hold what is in flight: with as many copies as there are devices
-    for, that is least on each.  ``fits``: how much that may be."""
-    own, row = first * degree, reached.devices[target]
-    every, room, fixed = terms.bounds.every, terms.most_copies - first, terms.bounds.held
-    samples = fits if fixed else fits - 1
+    """The same, of the states from which a stage, with as many copies as there are devices for, holds no more in flight
+    than ``fits``."""
+    own, row, room = first * degree, reached.devices[target], terms.most_copies - first
+    every, fixed = terms.bounds.every, terms.bounds.held
+    samples = fits - (not fixed)
     # No state has fewer copies than the first; none fewer devices than the last, unless every state is kept.
     least, most = fixed if fixed else scratch.copies[i], devices if every else devices - scratch.devices[last - 1]
     if samples < 0 or least > samples * (most // degree):
@@ -206,9 +206,9 @@ def _next_held(scratch, i, last, reached, target, first, degree, devices, terms,
     for j in range(i, last):
         if scratch.copies[j] > room:
             return last
-        k, held = scratch.devices[j] + own, fixed if fixed else scratch.copies[j]
-        better = k <= devices and (every or row[scratch.copies[j] + first] > k)
-        if better and held <= samples * ((devices - k + own) // degree):
+        k, held = scratch.devices[j], fixed if fixed else scratch.copies[j]
+        better = k + own <= devices and (every or row[scratch.copies[j] + first] > k + own)
+        if better and held <= samples * ((devices - k) // degree):
             return j
     return last
 
@@ -368,10 +368,8 @@ def _present(count, kinds):  # type: ignore[no-untyped-def]
 @kernel(nogil=True, no_cpython_wrapper=True)
 def least_copies(exchange, next_copies, most, alone, sent, bound):  # type: ignore[no-untyped-def]
     """The fewest copies that stay within a load under the quickest options (0: none): what copies send only grows with
-    their number, so that each bound on it gives the next one.
-
-    ``alone``: the load of one copy;  ``sent``: seconds to send the weights once.
-    """
+    their number, so that each bound on it gives the next one.  ``alone``: the load of one copy;  ``sent``: seconds to
+    send the weights once."""
     copies = next_copies[1]
     while copies:
         needed = np.ceil((alone + times_sent(exchange, copies) * sent) / bound * (1.0 - 1e-9))
