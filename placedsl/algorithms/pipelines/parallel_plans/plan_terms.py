@@ -101,7 +101,7 @@ class Reached(NamedTuple):
 
 
 #: Bits of a number of copies, and of the position of a degree, in what says how a state was reached.
-COPIES_BITS, DEGREE_BITS = 24, 8
+COPIES_BITS, DEGREE_BITS = 21, 15
 
 
 def as_reached(how: int) -> tuple[int, int, int]:
