@@ -120,6 +120,7 @@ class Scratch(NamedTuple):
     ``units``                 c units of the stage by kind;  ``kinds``  room for the kinds that there are
     ``every``                 all kinds
     ``seen``                  stages looked at, knapsacks asked, and given up on
+    ``paid``, ``mark``        room for the costs of edges (m x g), and for those that an ideal cuts
     """
 
     copies: Integers
@@ -132,6 +133,20 @@ class Scratch(NamedTuple):
     kinds: Integers
     every: Integers
     seen: Integers
+    paid: Floats
+    mark: Integers32
+
+
+def scratch_for(terms: PlanTerms, pairs: StagePairs) -> Scratch:
+    """Room for questions."""
+    kinds, bounds, room = terms.of_kind.shape[1], terms.bounds, terms.most_copies + 2
+    return Scratch(
+        np.empty(room * bounds.layers, dtype=np.int64), np.empty(room * bounds.layers, dtype=np.int64),
+        np.zeros(bounds.layers + 1, dtype=np.int64), np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64),
+        np.zeros(room, dtype=np.int64), np.zeros(kinds, dtype=np.int64),
+        np.zeros(kinds, dtype=np.int64), np.arange(kinds), np.zeros(3, dtype=np.int64),
+        np.zeros((pairs.limit.shape[0], len(terms.degree))), np.zeros(pairs.input_cost.shape[2], dtype=np.int32),
+    )  # fmt: skip
 
 
 class KeptStages(NamedTuple):

@@ -37,9 +37,11 @@ from placedsl.algorithms.pipelines.parallel_plans.plan_terms import (
     Knapsacks,
     PlanTerms,
     Reached,
+    Scratch,
     as_reached,
     kept_stages,
     kept_swaps,
+    scratch_for,
     workspace,
 )
 from placedsl.algorithms.pipelines.parallel_plans.plan_value_kernel import largest_load
@@ -175,6 +177,11 @@ class PlanTable:
         return Reached(np.empty(rows, dtype=np.int32), np.empty(rows, dtype=np.int64))
 
     @cached_property
+    def scratch(self) -> Scratch:
+        """Room for what is known while a question is answered."""
+        return scratch_for(self.terms, self.pairs)
+
+    @cached_property
     def knapsacks(self) -> Knapsacks:
         """What questions keep for those to come."""
         stages = kept_stages(self.pairs, len(self.instance.degrees))
@@ -230,7 +237,8 @@ class PlanTable:
         """The same for no more devices than there are here."""
         knapsacks = self.knapsacks
         out = copy(self)
-        out.__dict__.pop("reached", None)
+        for room in ("reached", "scratch"):
+            out.__dict__.pop(room, None)
         out.__dict__["knapsacks"] = knapsacks
         out.instance = replace(self.instance, devices=devices)
         out.terms = self.terms._replace(devices=devices, most_copies=min(self.terms.most_copies, devices))
@@ -273,8 +281,8 @@ class PlanTable:
         load = max(load, _SMALLEST)
         while begin < len(self.positions) - 1:
             began = time.monotonic()
-            seen = within(self.pairs, self.terms, load, self.reached, self.knapsacks, begin, begin + chunk)
-            given_up += int(seen[2])
+            within(self.pairs, self.terms, load, self.reached, self.knapsacks, self.scratch, begin, begin + chunk)
+            given_up += int(self.scratch.seen[2])
             if limits.passed:
                 return None
             begin += chunk

@@ -177,7 +177,7 @@ class _StateTable:
         for base in range(ideals_in_all - 1):
             for table, own, stride in zip(self.tables, self.devices, self.stride, strict=True):
                 given_up += extend(
-                    table.pairs, table.terms, table.knapsacks, (load, self._within(table, load)), base,
+                    table.pairs, table.terms, table.knapsacks, table.scratch, (load, self._within(table, load)), base,
                     (len(own), stride), asked, self.fewest, self.used,
                 )  # fmt: skip
             if self.limits.passed:

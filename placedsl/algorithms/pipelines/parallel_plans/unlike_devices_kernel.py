@@ -17,11 +17,11 @@ from placedsl.algorithms.pipelines.parallel_plans.options import UNKNOWN, YES
 from placedsl.algorithms.pipelines.parallel_plans.plan_terms import NEVER, Asked, Stage
 from placedsl.algorithms.pipelines.parallel_plans.question_kernel import (
     answered,
+    begin_anew,
     bounded,
     devices_for,
     least_copies,
     most_together,
-    scratch_for,
     times_sent,
 )
 from placedsl.algorithms.stages.cut_edges_kernel import contained, edge_costs, mark_cuts
@@ -31,7 +31,7 @@ _ROUNDING = 1e-12
 
 
 @kernel(nogil=True)
-def extend(pairs, terms, knapsacks, loads, base, own, asked, fewest, used):  # type: ignore[no-untyped-def]
+def extend(pairs, terms, knapsacks, scratch, loads, base, own, asked, fewest, used):  # type: ignore[no-untyped-def]
     """Go on from an ideal by stages on devices of one class; how many knapsacks were given up on.
 
     ``loads``   seconds within which all stages stay, and those on devices of the class
@@ -43,9 +43,8 @@ def extend(pairs, terms, knapsacks, loads, base, own, asked, fewest, used):  # t
     """
     (whole, bound), (count, stride), (total, every, never) = loads, own, asked
     everything, classes, bounds = len(pairs.weight) - 1, len(terms.degree), terms.bounds
-    paid = np.zeros((pairs.limit.shape[0], classes))
-    mark = np.zeros(pairs.input_cost.shape[2], dtype=np.int32)
-    scratch = scratch_for(terms)
+    paid, mark = scratch.paid, scratch.mark
+    begin_anew(scratch)
     (position, last, begins), least = _states(fewest, base, bounds.layers, used, bounds.every, never)
     if least == NEVER:
         return 0
@@ -125,7 +124,7 @@ def _states(fewest, base, layers, used, every, never):  # type: ignore[no-untype
     return (position, last, begins), least
 
 
-@kernel(nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
 def _extend(terms, stage, knapsacks, bound, scratch, states, room, every, fewest, used):  # type: ignore[no-untyped-def]
     """Extend all states of a layer by a stage of one degree, with the fewest copies that do (``every``: with each
     number that does)."""
@@ -160,7 +159,7 @@ def _extend(terms, stage, knapsacks, bound, scratch, states, room, every, fewest
             return  # nor with more copies behind, and more samples in flight
 
 
-@kernel(nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
 def _reach(copies, degree, room, position, last, row, used):  # type: ignore[no-untyped-def]
     """Note the states that some come to by a stage with so many copies."""
     (count, stride, devices), taken = room, copies * degree
@@ -179,7 +178,7 @@ def _reach(copies, degree, room, position, last, row, used):  # type: ignore[no-
         row[j] = min(row[j], k)
 
 
-@kernel(nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
 def _fits(terms, stage, copies, in_flight, bound, scratch, knapsacks):  # type: ignore[no-untyped-def]
     """Whether options of a stage fit with so many copies and samples in flight (what the search over devices that are
     all alike has written out, as a call there takes as long as all else)."""
@@ -200,7 +199,7 @@ def _fits(terms, stage, copies, in_flight, bound, scratch, knapsacks):  # type: 
     return answer
 
 
-@kernel(nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
 def _held_at_most(terms, base, goal, g, together, scratch, knapsacks):  # type: ignore[no-untyped-def]
     """How many samples a copy of a stage may hold for its smallest options to fit; 0: none."""
     place = place_of(knapsacks.like, terms.of_kind, base, goal, g, 0, 0)
