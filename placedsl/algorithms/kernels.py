@@ -71,6 +71,7 @@ class Kernel:
         made: Any = numba_with_clock()[0].njit(**self.targetoptions)(self.py_func)
         with suppress(RuntimeError, OSError):  # there is no folder to keep it in
             made._cache = _kept()(self.py_func)
+            made._cache.counts_references = self.targetoptions["_nrt"]
         return made
 
     @property
@@ -78,14 +79,13 @@ class Kernel:
         return self.compiled._numba_type_
 
 
-def kernel(*, borrows: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Kernel]:
+def kernel(*, allocates: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Kernel]:
     """A kernel, with the options of ``numba.njit``.
 
-    ``borrows``: it makes no arrays, returns none, and calls only kernels of which the same holds or that return
-    numbers: what it is given lives as long as it runs, and numba counts no references.  In loops over arrays that come
-    in tuples, counting takes up to half of the time.
+    ``allocates``: it makes arrays, or returns some.  Only then numba counts references to arrays: in loops over arrays
+    that come in tuples, counting takes up to half of the time, and what a kernel is given lives as long as it runs.
     """
-    own = {**options, "_nrt": not borrows}  # or it would be that of the kernel that calls it
+    own = {**options, "_nrt": allocates}  # or it would be that of the kernel that calls it
     return lambda function: Kernel(function, own)
 
 
@@ -108,9 +108,12 @@ def begun_plainly(work: Callable[[], _Result], nodes: int) -> _Result:
 def _kept() -> Any:
     """The class of what numba keeps on disk of a kernel."""
     from numba.core.caching import FunctionCache
+    from numba.core.registry import cpu_target
 
     class Kept(FunctionCache):  # type: ignore[misc]
         """What cannot be written there, the next process compiles again."""
+
+        counts_references = True
 
         def load_overload(self, sig: Any, target_context: Any) -> Any:
             """What is kept for some types; what refers to modules that are gone, of an earlier version, is not."""
@@ -122,6 +125,9 @@ def _kept() -> Any:
 
         def save_overload(self, sig: Any, data: Any) -> None:
             """Keep what was compiled for some types; a full disk is no error."""
+            returned = cpu_target.target_context.data_model_manager[data.signature.return_type]
+            if returned.contains_nrt_meminfo() and not self.counts_references:
+                raise TypeError(f"{self._name}, a kernel that does not say so, returns arrays")
             with suppress(OSError):
                 super().save_overload(sig, data)
 

@@ -101,7 +101,7 @@ def chain_cover(units: int, before: Integers, after: Integers) -> ChainCover | N
     return ChainCover(order, chain, position, unit_start, unit, row_start, needs, blocks)
 
 
-@kernel()
+@kernel(allocates=True)
 def _deal(
     units: int, order: Integers, start: Integers, known: Integers, most: int
 ) -> tuple[int, Integers, Integers, Integers32]:  # fmt: skip
@@ -137,7 +137,7 @@ def _deal(
     return count, chain, position, need[:, :count].copy()
 
 
-@kernel()
+@kernel(allocates=True)
 def _blocks(
     order: Integers, start: Integers, later: Integers, length: Integers, chain: Integers, position: Integers
 ) -> Integers32:  # fmt: skip

@@ -92,7 +92,7 @@ class WalkState(NamedTuple):
     counts: Integers
 
 
-@kernel()
+@kernel(allocates=True)
 def estimated_steps(tables: ChainTables, probes: int) -> float:
     """The mean of Knuth's estimate of a tree's size (1975) over random descents through the walk."""
     np.random.seed(0)
@@ -135,7 +135,7 @@ def estimated_steps(tables: ChainTables, probes: int) -> float:
 
 # Longer than 80 lines: every array is a local variable; functions that take the tuples apart in the inner loops make
 # the walk five times as slow.
-@kernel()
+@kernel(allocates=True)
 def walk(
     tables: ChainTables, state: WalkState, found: NDArray[np.unsignedinteger], pruning: TransferPruning, patience: int
 ) -> int:

@@ -109,7 +109,7 @@ def _send(instance: SchedulingInstance, free: Floats, times: Times, tensor: int,
         occupy(instance, free, source, target, leaves + duration)
 
 
-@kernel()
+@kernel(allocates=True)
 def simulate(instance: SchedulingInstance, sequence: OperatorSequence, times: Times) -> float:
     """Fill in the times; returns the latency in seconds."""
     nodes, devices = instance.time.shape
@@ -193,7 +193,7 @@ def values_of(times: Times) -> Values:
     }
 
 
-@kernel()
+@kernel(allocates=True)
 def ranks(instance: SchedulingInstance, work: Floats, moving: Floats) -> Floats:
     """n seconds: the longest path from the start of each node to the end, by times ``work`` (n) and ``moving`` (t)."""
     nodes = len(work)

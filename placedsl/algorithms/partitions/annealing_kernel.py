@@ -78,7 +78,7 @@ def _partner(state, b, neighbour):  # type: ignore[no-untyped-def]
     return -1
 
 
-@kernel()
+@kernel(allocates=True)
 def anneal(instance, state, best, best_value, margin, schedule):  # type: ignore[no-untyped-def]
     """Anneal from ``state``; returns the best value met, with its partition in ``best`` (u devices).
 

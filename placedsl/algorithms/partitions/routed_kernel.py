@@ -109,7 +109,7 @@ def _energy(instance, state, target):  # type: ignore[no-untyped-def]
     return cost
 
 
-@kernel()
+@kernel(allocates=True)
 def anneal_routed(instance, state, best, best_value, margin, schedule):  # type: ignore[no-untyped-def]
     """Anneal from ``state``; returns the best value met, with its partition in ``best`` (u devices).
 

@@ -62,7 +62,7 @@ class Room(NamedTuple):
     per_byte: float
 
 
-@kernel()
+@kernel(allocates=True)
 def order_by_priority(later_start, later, earlier_start, priority, along):  # type: ignore[no-untyped-def]
     """Units in the order of Kahn's algorithm: of those with nothing left before them, the least priority (u) comes
     first; ``along``: of those that have become so last."""
@@ -115,7 +115,7 @@ def _pop(heap, key, size):  # type: ignore[no-untyped-def]
     return size
 
 
-@kernel()
+@kernel(allocates=True)
 def segments_of(order, divided):  # type: ignore[no-untyped-def]
     """The terms of an order's segments."""
     work, memory, transfer = divided.work, divided.memory, divided.transfer
@@ -165,7 +165,7 @@ def segments_of(order, divided):  # type: ignore[no-untyped-def]
     return Segments(sums, of_work, of_memory, start, by_end, weights)
 
 
-@kernel()
+@kernel(allocates=True)
 def fewest_segments(segments, room, load, most, segments_before, begins):  # type: ignore[no-untyped-def]
     """The fewest segments with costs within ``load``, up to ``most``; NEVER where there are none.
 
@@ -223,7 +223,7 @@ def largest_cost(segments, room, begins, ends):  # type: ignore[no-untyped-def]
     return largest, count
 
 
-@kernel()
+@kernel(allocates=True)
 def best_segments(segments, room, most, lowest, below, near, segments_before, begins, ends):  # type: ignore[no-untyped-def]
     """The least largest cost of at most ``most`` segments, and how many; their ends, the last first, in ``ends``.
 
@@ -262,7 +262,7 @@ def best_segments(segments, room, most, lowest, below, near, segments_before, be
         load = value * (1.0 - max(near, 1e-12)) if strictly else (low + value) / 2.0
 
 
-@kernel()
+@kernel(allocates=True)
 def values_of_orders(later_start, later, earlier_start, divided, room, most, lowest, priorities, values):  # type: ignore[no-untyped-def]
     """The largest loads of the best divisions of the orders by p x u priorities, in ``values`` (p)."""
     units = priorities.shape[1]
@@ -274,7 +274,7 @@ def values_of_orders(later_start, later, earlier_start, divided, room, most, low
         values[k] = best_segments(segments, room, most, lowest, np.inf, 1e-9, segments_before, begins, ends)[0]
 
 
-@kernel()
+@kernel(allocates=True)
 def lengths_of_orders(later_start, later, earlier_start, maker, reader, weight, priorities, lengths):  # type: ignore[no-untyped-def]
     """Sums of how far makers and readers stand apart in the orders by p x u priorities, in ``lengths`` (p)."""
     place = np.empty(priorities.shape[1])

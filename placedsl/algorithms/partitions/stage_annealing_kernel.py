@@ -194,7 +194,7 @@ def _runs(instance, d, units, count):  # type: ignore[no-untyped-def]
 
 
 # Longer than 80 lines: the moves share what they are undone by.
-@kernel()
+@kernel(allocates=True)
 def anneal_stages(instance, precedence, state, stages, best, best_value, margin, unlike, schedule):  # type: ignore[no-untyped-def]
     """Anneal from ``state``; returns the best value met, with its partition in ``best`` (u devices).
 

@@ -11,7 +11,7 @@ from placedsl.algorithms.stages.cut_edges_kernel import StagePairs, contained, e
 from placedsl.arrays import Floats, Integers, Integers32
 
 
-@kernel(nogil=True)
+@kernel(nogil=True, allocates=True)
 def list_cluster_stages(
     first: int, pairs: StagePairs, replicas: ReplicationStates, bound: float, start: Integers, goal: Integers32,
     load: Floats,
@@ -73,7 +73,7 @@ def list_cluster_stages(
     return len(weight)
 
 
-@kernel(nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True, allocates=True)
 def find_leaving_edges(depth: int, low: int, high: int, given: ClusterProblem, room: ClusterReach) -> bool:
     """Collect the edges that leave what is between two ideals, or a cluster around it; whether some do not surely.
 

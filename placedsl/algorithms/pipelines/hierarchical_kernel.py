@@ -23,7 +23,7 @@ KIND, LOW, HIGH, AGAIN, RUN, AT, NUMBER, BASE, PART, CURSOR, WAITING = range(11)
 FRAME = 11
 
 
-@kernel(nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True, allocates=True)
 def _members(x: int, depth: int, given: ClusterProblem, room: ClusterReach) -> Members:
     """A cluster of kind x for the search."""
     kinds, every = given.kinds, given.every
@@ -51,13 +51,13 @@ def _remaining(x: int, depth: int, given: ClusterProblem, room: ClusterReach) ->
         room.state[depth, s] = state
 
 
-@kernel(nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True, allocates=True)
 def _rows(slot: int, ideals: int, room: ClusterReach) -> Integers16:
     """K x s: the part of ``reach`` that is a slot's."""
     return room.reach[room.start[slot] : room.start[slot] + ideals * room.width[slot]].reshape(ideals, room.width[slot])
 
 
-@kernel(nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True, allocates=True)
 def _origins(slot: int, ideals: int, room: ClusterReach) -> Integers32:
     """K x s x 3: the part of ``origin`` that is a slot's."""
     rows = room.origin[room.start[slot] : room.start[slot] + ideals * room.width[slot]]
@@ -150,7 +150,7 @@ def _goes_on(goal: int, state: int, used: int, members: Members) -> bool:
     return bool(counted + members.needed[goal, members.state[state]] <= members.spare[state])
 
 
-@kernel(nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True, allocates=True)
 def _forget_dominated(ideal: int, replicas: ReplicationStates, reach: Integers16) -> bool:
     """Forget the states in which an ideal is reached as well with less; whether it is reached in any."""
     digits = replicas.digits
@@ -295,7 +295,7 @@ def _left_within(
     return some
 
 
-@kernel(nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True, allocates=True)
 def _go_within(depth: int, given: ClusterProblem, room: ClusterReach, seen: Integers) -> bool:
     """Go on from one ideal by the clusters within a cluster; whether one of them has begun, and has to be searched.
 
@@ -349,7 +349,7 @@ def _go_within(depth: int, given: ClusterProblem, room: ClusterReach, seen: Inte
     return False
 
 
-@kernel(nogil=True)
+@kernel(nogil=True, allocates=True)
 def begin(
     x: int, depth: int, low: int, high: int, given: ClusterProblem, room: ClusterReach, seen: Integers
 ) -> None:  # fmt: skip

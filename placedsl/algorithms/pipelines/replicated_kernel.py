@@ -92,7 +92,7 @@ def _largest_alone(pairs: StagePairs, base: int, goal: int, c: int, paid: Floats
     return largest
 
 
-@kernel(nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True, allocates=True)
 def inherit(
     ideal: int, replicas: ReplicationStates, reach: Integers16, origin: Integers32
 ) -> Booleans:  # fmt: skip
@@ -132,7 +132,7 @@ def _open_states(
     return ways
 
 
-@kernel(nogil=True)
+@kernel(nogil=True, allocates=True)
 def extend(
     first: int, last: int, pairs: StagePairs, replicas: ReplicationStates, bound: float, left: Integers16,
     reach: Integers16, origin: Integers32, seen: Integers,

@@ -67,7 +67,7 @@ class Progress(NamedTuple):
     left: Integers
 
 
-@kernel()
+@kernel(allocates=True)
 def join(exact: bool, lattice: IdealLattice, states: DeviceStates, value: Floats, progress: Progress) -> bool:
     """State after state, for every ideal a stage that ends there: the best, or where not ``exact`` any.
 
@@ -117,7 +117,7 @@ def _bases(
 
 
 # Longer than 80 lines: a call per ideal, with all these arrays, would cost more than what it does.
-@kernel(no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True, allocates=True)
 def _join_class(
     exact: bool, lattice: IdealLattice, states: DeviceStates, value: Floats, progress: Progress, bases: Integers,
     s: int, c: int,
@@ -206,7 +206,7 @@ def _join_class(
     return True
 
 
-@kernel()
+@kernel(allocates=True)
 def previous(
     goal: int, state: int, exact: bool, lattice: IdealLattice, states: DeviceStates, value: Floats, limit: float
 ) -> tuple[int, int]:

@@ -63,7 +63,7 @@ class StagePairs(NamedTuple):
     room: Floats
 
 
-@kernel()
+@kernel(allocates=True)
 def cut_edges(
     positions: NDArray[np.unsignedinteger], unit_start: Integers, unit: Integers, touch_start: Integers,
     touched: Integers32, role: Integers32, readers: Integers32,
@@ -119,7 +119,7 @@ def cut_edges(
     return CutEdges(start, edge[:used], code[:used])
 
 
-@kernel()
+@kernel(allocates=True)
 def cut_costs(cuts: CutEdges, input_cost: Floats, output_cost: Floats) -> tuple[Floats, Floats]:
     """The edge costs of each ideal, and those of its complement: both m x c x K."""
     components, classes = input_cost.shape[:2]
@@ -137,7 +137,7 @@ def cut_costs(cuts: CutEdges, input_cost: Floats, output_cost: Floats) -> tuple[
     return own, rest
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def contained(pairs: StagePairs, small: int, large: int) -> bool:
     """Whether one ideal is a subset of the other."""
     for w in range(pairs.words.shape[0]):
@@ -146,7 +146,7 @@ def contained(pairs: StagePairs, small: int, large: int) -> bool:
     return True
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def mark_cuts(pairs: StagePairs, ideal: int, mark: Integers32, on: bool) -> None:
     """Write into ``mark`` (e entries) the code of each edge that the ideal cuts, or 0 again."""
     cuts = pairs.cuts
@@ -154,7 +154,7 @@ def mark_cuts(pairs: StagePairs, ideal: int, mark: Integers32, on: bool) -> None
         mark[cuts.edge[j]] = cuts.code[j] if on else 0
 
 
-@kernel(nogil=True, borrows=True)
+@kernel(nogil=True)
 def edge_costs(pairs: StagePairs, small: int, large: int, mark: Integers32, large_marked: bool, paid: Floats) -> None:
     """The edge costs of the stage into ``paid[m, c]``, for the pairs of component and class that have any.
 
@@ -182,7 +182,7 @@ def edge_costs(pairs: StagePairs, small: int, large: int, mark: Integers32, larg
             paid[q, c] += change
 
 
-@kernel(nogil=True)
+@kernel(nogil=True, allocates=True)
 def all_stages(pairs, inside, edges):  # type: ignore[no-untyped-def]
     """Fill in which ideals lie in which, and what the stages between them read and send."""
     count = len(pairs.weight)
@@ -200,7 +200,7 @@ def all_stages(pairs, inside, edges):  # type: ignore[no-untyped-def]
         mark_cuts(pairs, base, mark, False)
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def streamed(pairs: StagePairs, small: int, large: int, c: int) -> float:
     """How long the stage streams on one device of class c what does not fit: sums of whole bytes are exact."""
     if pairs.per_byte[c] == 0.0:
@@ -211,7 +211,7 @@ def streamed(pairs: StagePairs, small: int, large: int, c: int) -> float:
     return out
 
 
-@kernel(nogil=True, borrows=True)
+@kernel(nogil=True)
 def largest_load(pairs: StagePairs, small: int, large: int, c: int, paid: Floats, bound: float) -> float:
     """The largest load of the stage on one device of class c; inf where that is above ``bound`` or not allowed."""
     largest = 0.0
@@ -226,7 +226,7 @@ def largest_load(pairs: StagePairs, small: int, large: int, c: int, paid: Floats
     return largest
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def least_load(pairs: StagePairs, small: int, large: int, c: int, bound: float) -> float:
     """A lower bound on that load, from the units and from the two ideals' own cuts."""
     largest = 0.0

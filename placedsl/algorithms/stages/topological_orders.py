@@ -27,7 +27,7 @@ def orders(costs: StageCostModel) -> Iterator[Integers]:
             yield order if ahead else order[::-1].copy()
 
 
-@kernel()
+@kernel(allocates=True)
 def _order(
     start: Integers, later: Integers, waiting: Integers, rule: int, touch_start: Integers, touched: Integers32,
     role: Integers32, readers: Integers32, cost: Floats,

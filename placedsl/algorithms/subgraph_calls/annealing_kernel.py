@@ -189,7 +189,7 @@ def _move(instance, place, held, used, v, p):  # type: ignore[no-untyped-def]
 
 
 # Longer than 80 lines: one step, whose parts share most of its variables.
-@kernel()
+@kernel(allocates=True)
 def anneal(instance, place, best, best_value, scratch, unequal, schedule):  # type: ignore[no-untyped-def]
     """Anneal from the feasible places ``place`` (n); returns the best latency met, with its places in ``best`` (n).
 

@@ -15,7 +15,7 @@ from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance
 from placedsl.arrays import Booleans, Floats
 
 
-@kernel(no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True, allocates=True)
 def _unit_span(instance: SchedulingInstance, unit: int, d: int, early: Floats, late: Floats) -> float:
     """The least time from the start to the end of all, for a unit's nodes on one device: heads, their times, tails
     (seconds).
@@ -113,7 +113,7 @@ def _drop_moves(instance: SchedulingInstance, early: Floats, late: Floats, limit
     return changed
 
 
-@kernel()
+@kernel(allocates=True)
 def reduce(instance: SchedulingInstance, limit: float, reach: Reachability, apart: Booleans) -> bool:
     """Set to inf, in ``instance.time`` and ``instance.given``, what no schedule within the limit can use, until nothing
     changes; returns whether every unit has a device left.

@@ -38,7 +38,7 @@ def earliest_end(instance: SchedulingInstance) -> Floats:
     return np.asarray((heads(instance, only, paths_only(instance)) + instance.time).min(axis=1))
 
 
-@kernel()
+@kernel(allocates=True)
 def single_device(instance: SchedulingInstance) -> Integers:
     """n: the only device that a node may be on, -1 where there are several."""
     nodes, devices = instance.time.shape
@@ -54,7 +54,7 @@ def single_device(instance: SchedulingInstance) -> Integers:
     return out
 
 
-@kernel()
+@kernel(allocates=True)
 def _work(
     instance: SchedulingInstance, only: Integers, others: Integers, low: int, high: int, v: int, d: int, key: Floats
 ) -> float:
@@ -78,7 +78,7 @@ def _work(
     return float(most)
 
 
-@kernel()
+@kernel(allocates=True)
 def heads(instance: SchedulingInstance, only: Integers, reach: Reachability) -> Floats:
     """n x D seconds: no schedule starts a node earlier on a device (inf: it cannot be there).
 
@@ -107,7 +107,7 @@ def heads(instance: SchedulingInstance, only: Integers, reach: Reachability) -> 
     return out
 
 
-@kernel()
+@kernel(allocates=True)
 def tails(instance: SchedulingInstance, only: Integers, reach: Reachability, delivery: Floats) -> Floats:
     """n x D seconds: no schedule completes sooner after a node's end on a device (inf: it cannot be there).
 
@@ -138,7 +138,7 @@ def tails(instance: SchedulingInstance, only: Integers, reach: Reachability, del
     return out
 
 
-@kernel()
+@kernel(allocates=True)
 def reachable(instance: SchedulingInstance, v: int, forward: bool) -> Booleans:
     """n flags: the successors of a node (``forward``), or its predecessors."""
     nodes = instance.time.shape[0]
@@ -168,7 +168,7 @@ def reachable(instance: SchedulingInstance, v: int, forward: bool) -> Booleans:
     return out
 
 
-@kernel()
+@kernel(allocates=True)
 def all_predecessors(instance: SchedulingInstance) -> Booleans:
     """n x n flags: [v, w] is true if w is a predecessor of v."""
     nodes = instance.time.shape[0]

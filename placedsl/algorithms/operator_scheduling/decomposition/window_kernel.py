@@ -10,7 +10,7 @@ from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequ
 from placedsl.arrays import Floats, Integers
 
 
-@kernel()
+@kernel(allocates=True)
 def tail_times(instance: SchedulingInstance, sequence: OperatorSequence) -> Floats:
     """n seconds: how much follows a node's end in the schedule, along tensors and along the order of its device."""
     nodes, devices = instance.time.shape
@@ -34,7 +34,7 @@ def tail_times(instance: SchedulingInstance, sequence: OperatorSequence) -> Floa
     return out
 
 
-@kernel()
+@kernel(allocates=True)
 def boundary_times(
     instance: SchedulingInstance, sequence: OperatorSequence, times: Times, follows: Floats, low: int, high: int
 ) -> tuple[Floats, Floats, Floats, Floats]:
@@ -97,7 +97,7 @@ def boundary_times(
     return release, delivery, free, after_window
 
 
-@kernel()
+@kernel(allocates=True)
 def memory_outside(instance: SchedulingInstance, device: Integers, inside: np.ndarray) -> Floats:
     """D bytes: the memory of the nodes that are not ``inside`` (n flags)."""
     out = np.zeros(instance.time.shape[1])

@@ -46,7 +46,7 @@ def ready_time(
 
 
 # Longer than 80 lines: one loop over the nodes whose parts share most of its variables.
-@kernel()
+@kernel(allocates=True)
 def earliest_first(
     instance: SchedulingInstance,
     allowed: Booleans,
@@ -146,7 +146,7 @@ def earliest_first(
     return True, device, begun
 
 
-@kernel()
+@kernel(allocates=True)
 def by_rank(
     instance: SchedulingInstance, order: Integers, allowed: Booleans, size: Floats, memory_limit: Floats, queued: bool
 ) -> tuple[bool, Integers, Floats]:
@@ -208,7 +208,7 @@ def _gap(busy: Floats, count: int, ready: float, duration: float) -> float:
     return ready
 
 
-@kernel(no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True, allocates=True)
 def _insert(busy: Floats, count: int, start: float, end: float) -> int:
     """Add a busy interval; returns the new number of intervals."""
     k = count

@@ -240,7 +240,7 @@ def _neighbour_device(instance: SchedulingInstance, schedule: IncrementalSchedul
 
 
 # Longer than 80 lines: one step with three kinds of moves, whose parts share most of its variables.
-@kernel()
+@kernel(allocates=True)
 def anneal(
     instance: SchedulingInstance, schedule: IncrementalSchedule, units: UnitData, latency: float,
     cooling: CoolingSchedule, cluster_move_share: float, undo: UndoRecord, found: OperatorSequence, best: float,

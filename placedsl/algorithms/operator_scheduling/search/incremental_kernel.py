@@ -141,7 +141,7 @@ def _call(
     return float(arrives)
 
 
-@kernel()
+@kernel(allocates=True)
 def evaluate(instance: SchedulingInstance, schedule: IncrementalSchedule, place: int, limit: float) -> float:
     """The latency of the trial: the schedule's current device, order and triggers, unchanged before position
     ``place``.

@@ -7,7 +7,7 @@ import numpy as np
 from placedsl.algorithms.kernels import kernel
 
 
-@kernel()
+@kernel(allocates=True)
 def work_before(order, start, earlier, work):  # type: ignore[no-untyped-def]
     """The work of each unit and of all units before it, by whatever path; for each row of ``work`` (a x u seconds).
 

@@ -55,7 +55,7 @@ class Labels(NamedTuple):
 
 
 # Longer than 80 lines: helper functions on parts of the named tuples make the loops two to four times slower.
-@kernel()
+@kernel(allocates=True)
 def concave_envelopes(graph: StateGraph, price: Floats, largest: float, envelopes: Envelopes) -> bool:
     """Fill the envelopes: at each state no completion is worth more than its envelope at the completion's load.
 
@@ -185,7 +185,7 @@ def concave_envelopes(graph: StateGraph, price: Floats, largest: float, envelope
     return True
 
 
-@kernel()
+@kernel(allocates=True)
 def decompose(graph: StateGraph, envelopes: Envelopes) -> Floats:
     """n by layer: the share of each unit in the combination of sets that attains the bound of the first state."""
     begin, end = envelopes.begin, envelopes.end
@@ -209,7 +209,7 @@ def decompose(graph: StateGraph, envelopes: Envelopes) -> Floats:
 
 
 # Longer than 80 lines: as ``concave_envelopes``.
-@kernel()
+@kernel(allocates=True)
 def label_setting(
     graph: StateGraph, envelopes: Envelopes, labels: Labels, price: Floats, largest: float, threshold: float, keep: int
 ) -> tuple[int, float]:
@@ -356,7 +356,7 @@ def label_setting(
     return count, lost
 
 
-@kernel(no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True, allocates=True)
 def _drop_dominated(graph: StateGraph, labels: Labels, layer: int, first: int, count: int) -> int:
     """Drop the labels of a layer (from ``first`` on) that one of another state dominates whatever follows."""
     state_start, dominating_start = graph.state_start, graph.dominating_start

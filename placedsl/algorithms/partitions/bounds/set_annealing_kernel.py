@@ -43,7 +43,7 @@ def _flip(tensors, inside, held, u):  # type: ignore[no-untyped-def]
     return change
 
 
-@kernel()
+@kernel(allocates=True)
 def anneal_set(tensors, price, limit, penalty, steps, seed, inside, best):  # type: ignore[no-untyped-def]
     """Anneal from ``inside`` (u flags); the value of the best set whose load is within ``limit``, which is in ``best``.
 

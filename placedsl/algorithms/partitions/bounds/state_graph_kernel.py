@@ -41,7 +41,7 @@ class StateGraph(NamedTuple):
     dominating_cost: Floats
 
 
-@kernel()
+@kernel(allocates=True)
 def least_loads(
     layers: int, states: int, move_start: Integers, source: Integers, target: Integers, taken: Booleans, cost: Floats,
     work: Floats,

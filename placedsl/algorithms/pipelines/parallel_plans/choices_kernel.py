@@ -28,7 +28,7 @@ class Trail(NamedTuple):
     options: Integers
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def relaxed(count, swaps, space, need, beyond, place):  # type: ignore[no-untyped-def]
     """The least time, in the relaxation, of saving ``need`` bytes with kinds after ``beyond``; inf if there is none."""
     cost = 0.0
@@ -46,7 +46,7 @@ def relaxed(count, swaps, space, need, beyond, place):  # type: ignore[no-untype
     return cost if need <= 0.0 else np.inf
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _by_break(count, swaps, space, need, place, kinds):  # type: ignore[no-untyped-def]
     """Kinds near the break of the relaxation first: what they choose is open, and the rest is soon settled.
 
@@ -73,7 +73,7 @@ def _by_break(count, swaps, space, need, place, kinds):  # type: ignore[no-untyp
     return found
 
 
-@kernel(nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True, allocates=True)
 def decided(table, demand, time, need, swaps, space, taken):  # type: ignore[no-untyped-def]
     """Whether some choice fits, and its time, by dynamic programming over units of one kind after another.
 

@@ -22,7 +22,7 @@ from placedsl.algorithms.pipelines.parallel_plans.options import GIVEN_UP, NO, T
 _MARGIN = 1e-12
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _quickest(table, g, c, in_flight, exchange):  # type: ignore[no-untyped-def]
     """The quickest option of a kind, of equally quick ones the smallest."""
     best, least, size = -1, np.inf, np.inf
@@ -34,7 +34,7 @@ def _quickest(table, g, c, in_flight, exchange):  # type: ignore[no-untyped-def]
     return best, least, size
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _swaps(table, active, g, in_flight, exchange, space):  # type: ignore[no-untyped-def]
     """The swaps from ``space.base`` on along the lower hulls of some kinds, by time per byte; how many."""
     made = 0
@@ -70,7 +70,7 @@ def _swaps(table, active, g, in_flight, exchange, space):  # type: ignore[no-unt
     return made
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _in_whole_units(count, swaps, space, need, number, write):  # type: ignore[no-untyped-def]
     """The time of saving ``need`` bytes by whole swaps, in order of their ratio; inf where that saves too little.
 
@@ -92,7 +92,7 @@ def _in_whole_units(count, swaps, space, need, number, write):  # type: ignore[n
     return cost if need <= 0.0 else np.inf
 
 
-@kernel(nogil=True, borrows=True)
+@kernel(nogil=True)
 def most_in_flight(table, active, count, g, capacity, most):  # type: ignore[no-untyped-def]
     """How many samples may be in flight at most (up to ``most``) for the smallest options to fit; 0: none."""
     low, high = 0, most + 1
@@ -112,7 +112,7 @@ def most_in_flight(table, active, count, g, capacity, most):  # type: ignore[no-
     return low
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def screened(table, kept, count, every, g, in_flight, time, need, room):  # type: ignore[no-untyped-def]
     """What the relaxation says, where options of a kind differ in no weights; ``GIVEN_UP`` where it leaves it open.
 
@@ -150,7 +150,7 @@ def screened(table, kept, count, every, g, in_flight, time, need, room):  # type
     return GIVEN_UP
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _units(table, every, g, in_flight, kept, row):  # type: ignore[no-untyped-def]
     """The kinds that can save bytes, by the most bytes and by the least time of a unit; how many."""
     found = 0
@@ -179,7 +179,7 @@ def _units(table, every, g, in_flight, kept, row):  # type: ignore[no-untyped-de
     return found
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _by_number(count, kept, row, need):  # type: ignore[no-untyped-def]
     """The least time of saving so many bytes, by how many units have to save any: a bound where units are alike."""
     units, i = 0, 0
@@ -199,7 +199,7 @@ def _by_number(count, kept, row, need):  # type: ignore[no-untyped-def]
     return cost
 
 
-@kernel(nogil=True, borrows=True)
+@kernel(nogil=True)
 def time_within(table, demand, space):  # type: ignore[no-untyped-def]
     """Whether a choice of options takes no more than the room and the capacity, and the time of one."""
     active, units, g, in_flight, exchange, room, capacity = demand
@@ -235,7 +235,7 @@ def time_within(table, demand, space):  # type: ignore[no-untyped-def]
     return decided(table, demand, time, need, swaps, space, nothing)
 
 
-@kernel(nogil=True)
+@kernel(nogil=True, allocates=True)
 def options_within(table, demand, space):  # type: ignore[no-untyped-def]
     """How many units take each option (entries by option) in a choice that :func:`time_within` found."""
     active, units, g, in_flight, exchange, room, capacity = demand

@@ -55,7 +55,7 @@ def like_stages(of_kind: Integers32) -> LikeStages:
     )
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def place_of(like, of_kind, base, goal, g, copies, in_flight):  # type: ignore[no-untyped-def]
     """The place of a stage; nothing is known there yet if another one had it."""
     units = like.mark[goal] - like.mark[base]
@@ -74,7 +74,7 @@ def place_of(like, of_kind, base, goal, g, copies, in_flight):  # type: ignore[n
     return at
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def known(like, at, room):  # type: ignore[no-untyped-def]
     """Whether the options of the stage at a place fit into so many seconds, if that follows from what is known."""
     if room >= like.seconds[at, ENOUGH]:
@@ -86,7 +86,7 @@ def known(like, at, room):  # type: ignore[no-untyped-def]
     return UNKNOWN
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def learn(like, at, room, answer):  # type: ignore[no-untyped-def]
     """Keep an answer."""
     if answer == YES:
@@ -97,13 +97,13 @@ def learn(like, at, room, answer):  # type: ignore[no-untyped-def]
         like.seconds[at, SHORT] = max(like.seconds[at, SHORT], room)
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def remembered(like, at):  # type: ignore[no-untyped-def]
     """The number that is kept at a place (of no copies); -1: none."""
     return -1 if like.seconds[at, ENOUGH] == np.inf else np.int64(like.seconds[at, ENOUGH])
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def remember(like, at, number):  # type: ignore[no-untyped-def]
     """Keep a number at a place of no copies."""
     like.seconds[at, ENOUGH] = number

@@ -11,7 +11,7 @@ from placedsl.algorithms.pipelines.parallel_plans.question_kernel import times_s
 from placedsl.algorithms.stages.cut_edges_kernel import edge_costs, mark_cuts
 
 
-@kernel(nogil=True)
+@kernel(nogil=True, allocates=True)
 def largest_load(pairs, terms, space, stages, bound):  # type: ignore[no-untyped-def]
     """The largest load of some stages, with options that stay within ``bound``; inf where none are found.
 

@@ -31,7 +31,7 @@ _ROUNDING = 1e-12
 _TOGETHER = 16
 
 
-@kernel(nogil=True, borrows=True)
+@kernel(nogil=True)
 def times_sent(exchange, copies):  # type: ignore[no-untyped-def]
     """How often all copies of a stage together send their weights, per sample."""
     if exchange.period == SAMPLE:
@@ -42,7 +42,7 @@ def times_sent(exchange, copies):  # type: ignore[no-untyped-def]
 
 
 # Longer than 80 lines: functions that take the tuples apart in the inner loops make it twice as slow.
-@kernel(nogil=True, borrows=True)
+@kernel(nogil=True)
 def within(pairs, terms, bound, reached, knapsacks, scratch, begin, end):  # type: ignore[no-untyped-def]
     """Go on with ``reached`` for a load, from ideals ``begin`` to ``end`` (excluded; 0 begins anew)."""
     everything, stages = len(pairs.weight) - 1, knapsacks.stages
@@ -120,14 +120,14 @@ def within(pairs, terms, bound, reached, knapsacks, scratch, begin, end):  # typ
             mark_cuts(pairs, base, mark, False)
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def begin_anew(scratch):  # type: ignore[no-untyped-def]
     """Nothing is known, and nothing was looked at yet."""
     scratch.stage[:] = 0
     scratch.seen[:] = 0
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _begin(reached, bounds):  # type: ignore[no-untyped-def]
     """Nothing is reached but the loss."""
     reached.devices[:] = NEVER
@@ -137,13 +137,13 @@ def _begin(reached, bounds):  # type: ignore[no-untyped-def]
         reached.devices[0, :] = 0
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def devices_for(weight, bound):  # type: ignore[no-untyped-def]
     """How many devices some time of devices needs at least, within a load."""
     return np.int64(np.ceil(weight / bound * (1.0 - 1e-9)))
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _states(reached, base, scratch, bounds):  # type: ignore[no-untyped-def]
     """Collect the states in which an ideal can be gone on from; the fewest devices of any (NEVER: there is none)."""
     states, least = 0, NEVER
@@ -161,7 +161,7 @@ def _states(reached, base, scratch, bounds):  # type: ignore[no-untyped-def]
     return least
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _next_new(scratch, i, last, reached, target, first, degree, devices, terms):  # type: ignore[no-untyped-def]
     """The next state from ``i`` on that becomes better than what is known by ``first`` copies more, within so many
     devices; ``last`` if there is none.
@@ -183,7 +183,7 @@ def _next_new(scratch, i, last, reached, target, first, degree, devices, terms):
     return last
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _next_held(scratch, i, last, reached, target, first, degree, devices, terms, fits):  # type: ignore[no-untyped-def]
     """The same, of the states from which a stage, with as many copies as there are devices for, holds no more in flight
     than ``fits``."""
@@ -204,14 +204,14 @@ def _next_held(scratch, i, last, reached, target, first, degree, devices, terms,
     return last
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True, inline="always")
+@kernel(nogil=True, no_cpython_wrapper=True, inline="always")
 def _has_room(terms, base, goal, g):  # type: ignore[no-untyped-def]
     """Whether the smallest options of a stage can fit, with one sample in flight, or two where stages lie behind."""
     sums = terms.fewest[1 if base and not terms.bounds.held else 0, g]
     return sums[goal] - sums[base] <= terms.capacity + _ROUNDING * sums[goal]
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def bounded(terms, base, goal, scratch):  # type: ignore[no-untyped-def]
     """The fewest and the most copies of a stage, and the most samples in flight, by the nodes that it has."""
     _count(terms, base, goal, scratch)
@@ -223,7 +223,7 @@ def bounded(terms, base, goal, scratch):  # type: ignore[no-untyped-def]
     return min(low, terms.most_copies + 1), high, together
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _extend(terms, stage, state, states, devices, bound, reached, scratch, knapsacks):  # type: ignore[no-untyped-def]
     """Extend the states of a row, from one on, by a stage of one degree, with the fewest copies that do (with each
     number of them that does, where every state is kept).
@@ -290,7 +290,7 @@ def _extend(terms, stage, state, states, devices, bound, reached, scratch, knaps
         i = _next_new(scratch, i + 1, states, reached, target, start, degree, devices, terms)
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def answered(terms, stage, asked, scratch, knapsacks):  # type: ignore[no-untyped-def]
     """Whether options of a stage fit, by the relaxation, or by the knapsack itself."""
     _count(terms, stage.base, stage.goal, scratch)
@@ -308,7 +308,7 @@ def answered(terms, stage, asked, scratch, knapsacks):  # type: ignore[no-untype
     return answer
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True, inline="always")
+@kernel(nogil=True, no_cpython_wrapper=True, inline="always")
 def _count(terms, base, goal, scratch):  # type: ignore[no-untyped-def]
     """Count the units of a stage by kind, once."""
     if scratch.units[0] < 0:
@@ -316,7 +316,7 @@ def _count(terms, base, goal, scratch):  # type: ignore[no-untyped-def]
             scratch.units[c] = terms.of_kind[goal, c] - terms.of_kind[base, c]
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def most_together(terms, base, goal, g, scratch):  # type: ignore[no-untyped-def]
     """How many samples may be in flight at most for the smallest options of a stage to fit; 0: none."""
     if len(terms.smallest) == 0:
@@ -338,14 +338,14 @@ def most_together(terms, base, goal, g, scratch):  # type: ignore[no-untyped-def
     return low
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True, inline="always")
+@kernel(nogil=True, no_cpython_wrapper=True, inline="always")
 def _smallest_fit(terms, base, goal, g, in_flight):  # type: ignore[no-untyped-def]
     """Whether the smallest options of a stage fit with so many samples in flight."""
     sums = terms.smallest[g, in_flight - 1]
     return sums[goal] - sums[base] <= terms.capacity * (1.0 + _ROUNDING)
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True, inline="always")
+@kernel(nogil=True, no_cpython_wrapper=True, inline="always")
 def _present(count, kinds):  # type: ignore[no-untyped-def]
     """Write the kinds of which there are units into ``kinds``; how many there are."""
     there = 0
@@ -356,7 +356,7 @@ def _present(count, kinds):  # type: ignore[no-untyped-def]
     return there
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def least_copies(exchange, next_copies, most, alone, sent, bound):  # type: ignore[no-untyped-def]
     """The fewest copies that stay within a load under the quickest options (0: none): what copies send only grows with
     their number, so that each bound on it gives the next one.  ``alone``: the load of one copy;  ``sent``: seconds to
@@ -372,7 +372,7 @@ def least_copies(exchange, next_copies, most, alone, sent, bound):  # type: igno
     return 0
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _reach(reached, stage, s, k, copies, alone):  # type: ignore[no-untyped-def]
     """Note a state, and that what is reached with so many copies is reached with more (not if it stands ``alone``)."""
     goal = stage.target

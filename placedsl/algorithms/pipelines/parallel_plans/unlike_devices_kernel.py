@@ -88,7 +88,7 @@ def extend(pairs, terms, knapsacks, scratch, loads, base, own, asked, fewest, us
     return scratch.seen[2]
 
 
-@kernel(nogil=True, no_cpython_wrapper=True)
+@kernel(nogil=True, no_cpython_wrapper=True, allocates=True)
 def _states(fewest, base, layers, used, every, never):  # type: ignore[no-untyped-def]
     """The states of an ideal, by layers, that have fewer devices than any of the layer with fewer copies (``every``:
     all states): their positions, their devices of the last class, and where those of each layer and number of copies
@@ -124,7 +124,7 @@ def _states(fewest, base, layers, used, every, never):  # type: ignore[no-untype
     return (position, last, begins), least
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _extend(terms, stage, knapsacks, bound, scratch, states, room, every, fewest, used):  # type: ignore[no-untyped-def]
     """Extend all states of a layer by a stage of one degree, with the fewest copies that do (``every``: with each
     number that does)."""
@@ -159,7 +159,7 @@ def _extend(terms, stage, knapsacks, bound, scratch, states, room, every, fewest
             return  # nor with more copies behind, and more samples in flight
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _reach(copies, degree, room, position, last, row, used):  # type: ignore[no-untyped-def]
     """Note the states that some come to by a stage with so many copies."""
     (count, stride, devices), taken = room, copies * degree
@@ -178,7 +178,7 @@ def _reach(copies, degree, room, position, last, row, used):  # type: ignore[no-
         row[j] = min(row[j], k)
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _fits(terms, stage, copies, in_flight, bound, scratch, knapsacks):  # type: ignore[no-untyped-def]
     """Whether options of a stage fit with so many copies and samples in flight (what the search over devices that are
     all alike has written out, as a call there takes as long as all else)."""
@@ -199,7 +199,7 @@ def _fits(terms, stage, copies, in_flight, bound, scratch, knapsacks):  # type: 
     return answer
 
 
-@kernel(nogil=True, no_cpython_wrapper=True, borrows=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def _held_at_most(terms, base, goal, g, together, scratch, knapsacks):  # type: ignore[no-untyped-def]
     """How many samples a copy of a stage may hold for its smallest options to fit; 0: none."""
     place = place_of(knapsacks.like, terms.of_kind, base, goal, g, 0, 0)

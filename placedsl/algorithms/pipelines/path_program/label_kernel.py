@@ -18,7 +18,7 @@ from placedsl.arrays import Floats, Integers, Integers32
 _ROUNDING = 1e-12
 
 
-@kernel()
+@kernel(allocates=True)
 def completions(base: Integers32, goal: Integers32, cost: Floats, nodes: int) -> Floats:
     """The least cost from each ideal to everything; stages come by rising goal."""
     least = np.full(nodes, np.inf)
@@ -48,7 +48,7 @@ class Rows(NamedTuple):
 
 
 # Longer than 80 lines: one pass over the ideals with all these arrays.
-@kernel()
+@kernel(allocates=True)
 def labelled_path(base: Integers32, start: Integers, given: Rows, room: int, most: int) -> tuple[int, Integers, int]:
     """A path within all limits: 1 and its stages; 0: there is none; -1: labels were left out for want of room.
 
@@ -159,14 +159,14 @@ def labelled_path(base: Integers32, start: Integers, given: Rows, room: int, mos
     return 1, path[:length][::-1].copy(), seen
 
 
-@kernel(no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True, allocates=True)
 def _taller(values, room):  # type: ignore[no-untyped-def]
     out = np.empty((room, values.shape[1]), values.dtype)
     out[: len(values)] = values
     return out
 
 
-@kernel(no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True, allocates=True)
 def _longer(values, room):  # type: ignore[no-untyped-def]
     out = np.full(room, -1, values.dtype)
     out[: len(values)] = values

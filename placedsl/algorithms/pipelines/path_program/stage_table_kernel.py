@@ -16,7 +16,7 @@ from placedsl.algorithms.stages.cut_edges_kernel import (
 from placedsl.arrays import Booleans, Floats, Integers, Integers32
 
 
-@kernel()
+@kernel(allocates=True)
 def stages_within(
     pairs: StagePairs, classes: int, bound: float, most: int
 ) -> tuple[int, Integers32, Integers32, Integers32, Floats, Floats]:
@@ -58,14 +58,14 @@ def stages_within(
     return count, base[:count], goal[:count], kind[:count], load[:count], moved[:count]
 
 
-@kernel(no_cpython_wrapper=True)
+@kernel(no_cpython_wrapper=True, allocates=True)
 def _longer(values, room):  # type: ignore[no-untyped-def]
     out = np.empty(room, values.dtype)
     out[: len(values)] = values
     return out
 
 
-@kernel()
+@kernel(allocates=True)
 def useful_stages(base: Integers32, goal: Integers32, open_: Booleans, nodes: int) -> Booleans:
     """Which of the stages that are open lie on a path from nothing to everything; they come by rising ``goal``."""
     stages = len(base)
@@ -84,7 +84,7 @@ def useful_stages(base: Integers32, goal: Integers32, open_: Booleans, nodes: in
     return useful
 
 
-@kernel()
+@kernel(allocates=True)
 def cheapest_path(base: Integers32, goal: Integers32, cost: Floats, nodes: int) -> tuple[float, Integers]:
     """The least sum of costs of a path from nothing to everything, and its stages (none where there is no path).
 

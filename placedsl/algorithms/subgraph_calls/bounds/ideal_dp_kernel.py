@@ -119,7 +119,8 @@ def _insert(states, j, x, used, times, width):  # type: ignore[no-untyped-def]
     states.number[0] = n + 1
     states.used[n] = used
     states.ideal[n], states.before[n] = j, x
-    states.times[n, :width] = times[:width]
+    for i in range(width):
+        states.times[n, i] = times[i]
     states.later[n] = states.first[j]
     states.first[j] = n
 
@@ -257,7 +258,10 @@ def _no_better(lattice, i, j, finish, value):  # type: ignore[no-untyped-def]
     """Whether a call from ideal ``i`` to ``j`` that ends no earlier than ``finish`` improves nothing."""
     for k in range(lattice.open_start[j], lattice.open_start[j + 1]):
         if not lattice.inside[i, lattice.open_node[k]]:
-            return np.all(finish + lattice.ahead[j, :-1] >= value[1:])
+            for c in range(len(value) - 1):
+                if finish + lattice.ahead[j, c] < value[c + 1]:
+                    return False
+            return True
     return False
 
 
@@ -265,7 +269,9 @@ def _no_better(lattice, i, j, finish, value):  # type: ignore[no-untyped-def]
 def _by_call(lattice, states, i, where, rest, value, free, scratch):  # type: ignore[no-untyped-def]
     """Steps with one more call, breadth first over the ideals that it can end at; ``free``: its inputs cost nothing."""
     opened = lattice.open_start[i + 1] - lattice.open_start[i]
-    earliest, upper = _earliest(lattice, states, i, opened), value.max()
+    earliest, upper = _earliest(lattice, states, i, opened), value[0]
+    for k in range(1, len(value)):
+        upper = max(upper, value[k])
     if not np.isfinite(earliest):
         return
     head, tail = 0, 1
@@ -318,7 +324,7 @@ def _by_call(lattice, states, i, where, rest, value, free, scratch):  # type: ig
                 x = states.later[x]
 
 
-@kernel()
+@kernel(allocates=True)
 def begin(lattice, states, start, scratch):  # type: ignore[no-untyped-def]
     """Reset the table to the single ideal ``start``, all of it ready at time 0."""
     states.first[:] = -1
