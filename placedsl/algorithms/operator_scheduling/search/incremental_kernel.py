@@ -203,7 +203,7 @@ def evaluate(instance: SchedulingInstance, schedule: IncrementalSchedule, place:
     return float(latency)
 
 
-@kernel()
+@kernel(allocates=True)
 def commit(schedule: IncrementalSchedule, place: int) -> None:
     """The trial, evaluated from position ``place`` on, becomes the schedule."""
     first = place // STRIDE * STRIDE

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placedsl.algorithms.compilation import kernels_run_compiled
+from placedsl.algorithms.pipelines.parallel_plans.instance import Goal, PlanLimits
 from placedsl.algorithms.pipelines.parallel_plans.like_stages import LikeStages
 from placedsl.algorithms.pipelines.parallel_plans.options import KeptSwaps, OptionTable, Workspace
 from placedsl.algorithms.stages.cut_edges_kernel import StagePairs, all_stages
@@ -49,6 +50,19 @@ class Bounds(NamedTuple):
     every: bool
     held: int
     most_held: int
+
+
+def bounds_of(limits: PlanLimits, units: int, goal: Goal, held: int, most_held: int) -> Bounds:
+    """The bounds of a spec as the kernel takes them; where the fewest stages are the goal they are counted."""
+    low, high = limits.stages
+    if goal == "stages_used":
+        high = units if high is None else min(high, units)
+    counted = high is not None and (high < units or goal == "stages_used")
+    layers = high + 1 if high is not None and counted else low + 1 if low > 1 else 1
+    return Bounds(
+        limits.fewest, limits.most, limits.in_flight, limits.of_kinds, layers, not counted, limits.copies[0] > 1,
+        held, most_held,
+    )  # fmt: skip
 
 
 class PlanTerms(NamedTuple):

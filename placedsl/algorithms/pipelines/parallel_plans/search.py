@@ -32,13 +32,13 @@ from placedsl.algorithms.pipelines.parallel_plans.plan_terms import (
     NEVER,
     ROUND,
     SAMPLE,
-    Bounds,
     Exchanges,
     Knapsacks,
     PlanTerms,
     Reached,
     Scratch,
     as_reached,
+    bounds_of,
     kept_stages,
     kept_swaps,
     scratch_for,
@@ -166,7 +166,7 @@ class PlanTable:
             np.array(instance.degrees, dtype=np.int64), after, instance.devices, most, instance.capacity,
             Exchanges(_PERIODS[instance.exchange], instance.traffic, instance.microbatches), sums(busy), weights,
             sharded, stash, memory, self._alike(), self._smallest(most_held + 1, sums), np.stack(fewest),
-            _bounds(self.limits, costs.units, goal, instance.held, most_held),
+            bounds_of(self.limits, costs.units, goal, instance.held, most_held),
         )  # fmt: skip
         self._kept = kept_swaps(self.table, by_kind, most_held + 1)
 
@@ -376,19 +376,6 @@ def least_busy(instance: PlanInstance, costs: StageCostModel) -> Floats:
     """u: the seconds that a unit keeps devices busy at least, all devices of a copy together."""
     out: Floats = (costs.work[: len(instance.degrees)] * np.array(instance.degrees)[:, None]).min(axis=0)
     return out
-
-
-def _bounds(limits: PlanLimits, units: int, goal: Goal, held: int, most_held: int) -> Bounds:
-    """The bounds of a spec as the kernel takes them; where the fewest stages are the goal they are counted."""
-    low, high = limits.stages
-    if goal == "stages_used":
-        high = units if high is None else min(high, units)
-    counted = high is not None and (high < units or goal == "stages_used")
-    layers = high + 1 if high is not None and counted else low + 1 if low > 1 else 1
-    return Bounds(
-        limits.fewest, limits.most, limits.in_flight, limits.of_kinds, layers, not counted, limits.copies[0] > 1,
-        held, most_held,
-    )  # fmt: skip
 
 
 def _sorted(instance: PlanInstance) -> Integers:

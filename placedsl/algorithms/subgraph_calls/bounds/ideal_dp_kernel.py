@@ -258,10 +258,10 @@ def _no_better(lattice, i, j, finish, value):  # type: ignore[no-untyped-def]
     """Whether a call from ideal ``i`` to ``j`` that ends no earlier than ``finish`` improves nothing."""
     for k in range(lattice.open_start[j], lattice.open_start[j + 1]):
         if not lattice.inside[i, lattice.open_node[k]]:
+            better = 0
             for c in range(len(value) - 1):
-                if finish + lattice.ahead[j, c] < value[c + 1]:
-                    return False
-            return True
+                better += finish + lattice.ahead[j, c] < value[c + 1]
+            return better == 0
     return False
 
 
