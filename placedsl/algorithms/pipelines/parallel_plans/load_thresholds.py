@@ -18,6 +18,8 @@ CLOSE = 1e-3
 _NEARLY, _STRICTLY_IN_A_ROW = 0.006, 3
 #: The first questions without a plan are for loads that grow by more and more, and from such a share on more slowly.
 _UP, _MUCH = 0.02, 0.3
+#: The same where questions about more than what is needed take much longer, and how much more each time.
+_SLOWLY, _GROWTH = 0.002, 1.3
 #: The first question after a plan that is known is for a load that is less by this share.
 _DOWN = 0.004
 #: What is expected of all devices is asked for with so much more, where that is less than what is known by as much.
@@ -47,17 +49,19 @@ def least_load(
     known: Plan | None = None,
     near: float = 0.0,
     devices: int = 0,
+    upwards: bool = False,
 ) -> PlanResult:
     """Ask for one load after another: upwards to a first plan, by halves, and at last for anything better.
 
     ``lowest``, ``ceiling``: no plan has less, and every plan has as much at most.  Where plans have to be ``within`` a
     load, that is asked first; where one is ``known``, for a load somewhat less.  ``near``: how near to its bound the
     load has to be, relatively.  ``devices``: how many there are, if plans have the fewest for their load: that such a
-    plan has less work to do by as much as it has fewer devices tells where the best is about.
+    plan has less work to do by as much as it has fewer devices tells where the best is about.  ``upwards``: a question
+    takes the longer the more its load is above what is needed, so that loads grow slowly, though a plan is known.
     """  # fmt: skip
     bound, ceiling = lowest, min(ceiling, within)
     plan, value = known, np.inf if known is None else known.value
-    step, questions = _UP if within == np.inf else np.inf, 0
+    step, questions = (_SLOWLY if upwards else _UP) if within == np.inf else np.inf, 0
     down = 1.0 if known is None else _DOWN
     many = devices * _NEARLY >= 1.0  # one more or less makes little difference
     most_strictly = _STRICTLY_IN_A_ROW if many else 1
@@ -72,9 +76,10 @@ def least_load(
         expected = np.inf if plan is None or not many else value * (plan.devices / devices) * (1.0 + _MORE)
         nearly = value - bound <= _NEARLY * value or bound <= 0.0 or value * (1.0 - _MORE) <= expected < np.inf
         strictly += 1
-        if plan is None:
+        upwards = upwards and bound * (1.0 + step) < value * (1.0 - _DOWN) and bound > 0.0
+        if plan is None or upwards:
             load = min(bound * (1.0 + step), ceiling) if bound > 0.0 else ceiling
-            step *= 4.0 if step < _MUCH else 1.5
+            step *= (_GROWTH if upwards else 4.0) if step < _MUCH else 1.5
         elif bound < expected < value * (1.0 - _MORE):
             load, strictly = expected, 0
         elif nearly and strictly <= most_strictly:
@@ -88,7 +93,7 @@ def least_load(
         found, sure = answer
         questions += 1
         if found is not None:
-            plan, value = found, found.value
+            plan, value, upwards = found, found.value, False
         elif not sure:
             break
         elif load >= ceiling:

@@ -8,6 +8,7 @@ import numpy as np
 
 from placedsl.algorithms.compilation import kernels_run_compiled
 from placedsl.algorithms.pipelines.parallel_plans.instance import Goal, PlanLimits
+from placedsl.algorithms.pipelines.parallel_plans.least_transfers import LeastTransfers
 from placedsl.algorithms.pipelines.parallel_plans.like_stages import LikeStages
 from placedsl.algorithms.pipelines.parallel_plans.options import KeptSwaps, OptionTable, Workspace
 from placedsl.algorithms.stages.cut_edges_kernel import StagePairs, all_stages
@@ -74,6 +75,7 @@ class PlanTerms(NamedTuple):
     ``devices``, ``most_copies``, ``capacity``   of the machine
     ``exchange`` of weights among copies
     ``weight``   K seconds of device time that the units take at least
+    ``transfers``  what transfers take at least
     ``weights``  g x K seconds to send the units' weights once, at least
     ``sharded``  g x K bytes that copies divide among them
     ``stash``, ``memory``  g x K bytes of the quickest options;  ``alike``  options of a unit with one degree differ in
@@ -92,6 +94,7 @@ class PlanTerms(NamedTuple):
     capacity: float
     exchange: Exchanges
     weight: Floats
+    transfers: LeastTransfers
     weights: Floats
     sharded: Floats
     stash: Floats
@@ -134,6 +137,8 @@ class Scratch(NamedTuple):
     ``units``                 c units of the stage by kind;  ``kinds``  room for the kinds that there are
     ``every``                 all kinds
     ``seen``                  stages looked at, knapsacks asked, and given up on
+    ``rest``                  K devices that all that is outside of an ideal needs at least
+    ``past``                  room for what leads past a stage, by rows of chains
     ``paid``, ``mark``        room for the costs of edges (m x g), and for those that an ideal cuts
     """
 
@@ -147,6 +152,8 @@ class Scratch(NamedTuple):
     kinds: Integers
     every: Integers
     seen: Integers
+    rest: Integers
+    past: Floats
     paid: Floats
     mark: Integers32
 
@@ -159,6 +166,7 @@ def scratch_for(terms: PlanTerms, pairs: StagePairs) -> Scratch:
         np.zeros(bounds.layers + 1, dtype=np.int64), np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64),
         np.zeros(room, dtype=np.int64), np.zeros(kinds, dtype=np.int64),
         np.zeros(kinds, dtype=np.int64), np.arange(kinds), np.zeros(3, dtype=np.int64),
+        np.zeros(len(terms.weight), dtype=np.int64), np.zeros(int(terms.transfers.first[-1])),
         np.zeros((pairs.limit.shape[0], len(terms.degree))), np.zeros(pairs.input_cost.shape[2], dtype=np.int32),
     )  # fmt: skip
 

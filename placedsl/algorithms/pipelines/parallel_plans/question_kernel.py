@@ -12,6 +12,7 @@ import numpy as np
 
 from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.pipelines.parallel_plans.knapsack_kernel import most_in_flight, screened, time_within
+from placedsl.algorithms.pipelines.parallel_plans.least_transfers import edges_past, least_paid
 from placedsl.algorithms.pipelines.parallel_plans.like_stages import known, learn, place_of, remember, remembered
 from placedsl.algorithms.pipelines.parallel_plans.options import GIVEN_UP, TOO_SLOW, UNKNOWN, YES, Demand
 from placedsl.algorithms.pipelines.parallel_plans.plan_terms import (
@@ -27,6 +28,8 @@ from placedsl.algorithms.stages.cut_edges_kernel import contained, edge_costs, m
 
 #: What the rounding of sums over ideals may make of a comparison; closer ones are decided by the options themselves.
 _ROUNDING = 1e-12
+#: By this share a load is taken to be more where stages are passed over that need more devices than there are.
+_WIDER = 1e-8
 #: So many states are looked at together.
 _TOGETHER = 16
 
@@ -47,27 +50,34 @@ def within(pairs, terms, bound, reached, knapsacks, scratch, begin, end):  # typ
     """Go on with ``reached`` for a load, from ideals ``begin`` to ``end`` (excluded; 0 begins anew)."""
     everything, stages = len(pairs.weight) - 1, knapsacks.stages
     kept = len(stages.inside) > 0
-    classes, bounds = len(terms.degree), terms.bounds
-    paid, mark = scratch.paid, scratch.mark
+    classes, bounds, transfers = len(terms.degree), terms.bounds, terms.transfers
+    paid, mark, past, always = scratch.paid, scratch.mark, scratch.past, 0.0
     begin_anew(scratch)
     if begin == 0:
         _begin(reached, bounds)
+        for goal in range(everything + 1):
+            work = terms.weight[everything] - terms.weight[goal]
+            scratch.rest[goal] = devices_for(work + transfers.ahead[goal], bound)
+    reach = bound * (1.0 + _WIDER)
     for base in range(begin, min(end, everything)):
         fewest = _states(reached, base, scratch, bounds)
         if fewest == NEVER:
             continue
         if not kept:
             mark_cuts(pairs, base, mark, True)
+            always = edges_past(transfers, pairs.cuts, base, past)
         for goal in range(base + 1, everything + 1):
-            rest = devices_for(terms.weight[everything] - terms.weight[goal], bound)
-            own = max(1, devices_for(terms.weight[goal] - terms.weight[base], bound))
-            if fewest + own + rest > terms.devices:
+            left = terms.devices - scratch.rest[goal] - fewest
+            work = terms.weight[goal] - terms.weight[base]
+            if left < 1 or work > left * reach:
                 continue
             if kept:
                 if not stages.inside[base, goal]:
                     continue
             else:
                 if not contained(pairs, base, goal):
+                    continue
+                if work + least_paid(transfers, past, always, base, goal) > left * reach:
                     continue
                 edge_costs(pairs, base, goal, mark, False, paid)
             scratch.units[0] = -1  # not counted yet
@@ -80,6 +90,8 @@ def within(pairs, terms, bound, reached, knapsacks, scratch, begin, end):  # typ
                 time = pairs.unit_sum[0, g, goal] - pairs.unit_sum[0, g, base]
                 edges = stages.edges[base, goal, g] if kept else max(paid[0, g], 0.0)
                 sent = terms.weights[g, goal] - terms.weights[g, base]
+                if (time + edges) * terms.degree[g] > left * reach:
+                    continue
                 first = least_copies(
                     terms.exchange, terms.next_copies, terms.most_copies, time + edges, sent, bound
                 )  # fmt: skip
@@ -87,7 +99,7 @@ def within(pairs, terms, bound, reached, knapsacks, scratch, begin, end):  # typ
                     first = terms.next_copies[low] if first else 0
                 if first == 0 or first > high:
                     continue
-                degree, devices, fits = terms.degree[g], terms.devices - rest, -1
+                degree, devices, fits = terms.degree[g], terms.devices - scratch.rest[goal], -1
                 for layer in range(bounds.layers):
                     target = layer + 1
                     if target == bounds.layers:

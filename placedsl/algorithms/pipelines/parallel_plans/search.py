@@ -24,6 +24,7 @@ from placedsl.algorithms.pipelines.parallel_plans.instance import (
 )
 from placedsl.algorithms.pipelines.parallel_plans.kept_searches import AskedLoads, kept_searches
 from placedsl.algorithms.pipelines.parallel_plans.knapsack_kernel import options_within, time_within
+from placedsl.algorithms.pipelines.parallel_plans.least_transfers import least_transfers
 from placedsl.algorithms.pipelines.parallel_plans.like_stages import like_stages
 from placedsl.algorithms.pipelines.parallel_plans.load_thresholds import CLOSE, PlanResult, least_load
 from placedsl.algorithms.pipelines.parallel_plans.options import YES, Demand, OptionTable
@@ -60,6 +61,8 @@ _PARTS = 2**44
 _SMALLEST = 1e-300
 #: With more ideals than this the first plan is one of groups of so many units each, if that makes enough groups.
 _MANY_IDEALS, _COARSER, _GROUPS = 400, 4, 24
+#: With so many ideals a unit, questions about more than what is needed take much longer than others.
+_WIDE = 8
 #: Ideals that are gone on from before anybody may stop the search, at first; then for some such share of a second.
 _CHUNK, _LISTENING_S = 64, 0.2
 #: With so few kinds the smallest options are summed up as they are asked for; of more there is a table, up to a size.
@@ -164,7 +167,8 @@ class PlanTable:
         self.terms = PlanTerms(
             self.table, of_ideals,
             np.array(instance.degrees, dtype=np.int64), after, instance.devices, most, instance.capacity,
-            Exchanges(_PERIODS[instance.exchange], instance.traffic, instance.microbatches), sums(busy), weights,
+            Exchanges(_PERIODS[instance.exchange], instance.traffic, instance.microbatches), sums(busy),
+            least_transfers(self.pairs, costs, cover, self.positions, instance.degrees), weights,
             sharded, stash, memory, self._alike(), self._smallest(most_held + 1, sums), np.stack(fewest),
             bounds_of(self.limits, costs.units, goal, instance.held, most_held),
         )  # fmt: skip
@@ -260,7 +264,8 @@ class PlanTable:
         if asked is not None:
             lowest, earlier = max(lowest, asked.refuted(devices)), asked.plan(devices)
             known = earlier if known is None or (earlier is not None and earlier.value < known.value) else known
-        found = least_load(ask, limits, lowest, self.ceiling(), within, known, near, devices)
+        wide = len(self.positions) > _WIDE * self.instance.units
+        found = least_load(ask, limits, lowest, self.ceiling(), within, known, near, devices, wide)
         assert found.plan is None or found.plan.stages  # which are worked out here, or never
         return found
 
