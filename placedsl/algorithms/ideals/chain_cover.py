@@ -1,7 +1,8 @@
 """A partial order as chains: an ideal is how far it reaches on each of them.
 
-Units are dealt out to chains greedily in topological order.  What an ideal has of a chain is a prefix, so that
-an ideal is one small number a chain, and containment is a comparison of these.
+Units are dealt out to chains greedily in topological order, in two ways, of which the one with fewer chains is kept.
+What an ideal has of a chain is a prefix, so that an ideal is one small number a chain, and containment is a comparison
+of these.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from placedsl.records import dataclass
 
 #: A relation that takes more chains than this is too wide for anything that walks over its ideals.
 MOST_CHAINS = 256
+#: So many chains are few enough not to look for fewer.
+_FEW = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +84,12 @@ def chain_cover(units: int, before: Integers, after: Integers) -> ChainCover | N
     if order is None:
         raise ValueError("the relation has a cycle")
     start, known = csr(after, before, units)
-    count, chain, position, need = _deal(units, order, start, known, min(MOST_CHAINS, max(1, units)))
+    most = min(MOST_CHAINS, max(1, units))
+    count, chain, position, need = _deal(units, order, start, known, most, 1)
+    if count < 0 or count > _FEW:
+        other = _deal(units, order, start, known, most if count < 0 else count - 1, -1)
+        if other[0] >= 0:
+            count, chain, position, need = other
     if count < 0:
         return None
     length = np.bincount(chain, minlength=count)
@@ -103,9 +111,12 @@ def chain_cover(units: int, before: Integers, after: Integers) -> ChainCover | N
 
 @kernel(allocates=True)
 def _deal(
-    units: int, order: Integers, start: Integers, known: Integers, most: int
+    units: int, order: Integers, start: Integers, known: Integers, most: int, sign: int
 ) -> tuple[int, Integers, Integers, Integers32]:  # fmt: skip
-    """A chain and a place on it for each unit; per unit how much of each chain comes before it, itself included."""
+    """A chain and a place on it for each unit; per unit how much of each chain comes before it, itself included.
+
+    Of several chains that can take a unit, it goes to the one that ended last; with ``sign`` -1, first.
+    """
     need = np.zeros((units, most), dtype=np.int32)
     chain = np.full(units, -1, dtype=np.int64)
     position = np.zeros(units, dtype=np.int64)
@@ -118,11 +129,9 @@ def _deal(
             v = known[j]
             for c in range(count):
                 need[u, c] = max(need[u, c], need[v, c])
-        # A chain whose end comes before this unit can take it; of several the one that ended last.
-        best, latest = -1, -1
+        best = -1  # a chain whose end comes before this unit can take it
         for c in range(count):
-            if need[u, c] == length[c] and ended[c] > latest:
-                latest = ended[c]
+            if need[u, c] == length[c] and (best < 0 or sign * (ended[c] - ended[best]) > 0):
                 best = c
         if best < 0:
             if count == most:

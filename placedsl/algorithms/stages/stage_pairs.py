@@ -70,7 +70,7 @@ def ideal_sums(cover: ChainCover, positions: np.ndarray, values: np.ndarray) -> 
     prefix = cover.prefix_sums(values)
     out = np.zeros((*values.shape[:-1], len(positions)), dtype=values.dtype)
     for c in range(cover.count):
-        out += prefix[..., cover.row_start[c] + positions[:, c].astype(np.int64)]
+        out += prefix.take(cover.row_start[c] + positions[:, c].astype(np.int64), axis=-1)
     return out
 
 
