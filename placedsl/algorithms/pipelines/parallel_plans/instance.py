@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from placedsl.algorithms.pipelines.parallel_plans.options import OptionTable
 from placedsl.algorithms.stages.stage_costs import DeviceClasses, StageCostModel
 from placedsl.arrays import Floats, Integers
 from placedsl.graph.order import csr
@@ -130,6 +131,20 @@ class PlanInstance:
         """The options with a degree that is allowed, its position, and their kinds."""
         allowed = np.flatnonzero(np.isin(self.options.degree, self.degrees))
         return allowed, np.searchsorted(self.degrees, self.options.degree[allowed]), self.options.kind[allowed]
+
+    def rows_by_degree(self) -> tuple[Integers, Integers]:
+        """The options with a degree that is allowed, by degree, then by kind; and both of these as one number."""
+        allowed, degree, kind = self._allowed
+        order = np.lexsort((kind, degree))
+        return allowed[order], degree[order] * self.kinds + kind[order]
+
+    def option_table(self, rows: Integers, key: Integers) -> OptionTable:
+        """The options at ``rows``, which come by ``key``: degree and kind as one number."""
+        options = self.options
+        start = np.searchsorted(key, np.arange(len(self.degrees) * self.kinds + 1))
+        return OptionTable(
+            self.kinds, start, options.time[rows], options.weights[rows], options.stash[rows], options.memory[rows]
+        )
 
     def of_units(self, of_nodes: Floats) -> Floats:
         """… x u: values of nodes (… x n) added up."""

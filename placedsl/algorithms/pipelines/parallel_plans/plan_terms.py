@@ -20,6 +20,8 @@ NEVER = 2**30
 SAMPLE, ROUND, BATCH = 0, 1, 2
 #: Swaps that are kept, for all degrees and samples in flight.
 _MOST_KEPT = 2_000_000
+#: Stages of a question that are listed.
+_MOST_LISTED = 4_000_000
 #: Stages that are kept, of all degrees; and where kernels are not compiled, which takes long to look at many.
 _MOST_KEPT_STAGES, _MOST_KEPT_PLAINLY = 1_000_000, 10_000
 
@@ -169,6 +171,23 @@ def scratch_for(terms: PlanTerms, pairs: StagePairs) -> Scratch:
         np.zeros(len(terms.weight), dtype=np.int64), np.zeros(int(terms.transfers.first[-1])),
         np.zeros((pairs.limit.shape[0], len(terms.degree))), np.zeros(pairs.input_cost.shape[2], dtype=np.int32),
     )  # fmt: skip
+
+
+class ListedStages(NamedTuple):
+    """The stages between K ideals that mattered to a question: the larger ideals of each smaller one i come at
+    ``goal[start[i]:start[i + 1]]``; ``number`` of them, -1: they are not known."""
+
+    start: Integers
+    goal: Integers32
+    number: Integers
+
+
+def room_to_list(ideals: int) -> ListedStages:
+    """Room for the stages of a question."""
+    most = min(ideals * (ideals - 1) // 2, _MOST_LISTED)
+    return ListedStages(
+        np.zeros(ideals + 1, dtype=np.int64), np.empty(most, dtype=np.int32), np.full(1, -1, dtype=np.int64)
+    )
 
 
 class KeptStages(NamedTuple):

@@ -16,13 +16,18 @@ from placedsl.algorithms.pipelines.parallel_plans.least_transfers import edges_p
 from placedsl.algorithms.pipelines.parallel_plans.like_stages import known, learn, place_of, remember, remembered
 from placedsl.algorithms.pipelines.parallel_plans.options import GIVEN_UP, TOO_SLOW, UNKNOWN, YES, Demand
 from placedsl.algorithms.pipelines.parallel_plans.plan_terms import (
-    COPIES_BITS,
-    DEGREE_BITS,
     NEVER,
     ROUND,
     SAMPLE,
     Asked,
     Stage,
+)
+from placedsl.algorithms.pipelines.parallel_plans.states_kernel import (
+    begin_states,
+    collect_states,
+    next_held,
+    next_new,
+    note_reached,
 )
 from placedsl.algorithms.stages.cut_edges_kernel import contained, edge_costs, mark_cuts
 
@@ -30,8 +35,6 @@ from placedsl.algorithms.stages.cut_edges_kernel import contained, edge_costs, m
 _ROUNDING = 1e-12
 #: By this share a load is taken to be more where stages are passed over that need more devices than there are.
 _WIDER = 1e-8
-#: So many states are looked at together.
-_TOGETHER = 16
 
 
 @kernel(nogil=True)
@@ -46,27 +49,40 @@ def times_sent(exchange, copies):  # type: ignore[no-untyped-def]
 
 # Longer than 80 lines: functions that take the tuples apart in the inner loops make it twice as slow.
 @kernel(nogil=True)
-def within(pairs, terms, bound, reached, knapsacks, scratch, begin, end):  # type: ignore[no-untyped-def]
-    """Go on with ``reached`` for a load, from ideals ``begin`` to ``end`` (excluded; 0 begins anew)."""
+def within(pairs, terms, bound, reached, knapsacks, scratch, listed, begin, end):  # type: ignore[no-untyped-def]
+    """Go on with ``reached`` for a load, from ideals ``begin`` to ``end`` (excluded; 0 begins anew).
+
+    ``listed``: two lists of stages: those that matter for a greater load, if they are known, and room for those that do
+    for this one.
+    """
     everything, stages = len(pairs.weight) - 1, knapsacks.stages
     kept = len(stages.inside) > 0
     classes, bounds, transfers = len(terms.degree), terms.bounds, terms.transfers
     paid, mark, past, always = scratch.paid, scratch.mark, scratch.past, 0.0
     begin_anew(scratch)
+    those, these = listed
+    known_before = those.number[0] >= 0
     if begin == 0:
-        _begin(reached, bounds)
-        for goal in range(everything + 1):
-            work = terms.weight[everything] - terms.weight[goal]
-            scratch.rest[goal] = devices_for(work + transfers.ahead[goal], bound)
+        these.number[0] = -1 if kept else 0
+        begin_states(reached, bounds)
+        for ideal in range(everything + 1):
+            work = terms.weight[everything] - terms.weight[ideal]
+            scratch.rest[ideal] = devices_for(work + transfers.ahead[ideal], bound)
     reach = bound * (1.0 + _WIDER)
     for base in range(begin, min(end, everything)):
-        fewest = _states(reached, base, scratch, bounds)
+        if not kept:
+            these.start[base] = these.start[base + 1] = these.number[0]
+        fewest = collect_states(reached, base, scratch, bounds)
         if fewest == NEVER:
             continue
         if not kept:
             mark_cuts(pairs, base, mark, True)
             always = edges_past(transfers, pairs.cuts, base, past)
-        for goal in range(base + 1, everything + 1):
+        first_listed, last_listed = base + 1, everything + 1
+        if known_before:
+            first_listed, last_listed = those.start[base], those.start[base + 1]
+        for n in range(first_listed, last_listed):
+            goal = np.int64(those.goal[n] if known_before else n)
             left = terms.devices - scratch.rest[goal] - fewest
             work = terms.weight[goal] - terms.weight[base]
             if left < 1 or work > left * reach:
@@ -75,12 +91,13 @@ def within(pairs, terms, bound, reached, knapsacks, scratch, begin, end):  # typ
                 if not stages.inside[base, goal]:
                     continue
             else:
-                if not contained(pairs, base, goal):
-                    continue
-                if work + least_paid(transfers, past, always, base, goal) > left * reach:
-                    continue
+                if not known_before:
+                    if not contained(pairs, base, goal):
+                        continue
+                    if work + least_paid(transfers, past, always, base, goal) > left * reach:
+                        continue
                 edge_costs(pairs, base, goal, mark, False, paid)
-            scratch.units[0] = -1  # not counted yet
+            scratch.units[0], matters = -1, False  # not counted yet
             low, high, together = 1, terms.most_copies, bounds.most_held
             if bounds.of_kinds:
                 low, high, together = bounded(terms, base, goal, scratch)
@@ -100,6 +117,7 @@ def within(pairs, terms, bound, reached, knapsacks, scratch, begin, end):  # typ
                 if first == 0 or first > high:
                     continue
                 degree, devices, fits = terms.degree[g], terms.devices - scratch.rest[goal], -1
+                matters = matters or first * degree <= left
                 for layer in range(bounds.layers):
                     target = layer + 1
                     if target == bounds.layers:
@@ -110,7 +128,7 @@ def within(pairs, terms, bound, reached, knapsacks, scratch, begin, end):  # typ
                     last = scratch.begins[layer + 1]
                     if first * degree > devices:
                         continue
-                    i = _next_new(scratch, scratch.begins[layer], last, reached, target, first, degree, devices, terms)
+                    i = next_new(scratch, scratch.begins[layer], last, reached, target, first, degree, devices, terms)
                     if i == last:
                         continue
                     if fits < 0 and kept:
@@ -123,11 +141,13 @@ def within(pairs, terms, bound, reached, knapsacks, scratch, begin, end):  # typ
                             remember(knapsacks.like, place, fits)
                         if kept:
                             stages.together[base, goal, g] = fits
-                    i = _next_held(scratch, i, last, reached, target, first, degree, devices, terms, fits)
+                    i = next_held(scratch, i, last, reached, target, first, degree, devices, terms, fits)
                     if i < last:
                         stage = Stage(base, goal, g, time, edges, sent, first, high, fits, source, target)
                         scratch.seen[0] += 1
                         _extend(terms, stage, i, last, devices, bound, reached, scratch, knapsacks)
+            if matters and not kept:
+                list_stage(these, base, goal)
         if not kept:
             mark_cuts(pairs, base, mark, False)
 
@@ -140,80 +160,20 @@ def begin_anew(scratch):  # type: ignore[no-untyped-def]
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
-def _begin(reached, bounds):  # type: ignore[no-untyped-def]
-    """Nothing is reached but the loss."""
-    reached.devices[:] = NEVER
-    if bounds.every:
-        reached.devices[0, 0] = 0
+def list_stage(these, base, goal):  # type: ignore[no-untyped-def]
+    """Add a stage to a list; one that has no room for it is none."""
+    number = these.number[0]
+    if 0 <= number < len(these.goal):
+        these.goal[number] = goal
+        these.number[0] = these.start[base + 1] = number + 1
     else:
-        reached.devices[0, :] = 0
+        these.number[0] = -1
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
 def devices_for(weight, bound):  # type: ignore[no-untyped-def]
     """How many devices some time of devices needs at least, within a load."""
     return np.int64(np.ceil(weight / bound * (1.0 - 1e-9)))
-
-
-@kernel(nogil=True, no_cpython_wrapper=True)
-def _states(reached, base, scratch, bounds):  # type: ignore[no-untyped-def]
-    """Collect the states in which an ideal can be gone on from; the fewest devices of any (NEVER: there is none)."""
-    states, least = 0, NEVER
-    for layer in range(bounds.layers):
-        scratch.begins[layer] = states
-        row, fewest = base * bounds.layers + layer, NEVER
-        for s in range(reached.devices.shape[1]):
-            devices = reached.devices[row, s]
-            if devices < fewest or (bounds.every and devices < NEVER):
-                fewest = devices
-                scratch.copies[states], scratch.devices[states] = s, devices
-                states += 1
-                least = min(least, devices)
-    scratch.begins[bounds.layers] = states
-    return least
-
-
-@kernel(nogil=True, no_cpython_wrapper=True)
-def _next_new(scratch, i, last, reached, target, first, degree, devices, terms):  # type: ignore[no-untyped-def]
-    """The next state from ``i`` on that becomes better than what is known by ``first`` copies more, within so many
-    devices; ``last`` if there is none.
-
-    States come by copies, with ever fewer devices: of some in a row, the last has the fewest, and the first is compared
-    with the most that are known.
-    """
-    own, row = first * degree, reached.devices[target]
-    every, room = terms.bounds.every, terms.most_copies - first
-    while i < last and scratch.copies[i] <= room:
-        end = min(i + _TOGETHER, last)
-        k = scratch.devices[end - 1] + own
-        if every or (k <= devices and row[scratch.copies[i] + first] > k):
-            for j in range(i, end):
-                k = scratch.devices[j] + own
-                if scratch.copies[j] <= room and k <= devices and (every or row[scratch.copies[j] + first] > k):
-                    return j
-        i = end
-    return last
-
-
-@kernel(nogil=True, no_cpython_wrapper=True)
-def _next_held(scratch, i, last, reached, target, first, degree, devices, terms, fits):  # type: ignore[no-untyped-def]
-    """The same, of the states from which a stage, with as many copies as there are devices for, holds no more in flight
-    than ``fits``."""
-    own, row, room = first * degree, reached.devices[target], terms.most_copies - first
-    every, fixed = terms.bounds.every, terms.bounds.held
-    samples = fits - (not fixed)
-    # No state has fewer copies than the first; none fewer devices than the last, unless every state is kept.
-    least, most = fixed if fixed else scratch.copies[i], devices if every else devices - scratch.devices[last - 1]
-    if samples < 0 or least > samples * (most // degree):
-        return last
-    for j in range(i, last):
-        if scratch.copies[j] > room:
-            return last
-        k, held = scratch.devices[j], fixed if fixed else scratch.copies[j]
-        better = k + own <= devices and (every or row[scratch.copies[j] + first] > k + own)
-        if better and held <= samples * ((devices - k) // degree):
-            return j
-    return last
 
 
 @kernel(nogil=True, no_cpython_wrapper=True, inline="always")
@@ -292,14 +252,14 @@ def _extend(terms, stage, state, states, devices, bound, reached, scratch, knaps
                 else:
                     scratch.exceeds[copies] = 0 if answer == TOO_SLOW else in_flight
             if in_flight <= scratch.fits[copies]:
-                _reach(reached, stage, s, k, copies, every)
+                note_reached(reached, stage, s, k, copies, every)
                 if not every:
                     break
                 refused = False
             elif refused:
                 start = terms.next_copies[copies + 1]
             copies = terms.next_copies[copies + 1]
-        i = _next_new(scratch, i + 1, states, reached, target, start, degree, devices, terms)
+        i = next_new(scratch, i + 1, states, reached, target, start, degree, devices, terms)
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
@@ -382,22 +342,3 @@ def least_copies(exchange, next_copies, most, alone, sent, bound):  # type: igno
             return 0
         copies = next_copies[np.int64(needed)]
     return 0
-
-
-@kernel(nogil=True, no_cpython_wrapper=True)
-def _reach(reached, stage, s, k, copies, alone):  # type: ignore[no-untyped-def]
-    """Note a state, and that what is reached with so many copies is reached with more (not if it stands ``alone``)."""
-    goal = stage.target
-    reached.how[goal, s] = (((stage.source << DEGREE_BITS) + stage.g) << COPIES_BITS) + copies
-    row, last = reached.devices[goal], s
-    if not alone:
-        # More copies never take more devices: the last state that takes more than k is looked for in steps that double.
-        step = 1
-        while last + step < len(row) and row[last + step] > k:
-            last += step
-            step *= 2
-        while step:
-            if last + step < len(row) and row[last + step] > k:
-                last += step
-            step //= 2
-    row[s : last + 1] = k

@@ -27,7 +27,7 @@ from placedsl.algorithms.pipelines.parallel_plans.knapsack_kernel import options
 from placedsl.algorithms.pipelines.parallel_plans.least_transfers import least_transfers
 from placedsl.algorithms.pipelines.parallel_plans.like_stages import like_stages
 from placedsl.algorithms.pipelines.parallel_plans.load_thresholds import CLOSE, PlanResult, least_load
-from placedsl.algorithms.pipelines.parallel_plans.options import YES, Demand, OptionTable
+from placedsl.algorithms.pipelines.parallel_plans.options import YES, Demand
 from placedsl.algorithms.pipelines.parallel_plans.plan_terms import (
     BATCH,
     NEVER,
@@ -35,6 +35,7 @@ from placedsl.algorithms.pipelines.parallel_plans.plan_terms import (
     SAMPLE,
     Exchanges,
     Knapsacks,
+    ListedStages,
     PlanTerms,
     Reached,
     Scratch,
@@ -42,6 +43,7 @@ from placedsl.algorithms.pipelines.parallel_plans.plan_terms import (
     bounds_of,
     kept_stages,
     kept_swaps,
+    room_to_list,
     scratch_for,
     workspace,
 )
@@ -126,14 +128,12 @@ class PlanTable:
     ) -> None:  # fmt: skip
         """``busy``: u seconds that units keep devices busy at least, by which ideals are ordered; default: on these."""
         self.instance, self.cover, self.goal = instance, cover, goal
+        self.most_listed = -np.inf
         self.unsure = False  # of the last question: whether a knapsack was given up on
         self.limits = instance.limits or PlanLimits.none(instance.kinds)
-        #: The option (a position in the instance's options) of each row of the table.
-        self.row = _sorted(instance)
-        #: Its degree and kind as one number.
-        self.keys = np.searchsorted(instance.degrees, instance.options.degree[self.row]) * instance.kinds
-        self.keys += instance.options.kind[self.row]
-        self.table = _option_table(instance, self.row, self.keys)
+        #: The option (its position) of each row of the table, and its degree and kind as one number.
+        self.row, self.keys = instance.rows_by_degree()
+        self.table = instance.option_table(self.row, self.keys)
         busy = least_busy(instance, costs) if busy is None else busy
         whole = float(busy.sum())
         parts = np.rint(busy / whole * _PARTS).astype(np.int64) if whole > 0.0 else np.zeros(costs.units, np.int64)
@@ -179,6 +179,12 @@ class PlanTable:
         """Room for the states of a question."""
         rows = (len(self.positions) * self.terms.bounds.layers, self.terms.most_copies + 1)
         return Reached(np.empty(rows, dtype=np.int32), np.empty(rows, dtype=np.int64))
+
+    @cached_property
+    def listed(self) -> list[ListedStages]:
+        """Stages that matter for loads up to ``most_listed``, and room for those of a question."""
+        ideals = 0 if len(self.knapsacks.stages.inside) else len(self.positions)
+        return [room_to_list(ideals), room_to_list(ideals)]
 
     @cached_property
     def scratch(self) -> Scratch:
@@ -241,7 +247,8 @@ class PlanTable:
         """The same for no more devices than there are here."""
         knapsacks = self.knapsacks
         out = copy(self)
-        for room in ("reached", "scratch"):
+        out.most_listed = -np.inf
+        for room in ("reached", "scratch", "listed"):
             out.__dict__.pop(room, None)
         out.__dict__["knapsacks"] = knapsacks
         out.instance = replace(self.instance, devices=devices)
@@ -284,9 +291,12 @@ class PlanTable:
         """A plan within a load, or none and whether that is sure; None where a limit was reached before."""
         given_up, begin, chunk = 0, 0, _CHUNK if kernels_run_compiled() else 1
         load = max(load, _SMALLEST)
+        if load > self.most_listed:
+            self.listed[0].number[0] = -1
+        room = (self.reached, self.knapsacks, self.scratch, tuple(self.listed))
         while begin < len(self.positions) - 1:
             began = time.monotonic()
-            within(self.pairs, self.terms, load, self.reached, self.knapsacks, self.scratch, begin, begin + chunk)
+            within(self.pairs, self.terms, load, *room, begin, begin + chunk)
             given_up += int(self.scratch.seen[2])
             if limits.passed:
                 return None
@@ -300,6 +310,9 @@ class PlanTable:
         self.unsure = given_up > 0
         if int(last.min(initial=NEVER)) >= NEVER:
             return None, not given_up
+        if self.listed[1].number[0] >= 0:
+            self.most_listed = load
+            self.listed.reverse()
         layer, copies = self._chosen(last)
         return self._traced(load, len(self.reached.devices) - layers + int(layer), int(copies)), True
 
@@ -381,20 +394,3 @@ def least_busy(instance: PlanInstance, costs: StageCostModel) -> Floats:
     """u: the seconds that a unit keeps devices busy at least, all devices of a copy together."""
     out: Floats = (costs.work[: len(instance.degrees)] * np.array(instance.degrees)[:, None]).min(axis=0)
     return out
-
-
-def _sorted(instance: PlanInstance) -> Integers:
-    """Options by degree, then by kind; of degrees that are allowed."""
-    options = instance.options
-    rows = np.flatnonzero(np.isin(options.degree, instance.degrees))
-    order: Integers = rows[np.lexsort((options.kind[rows], options.degree[rows]))]
-    return order
-
-
-def _option_table(instance: PlanInstance, rows: Integers, key: Integers) -> OptionTable:
-    """The options at ``rows``, which come by ``key``: degree and kind as one number."""
-    options = instance.options
-    start = np.searchsorted(key, np.arange(len(instance.degrees) * instance.kinds + 1))
-    return OptionTable(
-        instance.kinds, start, options.time[rows], options.weights[rows], options.stash[rows], options.memory[rows]
-    )
