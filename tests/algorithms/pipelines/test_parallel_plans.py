@@ -174,6 +174,16 @@ def test_plans_where_nothing_tells_stages_apart_at_once(seed: int, monkeypatch: 
     settled(drawn(seed) if seed % 2 else limited(seed))
 
 
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("seed", range(80_000, 81_200))
+def test_plans_on_wide_graphs_are_optimal(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pair is kept, those that matter are listed where there is room, and loads grow slowly."""
+    monkeypatch.setattr(plan_terms, "_MOST_KEPT_STAGES", 0)
+    monkeypatch.setattr(plan_terms, "_MOST_LISTED", (3, 40, 10_000)[seed % 3])
+    monkeypatch.setattr(search, "_WIDE", 0)
+    settled((drawn, limited, drawn_for_many_devices)[seed // 3 % 3](seed))
+
+
 def limited(seed: int) -> Data:
     """A random problem with random requirements."""
     data, rng = drawn(20_000 + seed), random.Random(seed)

@@ -82,7 +82,7 @@ def within(pairs, terms, bound, reached, knapsacks, scratch, listed, begin, end)
         if known_before:
             first_listed, last_listed = those.start[base], those.start[base + 1]
         for n in range(first_listed, last_listed):
-            goal = np.int64(those.goal[n] if known_before else n)
+            goal = int(those.goal[n]) if known_before else n
             left = terms.devices - scratch.rest[goal] - fewest
             work = terms.weight[goal] - terms.weight[base]
             if left < 1 or work > left * reach:
