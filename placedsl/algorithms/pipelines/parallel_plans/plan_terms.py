@@ -168,7 +168,8 @@ def scratch_for(terms: PlanTerms, pairs: StagePairs) -> Scratch:
         np.zeros(bounds.layers + 1, dtype=np.int64), np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64),
         np.zeros(room, dtype=np.int64), np.zeros(kinds, dtype=np.int64),
         np.zeros(kinds, dtype=np.int64), np.arange(kinds), np.zeros(3, dtype=np.int64),
-        np.zeros(len(terms.weight), dtype=np.int64), np.zeros(int(terms.transfers.first[-1])),
+        np.zeros(len(terms.weight), dtype=np.int64),
+        np.zeros((int(terms.transfers.first[-1]), terms.transfers.both.shape[1])),
         np.zeros((pairs.limit.shape[0], len(terms.degree))), np.zeros(pairs.input_cost.shape[2], dtype=np.int32),
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.pipelines.parallel_plans.knapsack_kernel import most_in_flight, screened, time_within
-from placedsl.algorithms.pipelines.parallel_plans.least_transfers import edges_past, least_paid
+from placedsl.algorithms.pipelines.parallel_plans.least_transfers import all_paid, edges_past, least_paid
 from placedsl.algorithms.pipelines.parallel_plans.like_stages import known, learn, place_of, remember, remembered
 from placedsl.algorithms.pipelines.parallel_plans.options import GIVEN_UP, TOO_SLOW, UNKNOWN, YES, Demand
 from placedsl.algorithms.pipelines.parallel_plans.plan_terms import (
@@ -60,7 +60,7 @@ def within(pairs, terms, bound, reached, knapsacks, scratch, listed, begin, end)
     classes, bounds, transfers = len(terms.degree), terms.bounds, terms.transfers
     paid, mark, past, always = scratch.paid, scratch.mark, scratch.past, 0.0
     begin_anew(scratch)
-    those, these = listed
+    (those, these), summed = listed, past.shape[1] > 1
     known_before = those.number[0] >= 0
     if begin == 0:
         these.number[0] = -1 if kept else 0
@@ -76,7 +76,8 @@ def within(pairs, terms, bound, reached, knapsacks, scratch, listed, begin, end)
         if fewest == NEVER:
             continue
         if not kept:
-            mark_cuts(pairs, base, mark, True)
+            if not summed:
+                mark_cuts(pairs, base, mark, True)
             always = edges_past(transfers, pairs.cuts, base, past)
         first_listed, last_listed = base + 1, everything + 1
         if known_before:
@@ -92,11 +93,17 @@ def within(pairs, terms, bound, reached, knapsacks, scratch, listed, begin, end)
                     continue
             else:
                 if not known_before:
-                    if not contained(pairs, base, goal):
+                    roomy = False
+                    for g in range(classes):
+                        roomy = roomy or _has_room(terms, base, goal, g)
+                    if not roomy or not contained(pairs, base, goal):
                         continue
                     if work + least_paid(transfers, past, always, base, goal) > left * reach:
                         continue
-                edge_costs(pairs, base, goal, mark, False, paid)
+                if summed:
+                    all_paid(pairs, transfers, past, base, goal, paid)
+                else:
+                    edge_costs(pairs, base, goal, mark, False, paid)
             scratch.units[0], matters = -1, False  # not counted yet
             low, high, together = 1, terms.most_copies, bounds.most_held
             if bounds.of_kinds:
@@ -148,7 +155,7 @@ def within(pairs, terms, bound, reached, knapsacks, scratch, listed, begin, end)
                         _extend(terms, stage, i, last, devices, bound, reached, scratch, knapsacks)
             if matters and not kept:
                 list_stage(these, base, goal)
-        if not kept:
+        if not kept and not summed:
             mark_cuts(pairs, base, mark, False)
 
 
