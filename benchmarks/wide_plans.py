@@ -1,9 +1,11 @@
 """Plans of wide graphs: recurrent networks of several layers unrolled over steps, of about 20,000 ideals each.
 
-    python benchmarks/wide_plans.py [--devices 32] [--seed NUMBER]
+    python benchmarks/wide_plans.py [--devices 32] [--seed NUMBER] [--shared]
 
-Each cell reads the layer below it and its own layer a step before. Cells have options for one and two devices, with and
-without recomputation. The memory of devices is what lets the best plan without limits just not fit.
+Each cell reads the layer below it and its own layer a step before; each pays for what it reads by itself, as in the
+published workloads of Piper, or, if ``--shared``, a stage pays once for all its cells.  Cells have options for one and
+two devices, with and without recomputation.  The memory of devices is what lets the best plan without limits just not
+fit, and half of that.
 """
 
 from __future__ import annotations
@@ -53,12 +55,41 @@ def network(layers: int, steps: int, seed: int) -> dict[str, Any]:
     return {"format": "placedsl-graph", "version": 1, "nodes": nodes, "edges": edges}
 
 
+def by_itself(shared: dict[str, Any]) -> dict[str, Any]:
+    """The same in Piper's format, where each edge is paid for by itself."""
+    number = {node["id"]: at for at, node in enumerate(shared["nodes"])}
+    output = {node["id"]: node["output"] for node in shared["nodes"]}
+    edges = [(number[e["from"]], number[e["to"]], output[e["from"]]) for e in shared["edges"]]
+    nodes = []
+    for at, node in enumerate(shared["nodes"]):
+        none = {
+            "syncTimeFw": {str(u): 0.0 for u, v, _ in edges if v == at},
+            "syncTimeBw": {str(v): 0.0 for u, v, _ in edges if u == at},
+        }
+        plain = {name: node[name] for name in ("time", "memory", "stash")} | {
+            "parameters": node["attributes"]["parameters"]
+        }
+        degrees: dict[str, list[dict[str, Any]]] = {}
+        for option in ({"name": "vanilla"}, *node["options"]):
+            own = plain | option
+            degrees.setdefault(str(own.get("tensor", 1)), []).append({
+                "id": own["name"], "timePerSample": own["time"]["accelerator"], "parameterSize": own["parameters"],
+                "memoryUsageA": own["stash"], "memoryUsageB": own["memory"], **none,
+            })  # fmt: skip
+        nodes.append({"id": at, "name": node["id"], "TMPCs": degrees})
+    return {
+        "maxDevices": 10, "maxMemoryPerDevice": 80e9, "bandwidth": 25e9, "mbsInBatch": BATCH, "nodes": nodes,
+        "edges": [{"sourceId": u, "destId": v, "communicationCost": size} for u, v, size in edges],
+    }  # fmt: skip
+
+
 def main(arguments: list[str]) -> int:
     """A row per network and memory."""
     parser = argparse.ArgumentParser(description="Plans of wide graphs.")
     parser.add_argument("--devices", type=int, default=32)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--layers", type=int, nargs="*", help="only networks of so many layers")
+    parser.add_argument("--shared", action="store_true", help="a stage pays once for what several of its cells read")
     given = parser.parse_args(arguments)
     folder = Path(tempfile.mkdtemp())
     columns = ("layers x steps", "operators", "ideals", "memory (GiB)", "time per sample (ms)", "proven", "stages", "s")
@@ -66,7 +97,8 @@ def main(arguments: list[str]) -> int:
     print("| --- | ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: |")
     for layers, steps in [grid for grid in GRIDS if not given.layers or grid[0] in given.layers]:
         file = folder / f"{layers}-{steps}.json"
-        file.write_text(json.dumps(network(layers, steps, given.seed)), encoding="utf-8")
+        graph = network(layers, steps, given.seed)
+        file.write_text(json.dumps(graph if given.shared else by_itself(graph)), encoding="utf-8")
         most = 2.0**50
         for share in SHARES:
             memory = most if share == 1.0 else share * most

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import errno
 import pickle
+import sys
 from fractions import Fraction
 from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
 from numba.core.caching import FunctionCache
 
 from placedsl.algorithms.kernels import kernel
+from placedsl.arrays import Floats
 
 pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 
@@ -33,6 +36,35 @@ def test_a_full_disk_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made(4) == 8
     assert asked
     assert made.compiled.nopython_signatures
+
+
+def second(_: Floats, more: Floats) -> Floats:
+    return more
+
+
+def added(values: Floats, more: Floats) -> float:
+    total = 0.0
+    for i in range(len(values)):
+        total += values[i] + more[i]
+    return total
+
+
+def test_arrays_that_a_kernel_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """References to them have to be counted."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    values = np.arange(4.0)
+    with pytest.raises(TypeError, match=r"second.*a kernel that does not say so, returns arrays"):
+        kernel()(second)(values, values[:2])
+    assert kernel(allocates=True)(second)(values, values[:2]).tolist() == [0.0, 1.0]
+
+
+def test_a_kernel_that_allocates_nothing_keeps_no_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    values, made = np.arange(4.0), kernel()(added)
+    before = sys.getrefcount(values)
+    for _ in range(10):
+        assert made(values, values[:]) == 12.0
+    assert sys.getrefcount(values) == before
 
 
 def test_a_function_whose_code_can_be_kept_nowhere() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from placedsl.algorithms.compilation import kernels_run_compiled
 from placedsl.algorithms.pipelines.parallel_plans.instance import Goal, PlanLimits
@@ -20,8 +21,8 @@ NEVER = 2**30
 SAMPLE, ROUND, BATCH = 0, 1, 2
 #: Swaps that are kept, for all degrees and samples in flight.
 _MOST_KEPT = 2_000_000
-#: Stages of a question that are listed.
-_MOST_LISTED = 4_000_000
+#: Stages of a question that are listed: two bytes each, of memory that is not touched before.
+_MOST_LISTED = 20_000_000
 #: Stages that are kept, of all degrees; and where kernels are not compiled, which takes long to look at many.
 _MOST_KEPT_STAGES, _MOST_KEPT_PLAINLY = 1_000_000, 10_000
 
@@ -179,15 +180,15 @@ class ListedStages(NamedTuple):
     ``goal[start[i]:start[i + 1]]``; ``number`` of them, -1: they are not known."""
 
     start: Integers
-    goal: Integers32
+    goal: NDArray[np.uint16]
     number: Integers
 
 
 def room_to_list(ideals: int) -> ListedStages:
-    """Room for the stages of a question."""
+    """Room for the stages of a question; there are fewer ideals than numbers of two bytes."""
     most = min(ideals * (ideals - 1) // 2, _MOST_LISTED)
     return ListedStages(
-        np.zeros(ideals + 1, dtype=np.int64), np.empty(most, dtype=np.int32), np.full(1, -1, dtype=np.int64)
+        np.zeros(ideals + 1, dtype=np.int64), np.empty(most, dtype=np.uint16), np.full(1, -1, dtype=np.int64)
     )
 
 
