@@ -257,7 +257,8 @@ class _Stages:
             if (after >= before).any():
                 return None
             boundaries = range(1, devices)[:: -1 if patient and number % 2 else 1]
-            flows, shed = self._crossing(boundaries, before, after, shed, stop)
+            most = (devices * largest / (1.0 - EVALUATION) - self.all) / (1.0 - BOUND_ROUNDING)
+            flows, shed = self._crossing(boundaries, before, after, shed, stop, most)
             if stop():
                 return shed
             crossing = float(flows.sum()) * (1.0 - BOUND_ROUNDING)
@@ -288,11 +289,13 @@ class _Stages:
         return before, after
 
     def _crossing(
-        self, boundaries: Iterable[int], before: Integers, after: Integers, shed: _Shed, stop: Callable[[], bool]
-    ) -> tuple[Floats, _Shed]:
+        self, boundaries: Iterable[int], before: Integers, after: Integers, shed: _Shed, stop: Callable[[], bool],
+        most: float,
+    ) -> tuple[Floats, _Shed]:  # fmt: skip
         """What crosses each of the boundaries (k + 1 seconds, 0 at both ends), and what that makes stages pay.
 
-        ``before``, ``after``: the first boundary that each unit is before, and the last one that it is after.
+        ``before``, ``after``: the first boundary that each unit is before, and the last one that it is after.  No more
+        boundaries are looked at once more than ``most`` crosses those that were: there are no such stages then.
         """
         devices, cost = self.pipeline.devices, self.pipeline.edges.cost
         flows = np.zeros(devices + 1)
@@ -310,6 +313,8 @@ class _Stages:
             if not len(asked) or stop():
                 continue
             flows[b], used = self._flow(asked, share[asked], before <= b, after >= b, b)
+            if flows.sum() > most * (1.0 + BOUND_ROUNDING):
+                return flows, shed
             share[asked] = np.maximum(0.0, share[asked] - used)
             ends[b], begins[b] = highest[asked].max(), lowest[asked].min()
         at, found = np.arange(devices + 1), flows * (1.0 - BOUND_ROUNDING)
