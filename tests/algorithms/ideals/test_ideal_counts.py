@@ -141,6 +141,17 @@ def test_a_long_path() -> None:
     assert count_ideals(cover, 10**6) == 70_001
 
 
+def test_layers_unrolled_over_steps_are_a_chain_each() -> None:
+    """Each cell reads the layer below it and its own a step before; units that end last would make a chain a step."""
+    layers, steps = 3, 40
+    cell = np.arange(layers * steps).reshape(steps, layers)
+    before = np.concatenate((cell[:-1].ravel(), cell[:, :-1].ravel()))
+    after = np.concatenate((cell[1:].ravel(), cell[:, 1:].ravel()))
+    cover = chain_cover(layers * steps, before, after)
+    assert cover is not None
+    assert cover.count == layers
+
+
 def test_a_cycle_is_refused() -> None:
     with pytest.raises(ValueError, match="cycle"):
         chain_cover(2, np.array([0, 1]), np.array([1, 0]))

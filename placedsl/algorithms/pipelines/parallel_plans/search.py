@@ -272,7 +272,7 @@ class PlanTable:
             lowest, earlier = max(lowest, asked.refuted(devices)), asked.plan(devices)
             known = earlier if known is None or (earlier is not None and earlier.value < known.value) else known
         wide = len(self.positions) > _WIDE * self.instance.units
-        found = least_load(ask, limits, lowest, self.ceiling(), within, known, near, devices, wide)
+        found = least_load(ask, limits, lowest, self.ceiling(), within, known, near, devices, upwards=wide)
         assert found.plan is None or found.plan.stages  # which are worked out here, or never
         return found
 
