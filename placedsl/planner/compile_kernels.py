@@ -147,7 +147,7 @@ def _divide_and_price(spec: Elaborated) -> None:
     """Methods that divide orders, and sets of wide graphs."""
     import numpy as np
 
-    from placedsl.algorithms.partitions.bounds.program_pricing import ProgramPricing
+    from placedsl.algorithms.partitions.bounds.entangled_pricing import EntangledPricing
     from placedsl.algorithms.partitions.bounds.relaxation import relaxation
     from placedsl.planner.request import Request
     from placedsl.planner.solve import solve
@@ -155,7 +155,7 @@ def _divide_and_price(spec: Elaborated) -> None:
     for method in ("slicegraph", "random", "mla"):
         solve(spec.problem, spec.checked_formulations, Request(method=method), isolated=False)
     device = relaxation(spec.problem).classes[0]
-    ProgramPricing(device, lambda: False).best_priced_set(np.ones(len(device.work)), 1.0, 0.5, 1, 1)
+    EntangledPricing(device, lambda: False).best_priced_set(np.ones(len(device.work)), 1.0, 0.5, 1, 1)
 
 
 def compile_kind(kind: str) -> None:

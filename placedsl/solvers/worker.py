@@ -5,7 +5,6 @@ Started by :mod:`placedsl.solvers.isolated` as ``python -m placedsl.solvers.work
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import time
@@ -14,13 +13,11 @@ from dataclasses import replace
 import numpy as np
 
 from placedsl.arrays import Floats
+from placedsl.processes.priority import step_back
 from placedsl.processes.worker import ParentChannel, leave, serve
 from placedsl.solvers.interface import Solver
 from placedsl.solvers.registry import get
 from placedsl.solvers.task import Ended, Found, Stop, Task
-
-#: The niceness of a patient solver.
-_PATIENT = 10
 
 
 def _work(channel: ParentChannel) -> None:
@@ -29,8 +26,8 @@ def _work(channel: ParentChannel) -> None:
     reporter = _Reporter(channel, solver)
     channel.listen(reporter.stop_by)
     budget = task.budget
-    if budget.patient and hasattr(os, "nice"):
-        os.nice(_PATIENT)
+    if budget.patient:
+        step_back()
     if budget.time_limit is not None:
         budget = replace(budget, time_limit=max(0.01, budget.time_limit - (time.time() - task.sent)))
     channel.send(Ended(solver.run(task.program, budget, reporter)))

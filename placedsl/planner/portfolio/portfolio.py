@@ -118,6 +118,11 @@ class Portfolio:
                 yield self.inbox.get_nowait()
 
     @property
+    def names(self) -> set[str]:
+        """Those of all members, whether they have begun or not."""
+        return {one.name for one in self.members} | {one.name for one in self.running}
+
+    @property
     def active(self) -> bool:
         """Some member has not ended yet, or not begun."""
         return bool(self.members) or any(not process.ended for process in self.running)

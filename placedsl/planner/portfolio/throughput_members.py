@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,11 +19,31 @@ from placedsl.algorithms.supports import Supports, costs_by_device, reasons_agai
 from placedsl.arrays import Integers
 from placedsl.planner.portfolio.portfolio import Member, PlannerChannel
 from placedsl.problem.problem import Problem
+from placedsl.processes.priority import step_back
 
-#: Most seconds of looking for the cheapest set with an even share of the work.
-_NO_DAG_SECONDS = 10.0
+#: A search that for so many seconds of a processor, and half of those that it had, was not the one with the best
+#: placement lets others go first.
+_STALE_S, _STALE_SHARE = 5.0, 0.5
+#: Superblocks that a program is asked for at most.
+_ALL_STAGES = 4
 #: The seeds of two searches of one run lie this far apart.
 _SEEDS_APART = 7919
+
+
+class _Leave:
+    """Steps back once others, or nobody, find better placements."""
+
+    def __init__(self, channel: PlannerChannel) -> None:
+        self.channel, self.last, self.stepped = channel, time.process_time(), False
+
+    def after(self, value: float, better: bool) -> None:
+        """A step is done; ``value`` is the best of this search."""
+        now = time.process_time()
+        if better and value <= self.channel.best:
+            self.last = now
+        if not self.stepped and now - self.last > max(_STALE_S, _STALE_SHARE * now):
+            self.stepped = True
+            step_back()
 
 
 def search_splits(channel: PlannerChannel, units: PartitionUnits, start: Integers | None, seed: int) -> None:
@@ -32,7 +53,9 @@ def search_splits(channel: PlannerChannel, units: PartitionUnits, start: Integer
     search = search_from(units.instance, start, seed)
     if start is None and np.isfinite(search.value):
         channel.report(units.placement(search.best), -np.inf)
+    leave = _Leave(channel)
     for better in run(search):
+        leave.after(search.value, better)
         if better:
             channel.report(units.placement(search.best), -np.inf)
 
@@ -44,7 +67,9 @@ def search_routed_splits(channel: PlannerChannel, problem: Problem, start: Integ
     search = begin(problem, start, seed)
     if start is None and np.isfinite(search.value):
         channel.report(search.placement, -np.inf)
+    leave = _Leave(channel)
     for better in run(search):
+        leave.after(search.value, better)
         if better:
             channel.report(search.placement, -np.inf)
 
@@ -54,7 +79,9 @@ def search_pipelines(channel: PlannerChannel, problem: Problem, start: Integers 
     from placedsl.algorithms.pipelines.large_neighbourhood_search import begin, run
 
     search = begin(problem, start, seed)
+    leave = _Leave(channel)
     for better in run(search):
+        leave.after(np.inf if search.best is None else search.best.value, better)
         if better and search.best is not None:
             channel.report(search.best.placement, -np.inf)
     if search.proven and search.best is not None:
@@ -72,7 +99,6 @@ def prove_bounds(channel: PlannerChannel, problem: Problem) -> None:
 def prove_superblocks(channel: PlannerChannel, problem: Problem) -> None:
     """Say ever better lower bounds of pipelines of like devices, from quick to strong."""
     from placedsl.algorithms.partitions.bounds.boundaries import boundary_bounds
-    from placedsl.algorithms.partitions.bounds.no_dag import no_dag_bounds
     from placedsl.algorithms.partitions.bounds.superblock_program import pipeline_of
     from placedsl.algorithms.partitions.bounds.superblocks import prove_superblocks as prove
 
@@ -82,13 +108,20 @@ def prove_superblocks(channel: PlannerChannel, problem: Problem) -> None:
         else:
             channel.report(placement, bound.value, by=bound.by, certificate=bound.certificate)
 
-    prove(problem, lambda: channel.best, lambda: False, told, blocks=(2,))
-    no_dag_bounds(problem, _NO_DAG_SECONDS, told)
+    def proven(blocks: int) -> None:
+        prove(problem, lambda: channel.best, lambda: False, told, blocks=(blocks,))
+
+    proven(2)
     pipeline = pipeline_of(problem)
-    if pipeline is not None:
-        for bound in boundary_bounds(pipeline, pipeline.simple, lambda: channel.best, lambda: False):
-            told(bound)
-    prove(problem, lambda: channel.best, lambda: False, told, blocks=(4,))
+    if pipeline is None:
+        return
+    if pipeline.devices <= _ALL_STAGES:  # each superblock is a stage
+        proven(_ALL_STAGES)
+    step_back()  # what follows is for large graphs; prices of sets prove more of small ones
+    for bound in boundary_bounds(pipeline, pipeline.simple, lambda: channel.best, lambda: False):
+        told(bound)
+    if pipeline.devices > _ALL_STAGES:
+        proven(_ALL_STAGES)
 
 
 def search_stages(channel: PlannerChannel, problem: Problem, start: Integers | None, seed: int) -> None:
@@ -102,7 +135,9 @@ def search_stages(channel: PlannerChannel, problem: Problem, start: Integers | N
     search = begin(problem, start, seed)
     if alone and np.isfinite(search.value):
         channel.report(search.placement, -np.inf)
+    leave = _Leave(channel)
     for better in run(search):
+        leave.after(search.value, better)
         if better:
             channel.report(search.placement, -np.inf)
 

@@ -18,7 +18,7 @@ from placedsl.lowering.continuous_refinement import refined
 from placedsl.lowering.lower import lower
 from placedsl.lowering.unboundedness import rewards
 from placedsl.planner.portfolio.portfolio import Portfolio
-from placedsl.planner.portfolio.throughput_members import members_for, search_splits, search_stages, searchers
+from placedsl.planner.portfolio.throughput_members import members_for, searchers
 from placedsl.planner.request import solvers_for
 from placedsl.planner.run import PORTFOLIO_DELAY_S, Run
 from placedsl.planner.strategies.endless_objectives import falls_for_ever
@@ -87,7 +87,7 @@ def _without_program(run: Run) -> tuple[str, str] | None:
     if run.request.method != "auto" or entries <= MOST_ENTRIES or not run.isolated:
         return None
     beside = run.portfolio if run.portfolio is not None else members_beside(run, 0, 0.0)
-    if not ({one.name for one in beside.members} | {one.name for one in beside.running}) & _SEARCHES:
+    if not beside.names & _SEARCHES:
         return None
     run.method = "search"
     run.notes.append(f"no program was stated: it would have {entries:,} columns or more")
@@ -298,7 +298,7 @@ def _solved(run: Run, name: str, grounded: Grounded, program: LinearProgram, bud
             if (beside.members or beside.running) and not beside.brief:
                 cores = run.request.workers or os.cpu_count() or 1
                 # Where a search knows all that is asked for, what is left to the solver are the small problems.
-                patient = any(member.work in (search_splits, search_stages) for member in beside.members)
+                patient = bool(beside.names & _SEARCHES)
                 budget = replace(budget, workers=max(1, cores - searchers(cores)), patient=patient)
             outcome = run_isolated(name, program, budget, heard)
         run.listen(beside)

@@ -10,6 +10,7 @@ import pytest
 from support import brute_force
 from support.apart import Apart
 from support.like_pipelines import like_pipeline
+from support.random_devices import load, random_device
 
 import placedsl
 from placedsl.algorithms.partitions.bounds.pricing import Pricing
@@ -20,32 +21,6 @@ from placedsl.algorithms.units import Hyperedges
 pytestmark = pytest.mark.rotates(2)
 
 CASES = range(150)
-
-
-def random_device(seed: int) -> DeviceClass:
-    """Up to nine units: chains, stars and clutter, units without work, units that are not supported, ties."""
-    rng = np.random.default_rng(seed)
-    units = int(rng.integers(1, 10))
-    work = rng.choice([0.0, 0.5, 1.0, 1.0, 2.5, 1e-7, 1 / 3], units)
-    work[rng.random(units) < 0.1] = np.inf
-    pins: dict[tuple[int, ...], float] = {}
-    for _ in range(int(rng.integers(0, 2 * units))):
-        size = int(rng.integers(2, 5))
-        if size <= units:
-            chosen = tuple(sorted(rng.choice(units, size, replace=False).tolist()))
-            pins[chosen] = float(rng.choice([0.001, 0.1, 1.0, 1 / 7, 30.0]))
-    return DeviceClass(1, work, np.zeros(units), Hyperedges(tuple(pins), np.array(list(pins.values()))))
-
-
-def load(device: DeviceClass, taken: tuple[bool, ...]) -> float:
-    """Work of the units taken, and every hyperedge that is cut."""
-    own = sum(w for w, t in zip(device.work, taken, strict=True) if t)
-    cut = sum(
-        cost
-        for pins, cost in zip(device.edges.pins, device.edges.cost, strict=True)
-        if 0 < sum(taken[p] for p in pins) < len(pins)
-    )
-    return float(own + cut)
 
 
 def best_value(device: DeviceClass, price: np.ndarray, largest: float) -> float:
@@ -117,12 +92,12 @@ def test_a_chain_needs_three_states_a_layer() -> None:
 
 def programs(first: int) -> list[str]:
     """What is wrong with sets of wide graphs by annealing and a program, for twenty random devices."""
-    from placedsl.algorithms.partitions.bounds.program_pricing import ProgramPricing
+    from placedsl.algorithms.partitions.bounds.entangled_pricing import EntangledPricing
 
     wrong = []
     for seed in range(first, first + 20):
         device, rng = random_device(seed), np.random.default_rng(2000 + seed)
-        search = ProgramPricing(device, lambda: False)
+        search = EntangledPricing(device, lambda: False)
         for _ in range(3):
             price = rng.choice([-1.0, 0.0, 0.5, 1.0, 2.0, 1 / 3], len(device.work)) * rng.choice([1, 1e-6, 1e6])
             largest = float(rng.uniform(0.1, 4.0))

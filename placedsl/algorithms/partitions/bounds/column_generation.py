@@ -11,9 +11,9 @@ from typing import Literal
 
 import numpy as np
 
+from placedsl.algorithms.partitions.bounds.entangled_pricing import EntangledPricing
 from placedsl.algorithms.partitions.bounds.master_program import Duals, MasterProgram, base_prices, unit_groups
 from placedsl.algorithms.partitions.bounds.pricing import Pricing
-from placedsl.algorithms.partitions.bounds.program_pricing import ProgramPricing
 from placedsl.algorithms.partitions.bounds.relaxation import Relaxation
 from placedsl.arrays import Floats
 
@@ -71,7 +71,7 @@ class ColumnGeneration:
     """
 
     relaxed: Relaxation
-    pricing: Sequence[Pricing | ProgramPricing]
+    pricing: Sequence[Pricing | EntangledPricing]
     warm_start: WarmStart
     largest: float
     exact: bool
@@ -90,7 +90,7 @@ class ColumnGeneration:
         if self._ratio > 1:
             self.proof = replace(best, device=pricing_bound)
             return "proven"
-        entangled = any(isinstance(pricing, ProgramPricing) for pricing in self.pricing)
+        entangled = any(isinstance(pricing, EntangledPricing) for pricing in self.pricing)
         levels = [most for most in GROUPS if most < self.relaxed.units and not entangled]
         if self.exact or not levels:
             levels.append(self.relaxed.units)

@@ -22,8 +22,9 @@ import numpy as np
 
 from placedsl.algorithms.partitions.bounds.bound import Bound
 from placedsl.algorithms.partitions.bounds.column_generation import ColumnGeneration, WarmStart, cold_start
+from placedsl.algorithms.partitions.bounds.entangled_pricing import EntangledPricing
+from placedsl.algorithms.partitions.bounds.priced_sets import PricedSets
 from placedsl.algorithms.partitions.bounds.pricing import Pricing
-from placedsl.algorithms.partitions.bounds.program_pricing import ProgramPricing
 from placedsl.algorithms.partitions.bounds.relaxation import Relaxation, relaxation
 from placedsl.algorithms.partitions.bounds.state_graph import state_graph
 from placedsl.algorithms.partitions.bounds.work import work_bound
@@ -81,7 +82,7 @@ class _ThresholdSearch:
     over: Callable[[], bool]
     full: bool = False
     warm_start: WarmStart = field(init=False)
-    _pricing: list[Pricing | ProgramPricing] = field(init=False, default_factory=list)
+    _pricing: list[Pricing | EntangledPricing] = field(init=False, default_factory=list)
     _made_for: tuple[float, bool] = (np.inf, False)
     proof: dict[str, Any] | None = None
 
@@ -100,7 +101,12 @@ class _ThresholdSearch:
     def bounds(self) -> Iterator[Bound]:
         """First with relaxed pricing, then with exact pricing and increasing effort."""
         self._build_graphs(self.top)
-        entangled = any(isinstance(pricing, ProgramPricing) for pricing in self._pricing)
+        entangled = any(isinstance(pricing, EntangledPricing) for pricing in self._pricing)
+        if entangled and len(self.relaxed.classes) == 1:
+            (pricing,) = self._pricing
+            assert isinstance(pricing, EntangledPricing)
+            yield from PricedSets(self.relaxed, pricing, self.bound, self.upper, self.over).bounds()
+            return
         effort, beyond = EFFORT, np.inf
         if not entangled:
             yield from self._quick()
@@ -168,4 +174,4 @@ class _ThresholdSearch:
         self._pricing.clear()
         for device in self.relaxed.classes:
             graph = state_graph(device, largest, 0.0 if self.full else NEGLIGIBLE * self.bound)
-            self._pricing.append(ProgramPricing(device, self.over) if graph is None else Pricing(graph))
+            self._pricing.append(EntangledPricing(device, self.over) if graph is None else Pricing(graph))
