@@ -190,7 +190,7 @@ def by_bounds(problem: Problem, least: float, kind: str) -> bool:
         assert placement is None or evaluated(problem, placement.tolist()) >= least * (1.0 - 1e-9)
 
     if not reasons_against(problem, superblocks.SUPPORTS) and superblocks.fits(problem):
-        superblocks.prove_superblocks(problem, lambda: np.inf, lambda: False, told)
+        superblocks.prove_superblocks(problem, lambda: np.inf, lambda: False, told, blocks=(2, 4))
     return True
 
 

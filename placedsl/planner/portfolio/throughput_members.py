@@ -108,19 +108,22 @@ def prove_superblocks(channel: PlannerChannel, problem: Problem) -> None:
         else:
             channel.report(placement, bound.value, by=bound.by, certificate=bound.certificate)
 
-    def proven(blocks: int) -> None:
-        prove(problem, lambda: channel.best, lambda: False, told, blocks=(blocks,))
-
-    proven(2)
     pipeline = pipeline_of(problem)
     if pipeline is None:
         return
-    if pipeline.devices <= _ALL_STAGES:  # each superblock is a stage
+    stages = pipeline.devices <= _ALL_STAGES  # each superblock is one
+    if not stages:
+        step_back()  # prices of sets prove more, where graphs are small enough for them
+
+    def proven(blocks: int) -> None:
+        prove(problem, lambda: channel.best, lambda: False, told, blocks=(blocks,), patient=not stages)
+
+    proven(2)
+    if stages:
         proven(_ALL_STAGES)
-    step_back()  # what follows is for large graphs; prices of sets prove more of small ones
     for bound in boundary_bounds(pipeline, pipeline.simple, lambda: channel.best, lambda: False):
         told(bound)
-    if pipeline.devices > _ALL_STAGES:
+    if not stages:
         proven(_ALL_STAGES)
 
 

@@ -147,22 +147,22 @@ def _patience_over(run: Run, compiling: float) -> bool:
 def _poll_portfolio(run: Run) -> None:
     """Hear what searches beside, and start it the first time."""
     if run.portfolio is None:
-        from placedsl.planner.strategies.program import members_beside
+        from placedsl.planner.strategies.program import SEARCHES, members_beside
 
         run.portfolio = members_beside(run, 0, 0.0)
         if run.best.evaluation is None and run.isolated and not run.problem.variables:
-            run.portfolio.add(_program_member(run))
+            run.portfolio.add(_program_member(run, patient=bool(run.portfolio.names & SEARCHES)))
     run.portfolio.announce(run.best.value)
     run.listen(run.portfolio)
 
 
-def _program_member(run: Run) -> Member:
+def _program_member(run: Run, *, patient: bool) -> Member:
     """The program beside dynamic programming, where that has no placement to begin with."""
     from placedsl.planner.portfolio.portfolio import Member
     from placedsl.planner.portfolio.program_member import solve_program
 
     name = solvers_for(run.problem, run.request.solver)[0]
-    budget = Budget(run.left, 0.5 * SAME_VALUE, 1, run.request.seed or 0)
+    budget = Budget(run.left, 0.5 * SAME_VALUE, 1, run.request.seed or 0, patient=patient)
     formulation = choose(run.problem, run.formulations())
     return Member(f"the program in {name}", solve_program, (run.problem, formulation, name, budget))
 

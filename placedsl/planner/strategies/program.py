@@ -39,7 +39,7 @@ from placedsl.tolerances import SAME_VALUE
 _MAX_RESOLVES = 4
 #: With more nodes times devices than this there are searches and bounds only; which searches those have to be.
 MOST_ENTRIES = 1_000_000
-_SEARCHES = {"annealing of stages", "search 1"}
+SEARCHES = {"annealing of stages", "search 1"}
 #: Seconds between two looks at what they have found.
 _PAUSE_S = 0.05
 #: Of the largest value that the columns let an objective have: half of what counts as the same is less than a
@@ -87,7 +87,7 @@ def _without_program(run: Run) -> tuple[str, str] | None:
     if run.request.method != "auto" or entries <= MOST_ENTRIES or not run.isolated:
         return None
     beside = run.portfolio if run.portfolio is not None else members_beside(run, 0, 0.0)
-    if not beside.names & _SEARCHES:
+    if not beside.names & SEARCHES:
         return None
     run.method = "search"
     run.notes.append(f"no program was stated: it would have {entries:,} columns or more")
@@ -298,7 +298,7 @@ def _solved(run: Run, name: str, grounded: Grounded, program: LinearProgram, bud
             if (beside.members or beside.running) and not beside.brief:
                 cores = run.request.workers or os.cpu_count() or 1
                 # Where a search knows all that is asked for, what is left to the solver are the small problems.
-                patient = bool(beside.names & _SEARCHES)
+                patient = bool(beside.names & SEARCHES)
                 budget = replace(budget, workers=max(1, cores - searchers(cores)), patient=patient)
             outcome = run_isolated(name, program, budget, heard)
         run.listen(beside)

@@ -51,13 +51,14 @@ def fits(problem: Problem) -> bool:
 
 def prove_superblocks(
     problem: Problem, upper: Callable[[], float], over: Callable[[], bool],
-    told: Callable[[Bound | None, Integers | None], None], workers: int = 1, blocks: tuple[int, ...] = (2, 4),
-    seconds: float | None = None,
+    told: Callable[[Bound | None, Integers | None], None], blocks: tuple[int, ...], seconds: float | None = None,
+    patient: bool = False,
 ) -> bool:  # fmt: skip
     """Tell increasing bounds of so many superblocks in turn, no more than devices, until all are solved or it is over;
     whether they are.
 
-    ``told`` also hears of placements (n devices), where superblocks are stages.  ``seconds``: of each program.
+    ``told`` also hears of placements (n devices), where superblocks are stages.  ``seconds``: of each program;
+    ``patient``: others go first where cores are short.
     """
     pipeline = pipeline_of(problem)
     if pipeline is None or pipeline.devices < 2:
@@ -83,7 +84,7 @@ def prove_superblocks(
             return over() or bound >= upper() * (1.0 - PROOF)
 
         asked = Superblocks(size, ordered=bool(len(pipeline.before)))
-        budget = Budget(seconds, 0.5 * PROOF, workers)
+        budget = Budget(seconds, 0.5 * PROOF, 1, patient=patient)
         value, final = superblock_bound(pipeline, asked, upper(), budget, heard)
         heard(value)
         solved &= final
