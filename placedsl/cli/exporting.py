@@ -157,12 +157,15 @@ def write(made: Mapping[str, str | bytes], output: Path | None) -> None:
             raise UsageError(f"-o FOLDER is needed: '{binary}' is no text")
         for file, content in made.items():
             click.echo((f"==> {file} <==\n" if len(made) > 1 else "") + str(content), nl=False)
-    elif output.suffix and not paths.is_folder(output):
+        return
+    folder, named = output, made
+    if output.suffix and not paths.is_folder(output):
         first, *others = made
+        folder = output.parent
         named = {output.name: made[first], **{f"{output.name}.{file}": made[file] for file in others}}
-        write_folder(output.parent, named)
-    else:
-        write_folder(output, made)
+    write_folder(folder, named)
+    for file in named:
+        click.echo(f"written: {folder / file}", err=True)
 
 
 def write_folder(folder: Path, texts: Mapping[str, str | bytes]) -> None:

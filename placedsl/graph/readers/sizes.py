@@ -32,6 +32,9 @@ _MOST_NAMED = 12
 #: What else ``graph from "FILE" { … }`` may say.
 SETTINGS = ("time_unit", "format", "profile", *TYPES)
 
+#: What a size usually is, where that is not 1.
+_USUAL = {"length": 4096}
+
 
 def unknown(sizes: Sizes, known: Iterable[str]) -> list[Diagnostic]:
     """Sizes of dimensions that the model does not have; ``known`` are those that it has, all of which are told."""
@@ -62,7 +65,8 @@ def missing(dimensions: Mapping[str, str], sizes: Sizes) -> list[Diagnostic]:
         Diagnostic(
             f"the dimension '{name}' of {where} has no size",
             None,
-            f'say it, as in graph from "…" {{ {name if name.isidentifier() else chr(34) + name + chr(34)} = 1 }}',
+            f'say it, as in graph from "…" {{ {name if name.isidentifier() else chr(34) + name + chr(34)} = '
+            f"{_USUAL.get(name, 1)} }}",
         )
         for name, where in dimensions.items()
         if name not in sizes

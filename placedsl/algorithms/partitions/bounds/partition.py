@@ -38,7 +38,7 @@ EFFORT, GROWTH, MOST_EFFORT = 2e7, 3, 1e12
 #: Runs with relaxed pricing, and the gap at which they end.
 QUICK, QUICK_GAP = 14, 2e-4
 #: Runs that a round with exact pricing may leave open, and the gap at which the search ends.
-MISSES, LAST_GAP = 3, 1e-5
+MISSES, LAST_GAP = 3, 2e-7
 #: Negligible hyperedges are left out, up to this share of the bound, until the gap is of that order.
 NEGLIGIBLE = 5e-4
 

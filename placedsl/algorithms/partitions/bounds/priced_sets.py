@@ -30,8 +30,8 @@ from placedsl.tolerances import BOUND_ROUNDING, PROOF
 #: What it is, in words.
 WORDS = "the partition bound"
 #: Where T is between what is proven and what the known sets allow, at most; how much nearer to the latter after a
-#: proof, and to the former after none; and how near both are in the end.
-_BETWEEN, _HIGHER, _LOWER, _NEAR = 0.2, 1.5, 0.4, 1e-5
+#: proof, and to the former after none; where they are so near that all of it is tried; and how near in the end.
+_BETWEEN, _HIGHER, _LOWER, _CLOSE, _NEAR = 0.2, 1.5, 0.4, 1e-3, 2e-7
 #: The prices of all are more than k by this share, so that a set worth 1 has to be; and how much more than the devices
 #: that there are would have to be needed, for there to be prices.
 _MORE, _NEEDED = 1e-8, 1e-6
@@ -89,16 +89,22 @@ class PricedSets:
 
     def bounds(self) -> Iterator[Bound]:
         """Increasing bounds, first by the work as prices; until the value is reached, prices are exhausted, or over."""
-        between = _BETWEEN
+        between, whole = _BETWEEN, True
         while not self.over() and self._nodes < _MOST_NODES:
             open_gap = min(self._ceiling, self._top) - self.bound
             if open_gap <= _NEAR * self.bound:
                 return
+            if whole and open_gap <= _CLOSE * self.bound:
+                # The value itself, or what is known to be out of reach: proven, or not at all.
+                outcome = yield from self._at(self.bound + open_gap)
+                whole = outcome == "proven"
+                continue
             outcome = yield from self._at(self.bound + between * open_gap)
             between = min(between * _HIGHER, _BETWEEN) if outcome == "proven" else between * _LOWER
             if outcome == "beyond" or between * open_gap < _NEAR * self.bound:
                 between = _BETWEEN
             if outcome == "open":
+                whole = True
                 self._nodes, self._level = int(self._nodes * _MORE_NODES), min(self._level + 1, len(_GROUPS) - 1)
 
     def _at(self, trial: float) -> Generator[Bound, None, str]:
