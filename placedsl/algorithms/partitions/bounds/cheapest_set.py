@@ -67,8 +67,8 @@ class CheapestSet:
         return min(least, most), best if best.any() else None, through
 
     def _whole(self, load: float) -> int:
-        """The limit in whole numbers; more than there is where there is none."""
-        return int(min(load * self.scale, 2.0 * _WHOLE))
+        """The least whole number above a limit; more than there is where there is none."""
+        return int(min(load * self.scale, 2.0 * _WHOLE)) + 1
 
 
 def _network(work: np.ndarray, cost: np.ndarray, pins: tuple[tuple[int, ...], ...]) -> Network:
