@@ -155,7 +155,10 @@ def _divide_and_price(spec: Elaborated) -> None:
     for method in ("slicegraph", "random", "mla"):
         solve(spec.problem, spec.checked_formulations, Request(method=method), isolated=False)
     device = relaxation(spec.problem).classes[0]
-    EntangledPricing(device, lambda: False).best_priced_set(np.ones(len(device.work)), 1.0, 0.5, 1, 1)
+    price = np.ones(len(device.work))
+    pricing = EntangledPricing(device, lambda: False)
+    pricing.best_priced_set(price, 1.0, 0.5, 1, 1)
+    pricing.cheapest.least(price, lambda: np.inf, lambda *_: False)
 
 
 def compile_kind(kind: str) -> None:

@@ -120,8 +120,7 @@ def _answer(monkeypatch: pytest.MonkeyPatch, spec, members, proves=True):
         return run_isolated(name, program, budget, progress)
 
     monkeypatch.setattr("placedsl.planner.strategies.program.run_isolated", patient)
-    monkeypatch.setattr("placedsl.planner.strategies.program.members_for", lambda *_: members)
-    monkeypatch.setattr("placedsl.planner.strategies.program.PORTFOLIO_DELAY_S", 0.0)
+    monkeypatch.setattr("placedsl.planner.strategies.searches.members_for", lambda *_: members)
     return solve(spec.problem, spec.elaborated.checked_formulations, Request(method="program"))
 
 
@@ -141,6 +140,20 @@ def test_searches_run_where_they_know_all_rules_and_bounds_where_they_hold() -> 
     assert names("schedule duplex\n" + FREE + "    contiguous\n") == ["the search for pipelines"]
     assert names(FREE.replace("minimize time_per_sample", "minimize devices_used")) == []
     assert names("schedule duplex\n" + FREE) == []
+
+
+def test_a_member_may_start_later_than_the_others() -> None:
+    members = [Member("soon", portfolio_members.repeats), Member("late", portfolio_members.repeats, delay=0.3)]
+    with Portfolio(members) as portfolio:
+        began = time.monotonic()
+        assert list(portfolio.messages()) == []
+        assert [process.name for process in portfolio.running] == ["soon"]
+        assert portfolio.names == {"soon", "late"}
+        while len(portfolio.running) < 2:
+            assert portfolio.active
+            list(portfolio.messages())
+            time.sleep(0.01)
+        assert time.monotonic() - began >= 0.3
 
 
 def test_members_are_told_of_the_best_value() -> None:

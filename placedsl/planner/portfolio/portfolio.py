@@ -45,11 +45,13 @@ class Member:
     """Work for a process of its own: ``work(channel, *arguments)``, which may go on for ever.
 
     ``work`` is a function at the top of a module, so that the process can import it; ``arguments`` can be pickled.
+    ``delay``: so many seconds after the others, which have the cores for themselves while they start.
     """
 
     name: str
     work: Callable[..., None]
     arguments: tuple[Any, ...] = ()
+    delay: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,9 +112,10 @@ class Portfolio:
 
     def messages(self) -> Iterator[Message]:
         """The messages since the last call; never waits."""
-        if self.members and time.monotonic() >= self.due:
-            waiting, self.members = self.members, []
-            self.running += [_Process(member, self.inbox.put, self.best) for member in waiting]
+        since = time.monotonic() - self.due
+        begin = [member for member in self.members if member.delay <= since]
+        self.members = [member for member in self.members if member.delay > since]
+        self.running += [_Process(member, self.inbox.put, self.best) for member in begin]
         with contextlib.suppress(queue.Empty):
             while True:
                 yield self.inbox.get_nowait()

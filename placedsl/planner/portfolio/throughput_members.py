@@ -24,6 +24,8 @@ from placedsl.processes.priority import step_back
 #: A search that for so many seconds of a processor, and half of those that it had, was not the one with the best
 #: placement lets others go first.
 _STALE_S, _STALE_SHARE = 5.0, 0.5
+#: Seconds that annealing and bounds have before what helps less often starts.
+LATER_S = 2.0
 #: Superblocks that a program is asked for at most.
 _ALL_STAGES = 4
 #: The seeds of two searches of one run lie this far apart.
@@ -165,7 +167,9 @@ class MemberRow:
 
 
 def _pipelines(problem: Problem, start: Integers | None, _workers: int, seed: int) -> list[Member]:
-    return [Member("the search for pipelines", search_pipelines, (problem, start, seed))]
+    known = not reasons_against(problem, stage_annealing.SUPPORTS) and stage_annealing.fits(problem)
+    later = LATER_S if known else 0.0
+    return [Member("the search for pipelines", search_pipelines, (problem, start, seed), later)]
 
 
 def _splits(problem: Problem, start: Integers | None, workers: int, seed: int) -> list[Member]:
@@ -187,7 +191,8 @@ def _stages(problem: Problem, start: Integers | None, _workers: int, seed: int) 
 
 
 def _superblocks(problem: Problem, _start: Integers | None, _workers: int, _seed: int) -> list[Member]:
-    return [Member("the bound by superblocks", prove_superblocks, (problem,))]
+    later = 0.0 if len(problem.machine.devices) <= _ALL_STAGES else LATER_S
+    return [Member("the bound by superblocks", prove_superblocks, (problem,), later)]
 
 
 def _bound(problem: Problem, _start: Integers | None, _workers: int, _seed: int) -> list[Member]:

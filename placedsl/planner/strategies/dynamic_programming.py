@@ -147,11 +147,13 @@ def _patience_over(run: Run, compiling: float) -> bool:
 def _poll_portfolio(run: Run) -> None:
     """Hear what searches beside, and start it the first time."""
     if run.portfolio is None:
-        from placedsl.planner.strategies.program import SEARCHES, members_beside
+        from placedsl.planner.strategies.searches import SEARCHES, members_beside, too_large
 
         run.portfolio = members_beside(run, 0, 0.0)
-        if run.best.evaluation is None and run.isolated and not run.problem.variables:
-            run.portfolio.add(_program_member(run, patient=bool(run.portfolio.names & SEARCHES)))
+        searched = bool(run.portfolio.names & SEARCHES)
+        stated = run.isolated and not run.problem.variables and not (searched and too_large(run.problem))
+        if run.best.evaluation is None and stated:
+            run.portfolio.add(_program_member(run, patient=searched))
     run.portfolio.announce(run.best.value)
     run.listen(run.portfolio)
 
@@ -160,11 +162,13 @@ def _program_member(run: Run, *, patient: bool) -> Member:
     """The program beside dynamic programming, where that has no placement to begin with."""
     from placedsl.planner.portfolio.portfolio import Member
     from placedsl.planner.portfolio.program_member import solve_program
+    from placedsl.planner.portfolio.throughput_members import LATER_S
 
     name = solvers_for(run.problem, run.request.solver)[0]
     budget = Budget(run.left, 0.5 * SAME_VALUE, 1, run.request.seed or 0, patient=patient)
     formulation = choose(run.problem, run.formulations())
-    return Member(f"the program in {name}", solve_program, (run.problem, formulation, name, budget))
+    later = LATER_S if patient else 0.0
+    return Member(f"the program in {name}", solve_program, (run.problem, formulation, name, budget), later)
 
 
 def against_slicing(problem: Problem, request: Request) -> list[str]:

@@ -30,7 +30,7 @@ def outlook(_problem: Problem, _request: Request) -> Outlook:
 def by_paths(run: Run) -> tuple[str, str] | None:
     """Run it in a process of its own; None where a solver has to go on, beside it."""
     from placedsl.planner.portfolio.path_program_member import member
-    from placedsl.planner.strategies.program import members_beside
+    from placedsl.planner.strategies.searches import members_beside
 
     if not run.isolated:
         return None

@@ -17,13 +17,13 @@ from placedsl.ir.program import LinearProgram, Program
 from placedsl.lowering.continuous_refinement import refined
 from placedsl.lowering.lower import lower
 from placedsl.lowering.unboundedness import rewards
-from placedsl.planner.portfolio.portfolio import Portfolio
-from placedsl.planner.portfolio.throughput_members import members_for, searchers
+from placedsl.planner.portfolio.throughput_members import searchers
 from placedsl.planner.request import solvers_for
-from placedsl.planner.run import PORTFOLIO_DELAY_S, Run
+from placedsl.planner.run import Run
 from placedsl.planner.strategies.endless_objectives import falls_for_ever
 from placedsl.planner.strategies.endless_times import refuse_endless, refuse_times_without_end
 from placedsl.planner.strategies.latency_starts import start_by_waiting
+from placedsl.planner.strategies.searches import SEARCHES, by_searches_alone, members_beside
 from placedsl.planner.strategies.smallest_terms import smallest_term
 from placedsl.problem.expressions import Provided
 from placedsl.problem.formulation import choose, passed_over
@@ -37,11 +37,6 @@ from placedsl.tolerances import SAME_VALUE
 
 #: So often is one objective handed over, each time with bounds that rest on what was found.
 _MAX_RESOLVES = 4
-#: With more nodes times devices than this there are searches and bounds only; which searches those have to be.
-MOST_ENTRIES = 1_000_000
-SEARCHES = {"annealing of stages", "search 1"}
-#: Seconds between two looks at what they have found.
-_PAUSE_S = 0.05
 #: Of the largest value that the columns let an objective have: half of what counts as the same is less than a
 #: feasibility of 1e-12 there, which no solver keeps.
 _OVERLOOKED = 1e-6
@@ -54,7 +49,7 @@ _LEXICOGRAPHIC_SLACK = 1e-7
 
 def by_program(run: Run) -> tuple[str, str]:
     """Ground, then solve with the first solver that does not fail; what is too large for that, by searches alone."""
-    if (ended := _without_program(run)) is not None:
+    if (ended := by_searches_alone(run)) is not None:
         return ended
     names = solvers_for(run.problem, run.request.solver)
     run.method, run.solver = "program", names[0]
@@ -79,32 +74,6 @@ def by_program(run: Run) -> tuple[str, str]:
             break
         run.notes.append(f"{name} failed ({message}); continued with {further}")
     return termination, message
-
-
-def _without_program(run: Run) -> tuple[str, str] | None:
-    """Searches and bounds alone, where a program would have too many columns; None where there is one, or no search."""
-    entries = run.problem.graph.nodes * len(run.problem.machine.devices)
-    if run.request.method != "auto" or entries <= MOST_ENTRIES or not run.isolated:
-        return None
-    beside = run.portfolio if run.portfolio is not None else members_beside(run, 0, 0.0)
-    if not beside.names & SEARCHES:
-        return None
-    run.method = "search"
-    run.notes.append(f"no program was stated: it would have {entries:,} columns or more")
-    with beside:
-        while run.left is None or run.left > 0.0:
-            beside.announce(run.best.value)
-            run.listen(beside)
-            if (reason := run.stop_reason(run.gap())) is not None:
-                return reason
-            if run.impossible:
-                run.best.disclaim()
-                return "infeasible", f"{run.prover} proved that no placement satisfies the constraints"
-            if not beside.active:
-                return "ended", "the searches came to their end"
-            time.sleep(_PAUSE_S)
-    run.listen(beside)
-    return run.stop_reason(run.gap()) or ("time_limit", "the time limit was reached")
 
 
 def _with_solver(run: Run, name: str, grounded: Grounded) -> tuple[str, str]:
@@ -304,14 +273,6 @@ def _solved(run: Run, name: str, grounded: Grounded, program: LinearProgram, bud
         run.listen(beside)
         return outcome
     return run_here(name, program, budget, heard)
-
-
-def members_beside(run: Run, position: int, delay: float = PORTFOLIO_DELAY_S) -> Portfolio:
-    """What searches beside the solver, for the first objective."""
-    if position or not run.isolated or not run.request.start:
-        return Portfolio(())
-    workers, seed = run.request.workers or 0, run.request.seed or 0
-    return Portfolio(members_for(run.problem, run.best.placement, workers, seed), delay)
 
 
 def _judged(

@@ -105,7 +105,7 @@ class _ThresholdSearch:
         if entangled and len(self.relaxed.classes) == 1:
             (pricing,) = self._pricing
             assert isinstance(pricing, EntangledPricing)
-            yield from PricedSets(self.relaxed, pricing, self.bound, self.upper, self.over).bounds()
+            yield from PricedSets(self.relaxed, pricing, self.bound, self.all, self.upper, self.over).bounds()
             return
         effort, beyond = EFFORT, np.inf
         if not entangled:

@@ -65,11 +65,16 @@ class _Prices:
 
 @dataclass(eq=False)
 class PricedSets:
-    """The search for prices.  ``bound``: what is proven, seconds."""
+    """The search for prices.
+
+    ``bound``  what is proven, seconds;  ``upper()``  the value of the best placement (inf: none)
+    ``most``   no placement loads more: if that is proven there is none, which a bound of inf says
+    """
 
     relaxed: Relaxation
     pricing: EntangledPricing
     bound: float
+    most: float
     upper: Callable[[], float]
     over: Callable[[], bool]
     _known: list[tuple[Booleans, float]] = field(default_factory=list)
@@ -85,7 +90,7 @@ class PricedSets:
 
     @property
     def _top(self) -> float:
-        return self.upper() * (1.0 - PROOF)
+        return min(self.upper() * (1.0 - PROOF), self.most)
 
     def bounds(self) -> Iterator[Bound]:
         """Increasing bounds, first by the work as prices; until the value is reached, prices are exhausted, or over."""
@@ -153,13 +158,13 @@ class PricedSets:
     def _worth(self, prices: _Prices) -> Floats:
         """What units are worth (u) where one of the devices has a set worth more than 1; nothing, where none has to."""
         (device,) = self.relaxed.classes
-        share = 1.0 / device.count - prices.memory
-        if share <= 0.0:
-            return np.zeros(self.relaxed.units)
+        share = 1.0 / device.count - prices.memory  # above 0, for the devices of the master program cost something
         return (prices.unit - prices.memory * device.memory) * ((1.0 + _MORE) / share)
 
     def _cheapest(self, prices: _Prices, trial: float) -> Generator[Bound, None, Booleans | None]:
         """Prove what the cheapest set worth 1 loads at least; a set of a load below ``trial``, where one is met."""
+        if prices.memory >= 1.0 / self.relaxed.classes[0].count:
+            return None  # no set has to be worth anything
         search = self.pricing.cheapest
         search.nodes = 0
         least, members, _ = search.least(
@@ -169,7 +174,8 @@ class PricedSets:
         self._left -= search.nodes
         if least * (1.0 - BOUND_ROUNDING) > self.bound:
             self.bound, self._best = least * (1.0 - BOUND_ROUNDING), prices
-            yield Bound(self.bound, WORDS, self._proof(prices))
+            none = least >= self.most
+            yield Bound(np.inf if none else self.bound, WORDS, self._proof(prices))
         below = members is not None and float(load_of(self.pricing.tensors, members)) < trial
         return members if below else None
 
