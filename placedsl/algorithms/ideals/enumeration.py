@@ -74,7 +74,7 @@ def ideals(
     progress = _Walk(cover, cover.prefix_sums(weight), low, high, pruning)
     allocated = most if pruning is not None else min(most, _ROOM)
     found = np.empty((allocated, cover.count), dtype=cover.dtype)
-    steps = 0
+    estimated = False
     while True:
         ended = progress.on(found)
         if ended == FULL:
@@ -88,9 +88,10 @@ def ideals(
             few = progress.fit <= most
             return Ideals(found[: progress.filled], progress.met, few, not few, progress.fit)
         else:
-            steps += _STEPS
-            if steps >= _MOST_STEPS or (steps == _STEPS and progress.estimate() > _MOST_STEPS):
+            ask = not estimated and progress.steps >= _STEPS
+            if progress.steps >= _MOST_STEPS or (ask and progress.estimate() > _MOST_STEPS):
                 return Ideals(found[: progress.filled], progress.met, False, True)
+            estimated |= ask
         if (deadline is not None and time.monotonic() > deadline) or (stop is not None and stop()):
             return Ideals(found[: progress.filled], progress.met, False)
 
@@ -99,10 +100,8 @@ def count_ideals(cover: ChainCover, most: int) -> int | None:
     """How many ideals there are; None for more than ``most``."""
     none = np.zeros(0, dtype=np.int64)
     progress = _Walk(cover, np.zeros(int(cover.row_start[-1]), dtype=np.int64), none, none)
-    steps = 0
     while progress.on(np.empty((0, cover.count), dtype=cover.dtype)) != DONE:
-        steps += _STEPS
-        if progress.met > most or steps >= _MOST_STEPS:
+        if progress.met > most or progress.steps >= _MOST_STEPS:
             return None
     return None if progress.met > most else progress.met
 
@@ -121,7 +120,7 @@ class _Walk:
         least, most = (np.zeros((chains + 1, chains), dtype=np.int32) for _ in range(2))
         most[0] = np.diff(cover.start)
         at, have = (np.zeros(max(1, chains), dtype=np.int64) for _ in range(2))
-        self.state = WalkState(least, most, at, have, np.zeros(4, dtype=np.int64))
+        self.state = WalkState(least, most, at, have, np.zeros(5, dtype=np.int64))
 
     @property
     def filled(self) -> int:
@@ -137,6 +136,11 @@ class _Walk:
     def fit(self) -> int:
         """How many have passed the ranges and the pruning."""
         return int(self.state.counts[3])
+
+    @property
+    def steps(self) -> int:
+        """How many have been made."""
+        return int(self.state.counts[4])
 
     def on(self, found: np.ndarray) -> int:
         """Go on until all are met, ``found`` is full, or it is time to look at the clock."""

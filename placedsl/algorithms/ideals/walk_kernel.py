@@ -12,6 +12,8 @@ from placedsl.arrays import Booleans, Integers, Integers32
 
 #: How a walk that is interrupted ended: all ideals met, or no room for one more.
 DONE, FULL = -1, -2
+#: So many states of the pruning are looked at in the time of a step.
+_LOOKS = 2
 
 
 class TransferPruning(NamedTuple):
@@ -82,7 +84,7 @@ class WalkState(NamedTuple):
 
     ``least``, ``most``  (k + 1) x k bounds on what is taken of each chain, by how many chains are decided
     ``at``      k what is taken of each chain;  ``have``  k what the sums of the transfer pruning count of each
-    ``counts``  4: the chain that the walk is at, ideals stored, ideals met, ideals that passed
+    ``counts``  5: the chain that the walk is at, ideals stored, ideals met, ideals that passed, steps so far
     """
 
     least: Integers32
@@ -139,7 +141,8 @@ def estimated_steps(tables: ChainTables, probes: int) -> float:
 def walk(
     tables: ChainTables, state: WalkState, found: NDArray[np.unsignedinteger], pruning: TransferPruning, patience: int
 ) -> int:
-    """Go on for so many steps, until all are met or ``found`` is full; on the last chain whole ranges at a time.
+    """Go on until all are met or ``found`` is full, or ``patience`` is over, which steps take one of and the pruning
+    more; on the last chain whole ranges at a time.
 
     Without ranges of weight nothing is stored and no branch passed over: the ideals are counted.
     """
@@ -156,7 +159,7 @@ def walk(
     sofar = np.zeros(chains + 1, dtype=np.int64)
     for c in range(level):
         sofar[c + 1] = sofar[c] + sums[row_start[c] + at[c]]
-    steps = 0
+    steps = looked = 0
     while level >= 0:
         if level == last:
             row = row_start[last]
@@ -181,6 +184,7 @@ def walk(
                     for c in range(last):
                         _move(unit, start[c], have[c], at[c], touch_start, touched, role, full, cost, inside, paid)
                         have[c] = at[c]
+                    looked += (p - a) * (1 + len(digit) // _LOOKS)
                     # From the nearer end of the range, so that little is undone.
                     up = have[last] - a <= p - 1 - have[last]
                     for i in range(p - a):
@@ -211,7 +215,7 @@ def walk(
                     continue
                 while p <= end and sofar[last] + sums[row + p] <= high[w]:
                     if filled == len(found):
-                        counters[0], counters[1] = level, filled
+                        counters[0], counters[1], counters[4] = level, filled, counters[4] + steps
                         counters[2] += p - first
                         at[last] = p
                         return FULL
@@ -232,10 +236,11 @@ def walk(
             if level >= 0:
                 at[level] += 1
             continue
-        if steps > patience:
-            counters[0], counters[1] = level, filled
+        if looked > patience:
+            counters[0], counters[1], counters[4] = level, filled, counters[4] + steps
             return 0
         steps += 1
+        looked += 1
         row = row_start[level] + p
         sofar[level + 1] = sofar[level] + sums[row]
         lightest, heaviest = sofar[level + 1], sofar[level + 1]
@@ -255,7 +260,7 @@ def walk(
             at[level] = least[level, level]
         else:
             at[level] += 1
-    counters[0], counters[1] = level, filled
+    counters[0], counters[1], counters[4] = level, filled, counters[4] + steps
     return DONE
 
 
