@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from placedsl.algorithms.compilation import kernels_run_compiled
 from placedsl.algorithms.ideals.chain_cover import ChainCover
 from placedsl.algorithms.ideals.walk_kernel import (
     DONE,
@@ -29,6 +30,8 @@ from placedsl.records import dataclass
 
 #: Inner steps of the walk between two looks at the clock, and in all: a relation that takes more is far too wide.
 _STEPS = 1_000_000
+#: A kernel that is not compiled takes so many times as long, at the least.
+_SLOWER = 200
 _MOST_STEPS = 25 * _STEPS
 #: Random descents by which the steps of a walk that goes on are estimated.
 _PROBES = 2_000
@@ -144,7 +147,8 @@ class _Walk:
 
     def on(self, found: np.ndarray) -> int:
         """Go on until all are met, ``found`` is full, or it is time to look at the clock."""
-        return int(walk(self.tables, self.state, found, self.pruning, _STEPS))
+        patience = _STEPS if kernels_run_compiled() else _STEPS // _SLOWER
+        return int(walk(self.tables, self.state, found, self.pruning, patience))
 
     def estimate(self) -> float:
         """About how many steps the whole walk takes."""

@@ -184,7 +184,7 @@ def walk(
                     for c in range(last):
                         _move(unit, start[c], have[c], at[c], touch_start, touched, role, full, cost, inside, paid)
                         have[c] = at[c]
-                    looked += (p - a) * (1 + len(digit) // _LOOKS)
+                    looked += int(p - a) * (1 + len(digit) // _LOOKS)
                     # From the nearer end of the range, so that little is undone.
                     up = have[last] - a <= p - 1 - have[last]
                     for i in range(p - a):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from placedsl.algorithms.ideals.chain_cover import MOST_CHAINS, ChainCover, chain_cover
 from placedsl.algorithms.ideals.enumeration import Ideals, count_ideals, ideals
+from placedsl.algorithms.ideals.walk_kernel import walk
 
 pytestmark = pytest.mark.rotates(2)
 
@@ -130,6 +131,27 @@ def test_a_deadline() -> None:
     found = ideals(cover, np.ones(60, dtype=np.int64), [(30, 30)], most=10**7, deadline=0.0)
     assert not found.complete
     assert not found.too_many
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_walks_that_are_not_compiled_look_at_the_clock_more_often(
+    monkeypatch: pytest.MonkeyPatch, compiled: bool
+) -> None:
+    """While an installation compiles its kernels, problems are solved without: a step takes hundreds of times as long."""
+    none = np.zeros(0, dtype=np.int64)
+    cover = chain_cover(60, none, none)
+    assert cover is not None
+    monkeypatch.setattr("placedsl.algorithms.ideals.enumeration.kernels_run_compiled", lambda: compiled)
+    walks: list[int] = []
+    monkeypatch.setattr(
+        "placedsl.algorithms.ideals.enumeration.walk", lambda *given: walks.append(given[-1]) or walk(*given)
+    )
+
+    def stop() -> bool:
+        return True
+
+    assert not ideals(cover, np.ones(60, dtype=np.int64), [(30, 30)], most=10**7, stop=stop).complete
+    assert walks == [1_000_000 if compiled else 5_000]
 
 
 def test_a_long_path() -> None:
