@@ -137,7 +137,7 @@ def test_a_deadline() -> None:
 def test_walks_that_are_not_compiled_look_at_the_clock_more_often(
     monkeypatch: pytest.MonkeyPatch, compiled: bool
 ) -> None:
-    """While an installation compiles its kernels, problems are solved without: a step takes hundreds of times as long."""
+    """While an installation compiles its kernels, problems are solved without: steps take hundreds of times as long."""
     none = np.zeros(0, dtype=np.int64)
     cover = chain_cover(60, none, none)
     assert cover is not None
