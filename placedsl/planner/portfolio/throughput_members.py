@@ -28,6 +28,8 @@ _STALE_S, _STALE_SHARE = 5.0, 0.5
 LATER_S = 2.0
 #: Superblocks that a program is asked for at most.
 _ALL_STAGES = 4
+#: With more operators than this prices of sets say little.
+_MOST_PRICED = 5_000
 #: The seeds of two searches of one run lie this far apart.
 _SEEDS_APART = 7919
 
@@ -98,6 +100,12 @@ def prove_bounds(channel: PlannerChannel, problem: Problem) -> None:
         channel.report(None, bound.value, by=bound.by, certificate=bound.certificate)
 
 
+def _prices_prove_more(problem: Problem) -> bool:
+    """Whether prices of sets are a better bound than superblocks and boundaries are: graphs have to be small enough for
+    them, and stages more than the superblocks of a program."""
+    return len(problem.machine.devices) > _ALL_STAGES and problem.graph.nodes <= _MOST_PRICED
+
+
 def prove_superblocks(channel: PlannerChannel, problem: Problem) -> None:
     """Say ever better lower bounds of pipelines of like devices, from quick to strong."""
     from placedsl.algorithms.partitions.bounds.boundaries import boundary_bounds
@@ -113,15 +121,15 @@ def prove_superblocks(channel: PlannerChannel, problem: Problem) -> None:
     pipeline = pipeline_of(problem)
     if pipeline is None:
         return
-    stages = pipeline.devices <= _ALL_STAGES  # each superblock is one
-    if not stages:
-        step_back()  # prices of sets prove more, where graphs are small enough for them
+    stages, patient = pipeline.devices <= _ALL_STAGES, _prices_prove_more(problem)
+    if patient:
+        step_back()
 
     def proven(blocks: int) -> None:
-        prove(problem, lambda: channel.best, lambda: False, told, blocks=(blocks,), patient=not stages)
+        prove(problem, lambda: channel.best, lambda: False, told, blocks=(blocks,), patient=patient)
 
     proven(2)
-    if stages:
+    if stages:  # each superblock is one
         proven(_ALL_STAGES)
     for bound in boundary_bounds(pipeline, pipeline.simple, lambda: channel.best, lambda: False):
         told(bound)
@@ -191,7 +199,7 @@ def _stages(problem: Problem, start: Integers | None, _workers: int, seed: int) 
 
 
 def _superblocks(problem: Problem, _start: Integers | None, _workers: int, _seed: int) -> list[Member]:
-    later = 0.0 if len(problem.machine.devices) <= _ALL_STAGES else LATER_S
+    later = LATER_S if _prices_prove_more(problem) else 0.0
     return [Member("the bound by superblocks", prove_superblocks, (problem,), later)]
 
 

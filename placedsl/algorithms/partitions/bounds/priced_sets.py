@@ -30,8 +30,9 @@ from placedsl.tolerances import BOUND_ROUNDING, PROOF
 #: What it is, in words.
 WORDS = "the partition bound"
 #: Where T is between what is proven and what the known sets allow, at most; how much nearer to the latter after a
-#: proof, and to the former after none; where they are so near that all of it is tried; and how near in the end.
-_BETWEEN, _HIGHER, _LOWER, _CLOSE, _NEAR = 0.2, 1.5, 0.4, 1e-3, 2e-7
+#: proof, to the former after none, and at least; where they are so near that all of it is tried; and how near in the
+#: end.
+_BETWEEN, _HIGHER, _LOWER, _LEAST, _CLOSE, _NEAR = 0.2, 1.5, 0.4, 0.03, 1e-3, 2e-7
 #: The prices of all are more than k by this share, so that a set worth 1 has to be; and how much more than the devices
 #: that there are would have to be needed, for there to be prices.
 _MORE, _NEEDED = 1e-8, 1e-6
@@ -40,7 +41,7 @@ _SMOOTHING = (0.6, 0.3, 0.0)
 #: Half of the box that prices are within around the best ones, in terms of base prices; and wider ones.
 _BOXES = (2.0, 8.0, 32.0, 128.0)
 #: Nodes of a run for one T at first, how many more after one that stays open, and when to end; and questions of a run.
-_NODES, _MORE_NODES, _MOST_NODES, _QUESTIONS = 200_000, 1.5, 10**9, 40
+_NODES, _MORE_NODES, _MOST_NODES, _QUESTIONS = 200_000, 1.5, 10**9, (40, 40, 40, 200)
 #: Units are priced in so many groups at first, and in more where these leave no prices.
 _GROUPS = (20, 50, 100, 10**9)
 #: A proof goes on to this share above T.
@@ -105,7 +106,7 @@ class PricedSets:
                 whole = outcome == "proven"
                 continue
             outcome = yield from self._at(self.bound + between * open_gap)
-            between = min(between * _HIGHER, _BETWEEN) if outcome == "proven" else between * _LOWER
+            between = min(between * _HIGHER, _BETWEEN) if outcome == "proven" else max(between * _LOWER, _LEAST)
             if outcome == "beyond" or between * open_gap < _NEAR * self.bound:
                 between = _BETWEEN
             if outcome == "open":
@@ -139,7 +140,7 @@ class PricedSets:
             while not new and not self.over():
                 prices = self._best.towards(asked, _SMOOTHING[step])
                 asked_for += 1
-                if asked_for > _QUESTIONS:
+                if asked_for > _QUESTIONS[self._level]:
                     return "open"
                 found = self.pricing.annealed(self._worth(prices), trial, 1.0, _SETS)
                 if not found:
