@@ -13,9 +13,13 @@ _SESSION = Path("/proc/self/autogroup")
 
 
 def step_back() -> None:
-    """Let others go first from now on, where the operating system knows such a thing."""
-    if hasattr(os, "nice"):
-        os.nice(_BEHIND)
+    """Let others go first from now on, where the operating system knows such a thing.
+
+    A session is asked to only by the process that leads it: any other one may stand in a user's terminal.
+    """
+    if not hasattr(os, "nice"):
+        return
+    os.nice(_BEHIND)
     with contextlib.suppress(OSError):  # there is no such thing here, or it is not for this process to say
-        if _SESSION.exists():
+        if os.getsid(0) == os.getpid() and _SESSION.exists():
             _SESSION.write_text(f"{_BEHIND}\n", encoding="ascii")
