@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from support.parallel_plans import Data, drawn, load, occupied, stages_before
 
-from placedsl.algorithms.pipelines.parallel_plans import plan_terms, search
+from placedsl.algorithms.pipelines.parallel_plans import cheap_cuts, plan_terms, search
 from placedsl.algorithms.pipelines.parallel_plans.instance import (
     ANY_NUMBER,
     Plan,
@@ -177,10 +177,14 @@ def test_plans_where_nothing_tells_stages_apart_at_once(seed: int, monkeypatch: 
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", range(80_000, 81_200))
 def test_plans_on_wide_graphs_are_optimal(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No pair is kept, those that matter are listed where there is room, and loads grow slowly."""
+    """No pair is kept, those that matter are listed where there is room, loads grow slowly, and on the way there is a
+    plan over some of the ideals."""
     monkeypatch.setattr(plan_terms, "_MOST_KEPT_STAGES", 0)
     monkeypatch.setattr(plan_terms, "_MOST_LISTED", (3, 40, 10_000)[seed % 3])
-    monkeypatch.setattr(search, "_WIDE", 0)
+    for name, number in (("_WIDE", 0), ("_MANY_TO_CUT", 1), ("_MANY_LISTED", seed % 2)):
+        monkeypatch.setattr(search, name, number)
+    for name, number in (("_TAKEN", 4), ("_ALIKE", 1 + seed % 2)):
+        monkeypatch.setattr(cheap_cuts, name, number)
     settled((drawn, limited, drawn_for_many_devices)[seed // 3 % 3](seed))
 
 

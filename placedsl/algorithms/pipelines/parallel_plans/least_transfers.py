@@ -32,7 +32,7 @@ class LeastTransfers(NamedTuple):
                   sums are what transfers take: every tensor has one reader, and there are few chains
     ``producer``  e the row of its producer: rows are positions on one chain after another
     ``first``     c + 1 first row of each chain
-    ``positions`` K x c how far the ideal reaches on each chain
+    ``row``       K x c how far the ideal reaches on each chain
     """
 
     ahead: Floats
@@ -40,7 +40,7 @@ class LeastTransfers(NamedTuple):
     both: Floats
     producer: Integers
     first: Integers
-    positions: Integers32
+    row: Integers32
 
 
 def least_transfers(
@@ -67,7 +67,8 @@ def least_transfers(
     return LeastTransfers(
         sums(np.where(inside, read[cuts.edge], made[cuts.edge])),
         sums(np.where(inside, made[cuts.edge], read[cuts.edge])),
-        both, producer, cover.row_start.astype(np.int64), positions.astype(np.int32),
+        both, producer, cover.row_start.astype(np.int64),
+        (cover.row_start[:-1] + positions).astype(np.int32),
     )  # fmt: skip
 
 
@@ -96,8 +97,8 @@ def edges_past(transfers, cuts, base, past):  # type: ignore[no-untyped-def]
 def least_paid(transfers, past, always, base, goal):  # type: ignore[no-untyped-def]
     """The seconds of device time that the transfers of the stage between two ideals take at least."""
     paid = transfers.ahead[base] + transfers.behind[goal] - always
-    for c in range(transfers.positions.shape[1]):
-        paid -= past[transfers.first[c] + transfers.positions[goal, c], 0]
+    for c in range(transfers.row.shape[1]):
+        paid -= past[transfers.row[goal, c], 0]
     return max(paid, 0.0)
 
 
@@ -106,6 +107,6 @@ def all_paid(pairs, transfers, past, base, goal, paid):  # type: ignore[no-untyp
     """Write into ``paid`` (m x g) the seconds of the transfers of the stage between two ideals, by class."""
     for k in range(past.shape[1] - 1):
         seconds = pairs.own[0, k, goal] + pairs.rest[0, k, base]
-        for c in range(transfers.positions.shape[1]):
-            seconds -= past[transfers.first[c] + transfers.positions[goal, c], k + 1]
+        for c in range(transfers.row.shape[1]):
+            seconds -= past[transfers.row[goal, c], k + 1]
         paid[0, k] = seconds

@@ -49,17 +49,20 @@ def least_load(
     known: Plan | None = None,
     near: float = 0.0,
     devices: int = 0,
-    upwards: bool = False,
+    shortcut: Callable[[], Plan | None] | None = None,
 ) -> PlanResult:
     """Ask for one load after another: upwards to a first plan, by halves, and at last for anything better.
 
     ``lowest``, ``ceiling``: no plan has less, and every plan has as much at most.  Where plans have to be ``within`` a
     load, that is asked first; where one is ``known``, for a load somewhat less.  ``near``: how near to its bound the
     load has to be, relatively.  ``devices``: how many there are, if plans have the fewest for their load: that such a
-    plan has less work to do by as much as it has fewer devices tells where the best is about.  ``upwards``: a question
-    takes the longer the more its load is above what is needed, so that loads grow slowly, though a plan is known.
+    plan has less work to do by as much as it has fewer devices tells where the best is about.  ``shortcut``: a plan
+    that is likely to be the best, or None; asked for after each refuted load on the way up.  It is given where a
+    question takes the longer the more its load is above what is needed, so that loads grow slowly, though a plan is
+    known.
     """  # fmt: skip
     bound, ceiling = lowest, min(ceiling, within)
+    upwards, likely = shortcut is not None, False
     plan, value = known, np.inf if known is None else known.value
     step, questions = (_SLOWLY if upwards else _UP) if within == np.inf else np.inf, 0
     down = 1.0 if known is None else _DOWN
@@ -74,7 +77,8 @@ def least_load(
         if value * (1.0 - near) <= bound:
             return PlanResult(plan, bound, True, questions=questions)
         expected = np.inf if plan is None or not many else value * (plan.devices / devices) * (1.0 + _MORE)
-        nearly = value - bound <= _NEARLY * value or bound <= 0.0 or value * (1.0 - _MORE) <= expected < np.inf
+        nearly = likely or value - bound <= _NEARLY * value or bound <= 0.0
+        nearly = nearly or value * (1.0 - _MORE) <= expected < np.inf
         strictly += 1
         upwards = upwards and bound * (1.0 + step) < value * (1.0 - _DOWN) and bound > 0.0
         if plan is None or upwards:
@@ -100,4 +104,7 @@ def least_load(
             return PlanResult(None, within, True, questions=questions)
         else:
             bound = max(bound, load)
+            better = shortcut() if upwards and shortcut is not None else None
+            if better is not None and better.value < value:
+                plan, value, upwards, likely, strictly = better, better.value, False, True, 0
     return PlanResult(plan, bound, False, questions=questions)

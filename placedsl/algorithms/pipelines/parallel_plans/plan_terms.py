@@ -79,6 +79,7 @@ class PlanTerms(NamedTuple):
     ``exchange`` of weights among copies
     ``weight``   K seconds of device time that the units take at least
     ``transfers``  what transfers take at least
+    ``reaching`` by row of a chain, the ideals that reach so far on it, as bits; empty where ideals are few
     ``weights``  g x K seconds to send the units' weights once, at least
     ``sharded``  g x K bytes that copies divide among them
     ``stash``, ``memory``  g x K bytes of the quickest options;  ``alike``  options of a unit with one degree differ in
@@ -98,6 +99,7 @@ class PlanTerms(NamedTuple):
     exchange: Exchanges
     weight: Floats
     transfers: LeastTransfers
+    reaching: NDArray[np.uint64]
     weights: Floats
     sharded: Floats
     stash: Floats
@@ -142,6 +144,7 @@ class Scratch(NamedTuple):
     ``seen``                  stages looked at, knapsacks asked, and given up on
     ``rest``                  K devices that all that is outside of an ideal needs at least
     ``past``                  room for what leads past a stage, by rows of chains
+    ``goals``                 room for the ideals that stages may lead to
     ``paid``, ``mark``        room for the costs of edges (m x g), and for those that an ideal cuts
     """
 
@@ -157,6 +160,7 @@ class Scratch(NamedTuple):
     seen: Integers
     rest: Integers
     past: Floats
+    goals: Integers
     paid: Floats
     mark: Integers32
 
@@ -171,6 +175,7 @@ def scratch_for(terms: PlanTerms, pairs: StagePairs) -> Scratch:
         np.zeros(kinds, dtype=np.int64), np.arange(kinds), np.zeros(3, dtype=np.int64),
         np.zeros(len(terms.weight), dtype=np.int64),
         np.zeros((int(terms.transfers.first[-1]), terms.transfers.both.shape[1])),
+        np.zeros(len(terms.weight), dtype=np.int64),
         np.zeros((pairs.limit.shape[0], len(terms.degree))), np.zeros(pairs.input_cost.shape[2], dtype=np.int32),
     )  # fmt: skip
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from placedsl.algorithms.kernels import kernel
+from placedsl.algorithms.pipelines.parallel_plans.goals_kernel import goals_of, has_room
 from placedsl.algorithms.pipelines.parallel_plans.knapsack_kernel import most_in_flight, screened, time_within
 from placedsl.algorithms.pipelines.parallel_plans.least_transfers import all_paid, edges_past, least_paid
 from placedsl.algorithms.pipelines.parallel_plans.like_stages import known, learn, place_of, remember, remembered
@@ -29,7 +30,7 @@ from placedsl.algorithms.pipelines.parallel_plans.states_kernel import (
     next_new,
     note_reached,
 )
-from placedsl.algorithms.stages.cut_edges_kernel import contained, edge_costs, mark_cuts
+from placedsl.algorithms.stages.cut_edges_kernel import edge_costs, mark_cuts
 
 #: What the rounding of sums over ideals may make of a comparison; closer ones are decided by the options themselves.
 _ROUNDING = 1e-12
@@ -68,7 +69,7 @@ def within(pairs, terms, bound, reached, knapsacks, scratch, listed, begin, end)
         for ideal in range(everything + 1):
             work = terms.weight[everything] - terms.weight[ideal]
             scratch.rest[ideal] = devices_for(work + transfers.ahead[ideal], bound)
-    reach = bound * (1.0 + _WIDER)
+    reach, rate = bound * (1.0 + _WIDER), (1.0 - 1e-9) / bound
     for base in range(begin, min(end, everything)):
         if not kept:
             these.start[base] = these.start[base + 1] = these.number[0]
@@ -79,45 +80,31 @@ def within(pairs, terms, bound, reached, knapsacks, scratch, listed, begin, end)
             if not summed:
                 mark_cuts(pairs, base, mark, True)
             always = edges_past(transfers, pairs.cuts, base, past)
-        first_listed, last_listed = base + 1, everything + 1
-        if known_before:
-            first_listed, last_listed = those.start[base], those.start[base + 1]
-        for n in range(first_listed, last_listed):
-            goal = int(those.goal[n]) if known_before else n
+        for j in range(goals_of(pairs, terms, stages, those, scratch, base, fewest, reach)):
+            goal = scratch.goals[j]
             left = terms.devices - scratch.rest[goal] - fewest
-            work = terms.weight[goal] - terms.weight[base]
-            if left < 1 or work > left * reach:
-                continue
-            if kept:
-                if not stages.inside[base, goal]:
-                    continue
-            else:
+            if not kept and summed:
+                all_paid(pairs, transfers, past, base, goal, paid)
+            elif not kept:
                 if not known_before:
-                    roomy = False
-                    for g in range(classes):
-                        roomy = roomy or _has_room(terms, base, goal, g)
-                    if not roomy or not contained(pairs, base, goal):
-                        continue
+                    work = terms.weight[goal] - terms.weight[base]
                     if work + least_paid(transfers, past, always, base, goal) > left * reach:
                         continue
-                if summed:
-                    all_paid(pairs, transfers, past, base, goal, paid)
-                else:
-                    edge_costs(pairs, base, goal, mark, False, paid)
+                edge_costs(pairs, base, goal, mark, False, paid)
             scratch.units[0], matters = -1, False  # not counted yet
             low, high, together = 1, terms.most_copies, bounds.most_held
             if bounds.of_kinds:
                 low, high, together = bounded(terms, base, goal, scratch)
             for g in range(classes):
-                if pairs.unsupported[g, goal] != pairs.unsupported[g, base] or not _has_room(terms, base, goal, g):
+                if pairs.unsupported[g, goal] != pairs.unsupported[g, base] or not has_room(terms, base, goal, g):
                     continue
                 time = pairs.unit_sum[0, g, goal] - pairs.unit_sum[0, g, base]
                 edges = stages.edges[base, goal, g] if kept else max(paid[0, g], 0.0)
-                sent = terms.weights[g, goal] - terms.weights[g, base]
                 if (time + edges) * terms.degree[g] > left * reach:
                     continue
+                sent = terms.weights[g, goal] - terms.weights[g, base]
                 first = least_copies(
-                    terms.exchange, terms.next_copies, terms.most_copies, time + edges, sent, bound
+                    terms.exchange, terms.next_copies, terms.most_copies, time + edges, sent, rate
                 )  # fmt: skip
                 if first < low:
                     first = terms.next_copies[low] if first else 0
@@ -181,13 +168,6 @@ def list_stage(these, base, goal):  # type: ignore[no-untyped-def]
 def devices_for(weight, bound):  # type: ignore[no-untyped-def]
     """How many devices some time of devices needs at least, within a load."""
     return np.int64(np.ceil(weight / bound * (1.0 - 1e-9)))
-
-
-@kernel(nogil=True, no_cpython_wrapper=True, inline="always")
-def _has_room(terms, base, goal, g):  # type: ignore[no-untyped-def]
-    """Whether the smallest options of a stage can fit, with one sample in flight, or two where stages lie behind."""
-    sums = terms.fewest[1 if base and not terms.bounds.held else 0, g]
-    return sums[goal] - sums[base] <= terms.capacity + _ROUNDING * sums[goal]
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
@@ -336,13 +316,13 @@ def _present(count, kinds):  # type: ignore[no-untyped-def]
 
 
 @kernel(nogil=True, no_cpython_wrapper=True)
-def least_copies(exchange, next_copies, most, alone, sent, bound):  # type: ignore[no-untyped-def]
+def least_copies(exchange, next_copies, most, alone, sent, rate):  # type: ignore[no-untyped-def]
     """The fewest copies that stay within a load under the quickest options (0: none): what copies send only grows with
     their number, so that each bound on it gives the next one.  ``alone``: the load of one copy;  ``sent``: seconds to
-    send the weights once."""
+    send the weights once;  ``rate``: one over the load, and a little less for rounding."""
     copies = next_copies[1]
     while copies:
-        needed = np.ceil((alone + times_sent(exchange, copies) * sent) / bound * (1.0 - 1e-9))
+        needed = np.ceil((alone + times_sent(exchange, copies) * sent) * rate)
         if needed <= copies:
             return copies
         if needed > most:

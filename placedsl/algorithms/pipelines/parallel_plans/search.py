@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from placedsl.algorithms.compilation import kernels_run_compiled
 from placedsl.algorithms.ideals.chain_cover import ChainCover, chain_cover
 from placedsl.algorithms.ideals.enumeration import ideals
+from placedsl.algorithms.pipelines.parallel_plans.cheap_cuts import cheapest_cuts
 from placedsl.algorithms.pipelines.parallel_plans.coarse import coarse
+from placedsl.algorithms.pipelines.parallel_plans.goals_kernel import reaching
 from placedsl.algorithms.pipelines.parallel_plans.instance import (
     ANY_NUMBER,
     Goal,
@@ -27,6 +28,7 @@ from placedsl.algorithms.pipelines.parallel_plans.knapsack_kernel import options
 from placedsl.algorithms.pipelines.parallel_plans.least_transfers import least_transfers
 from placedsl.algorithms.pipelines.parallel_plans.like_stages import like_stages
 from placedsl.algorithms.pipelines.parallel_plans.load_thresholds import CLOSE, PlanResult, least_load
+from placedsl.algorithms.pipelines.parallel_plans.option_rows import alike_weights, quickest_rows, smallest_bytes
 from placedsl.algorithms.pipelines.parallel_plans.options import YES, Demand
 from placedsl.algorithms.pipelines.parallel_plans.plan_terms import (
     BATCH,
@@ -53,7 +55,7 @@ from placedsl.algorithms.pipelines.state_dp import SearchLimits
 from placedsl.algorithms.stages.cut_edges_kernel import edge_costs
 from placedsl.algorithms.stages.stage_costs import StageCostModel
 from placedsl.algorithms.stages.stage_pairs import all_stage_pairs, between, ideal_sums
-from placedsl.arrays import Floats, Integers, Integers32
+from placedsl.arrays import Floats, Integers32
 
 #: More ideals than this are not planned over.
 MOST_IDEALS = 40_000
@@ -67,6 +69,9 @@ _MANY_IDEALS, _COARSER, _GROUPS = 400, 4, 24
 _WIDE = 8
 #: Ideals that are gone on from before anybody may stop the search, at first; then for some such share of a second.
 _CHUNK, _LISTENING_S = 64, 0.2
+#: With so many ideals, and stages that a question has listed, there is first a plan over ideals that are cheap to cut,
+#: as near to the best one of these.
+_MANY_TO_CUT, _MANY_LISTED, _NEAR = 5_000, 100_000, 1e-4
 #: With so few kinds the smallest options are summed up as they are asked for; of more there is a table, up to a size.
 _FEW_KINDS, _LARGEST_TABLE = 8, 4_000_000
 _DISAGREE = "the sums of a stage and its options disagree"
@@ -114,9 +119,13 @@ def _first_plan(instance: PlanInstance, limits: SearchLimits, goal: Goal, within
     """A plan of groups of units, where there are many of them; None where the search begins without one."""
     if goal != "time_per_sample" or within < np.inf or instance.units < _COARSER * _GROUPS or ideals <= _MANY_IDEALS:
         return None
+    return best_plan(coarse(instance, instance.units // _COARSER), _of_others(limits), near=CLOSE).plan
+
+
+def _of_others(limits: SearchLimits) -> SearchLimits:
+    """The same for a search among some of the plans only, whose bound is none of all of them."""
     told = limits.told
-    own = limits if told is None else replace(limits, told=lambda plan, _: told(plan, 0.0))  # of groups, not of units
-    return best_plan(coarse(instance, instance.units // _COARSER), own, near=CLOSE).plan
+    return limits if told is None else replace(limits, told=lambda plan, _: told(plan, 0.0))
 
 
 class PlanTable:
@@ -127,7 +136,7 @@ class PlanTable:
         busy: Floats | None = None,
     ) -> None:  # fmt: skip
         """``busy``: u seconds that units keep devices busy at least, by which ideals are ordered; default: on these."""
-        self.instance, self.cover, self.goal = instance, cover, goal
+        self.instance, self.costs, self.cover, self.goal = instance, costs, cover, goal
         self.most_listed = -np.inf
         self.unsure = False  # of the last question: whether a knapsack was given up on
         self.limits = instance.limits or PlanLimits.none(instance.kinds)
@@ -154,7 +163,7 @@ class PlanTable:
             of_ideals: Floats = ideal_sums(cover, self.positions, np.where(np.isfinite(values), values, 0.0))
             return of_ideals
 
-        by_kind, options = self._quickest_rows(), instance.options
+        by_kind, options = quickest_rows(instance, self.table, self.keys), instance.options
         quickest = by_kind[:, instance.kind]
         weights, sharded, stash, memory, *fewest = sums(np.stack([
             instance.least(options.weights), instance.least(options.sharded),
@@ -164,15 +173,25 @@ class PlanTable:
         ]))  # fmt: skip
         of_ideals = np.ascontiguousarray(ideal_sums(cover, self.positions, of_kind).T)
         self.like = like_stages(of_ideals)
+        smallest = np.zeros((0, 0, 0))
+        few = instance.kinds <= _FEW_KINDS or self.like.tells
+        if not few and len(instance.degrees) * most_held * max(len(positions), instance.units) <= _LARGEST_TABLE:
+            smallest = sums(smallest_bytes(instance, self.table, self.keys, most_held + 1))
+        transfers = least_transfers(self.pairs, costs, cover, self.positions, instance.degrees)
         self.terms = PlanTerms(
             self.table, of_ideals,
             np.array(instance.degrees, dtype=np.int64), after, instance.devices, most, instance.capacity,
             Exchanges(_PERIODS[instance.exchange], instance.traffic, instance.microbatches), sums(busy),
-            least_transfers(self.pairs, costs, cover, self.positions, instance.degrees), weights,
-            sharded, stash, memory, self._alike(), self._smallest(most_held + 1, sums), np.stack(fewest),
+            transfers, reaching(transfers) if self.wide else np.zeros((0, 0), dtype=np.uint64), weights,
+            sharded, stash, memory, alike_weights(self.table, self.keys), smallest, np.stack(fewest),
             bounds_of(self.limits, costs.units, goal, instance.held, most_held),
         )  # fmt: skip
         self._kept = kept_swaps(self.table, by_kind, most_held + 1)
+
+    @property
+    def wide(self) -> bool:
+        """Whether there are many ideals a unit."""
+        return len(self.positions) > _WIDE * self.instance.units
 
     @cached_property
     def reached(self) -> Reached:
@@ -196,34 +215,6 @@ class PlanTable:
         """What questions keep for those to come."""
         stages = kept_stages(self.pairs, len(self.instance.degrees))
         return Knapsacks(workspace(self.table), self._kept, self.like, stages)
-
-    def _quickest_rows(self) -> Integers:
-        """g x c: the row of the quickest option of each kind, of equally quick ones the smallest; -1 for none."""
-        instance, table = self.instance, self.table
-        key = self.keys
-        order = np.lexsort((table.stash + table.memory, table.time, key))
-        out = np.full(len(instance.degrees) * instance.kinds, -1, dtype=np.int64)
-        out[key[order][::-1]] = order[::-1]  # of several the first one of the order is written last
-        return out.reshape(-1, instance.kinds)
-
-    def _alike(self) -> bool:
-        """Whether options of a kind that have one degree have the same weights."""
-        low, high = np.full(int(self.keys.max(initial=0)) + 1, np.inf), np.zeros(int(self.keys.max(initial=0)) + 1)
-        np.minimum.at(low, self.keys, self.table.weights)
-        np.maximum.at(high, self.keys, self.table.weights)
-        return bool((low >= high)[np.isfinite(low)].all())
-
-    def _smallest(self, most: int, sums: Callable[[Floats], Floats]) -> Floats:
-        """g x y x K: bytes of the smallest options; empty where kinds or stages are few, or it would be large."""
-        instance, table, degrees = self.instance, self.table, len(self.instance.degrees)
-        few = instance.kinds <= _FEW_KINDS or self.like.tells
-        if few or degrees * most * max(len(self.positions), instance.units) > _LARGEST_TABLE:
-            return np.zeros((0, 0, 0))
-        out = np.full((degrees * instance.kinds, most), np.inf)
-        in_flight = np.arange(1, most + 1)
-        np.minimum.at(out, self.keys, table.stash[:, None] * in_flight + table.memory[:, None])
-        of_nodes = out.reshape(degrees, instance.kinds, most)[:, instance.kind]
-        return sums(instance.of_units(of_nodes.transpose(0, 2, 1)))
 
     def fewest(self, limits: SearchLimits, within: float) -> PlanResult:
         """The plan with the fewest devices, stages or copies within a load."""
@@ -271,10 +262,23 @@ class PlanTable:
         if asked is not None:
             lowest, earlier = max(lowest, asked.refuted(devices)), asked.plan(devices)
             known = earlier if known is None or (earlier is not None and earlier.value < known.value) else known
-        wide = len(self.positions) > _WIDE * self.instance.units
-        found = least_load(ask, limits, lowest, self.ceiling(), within, known, near, devices, upwards=wide)
+        shortcut = partial(self._over_cheap_cuts, limits) if self.wide else None
+        found = least_load(ask, limits, lowest, self.ceiling(), within, known, near, devices, shortcut)
         assert found.plan is None or found.plan.stages  # which are worked out here, or never
         return found
+
+    def _over_cheap_cuts(self, limits: SearchLimits) -> Plan | None:
+        """A plan whose stages end where that is cheap, once a question has listed many stages."""
+        number = self.listed[1].number[0]
+        if len(self.positions) < _MANY_TO_CUT or 0 <= number < _MANY_LISTED:
+            return None
+        cut = self.terms.transfers.ahead + self.terms.transfers.behind
+        rows = cheapest_cuts(self.terms.weight, cut)
+        if len(rows) == len(self.positions):
+            return None
+        positions = self.positions[rows]
+        few = PlanTable(self.instance, self.costs, self.cover, positions, self.goal)
+        return few.best(_of_others(limits), np.inf, None, _NEAR).plan
 
     def ceiling(self) -> float:
         """A load that no stage exceeds."""

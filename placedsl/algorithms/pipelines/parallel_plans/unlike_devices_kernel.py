@@ -49,6 +49,7 @@ def extend(pairs, terms, knapsacks, scratch, loads, base, own, asked, fewest, us
     if least == NEVER:
         return 0
     mark_cuts(pairs, base, mark, True)
+    rate = (1.0 - 1e-9) / bound
     for goal in range(base + 1, everything + 1):
         rest = devices_for(terms.weight[everything] - terms.weight[goal], whole)
         if least + 1 + rest > total or not contained(pairs, base, goal):
@@ -63,7 +64,7 @@ def extend(pairs, terms, knapsacks, scratch, loads, base, own, asked, fewest, us
                 continue
             time = pairs.unit_sum[0, g, goal] - pairs.unit_sum[0, g, base]
             edges, sent = max(paid[0, g], 0.0), terms.weights[g, goal] - terms.weights[g, base]
-            first = least_copies(terms.exchange, terms.next_copies, terms.most_copies, time + edges, sent, bound)
+            first = least_copies(terms.exchange, terms.next_copies, terms.most_copies, time + edges, sent, rate)
             if 0 < first < low:
                 first = terms.next_copies[low]
             most = min(high, count // terms.degree[g])
