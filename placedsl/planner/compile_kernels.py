@@ -147,6 +147,7 @@ def _divide_and_price(spec: Elaborated) -> None:
     """Methods that divide orders, and sets of wide graphs."""
     import numpy as np
 
+    from placedsl.algorithms.partitions.bounds.connected_sets import ConnectedSets
     from placedsl.algorithms.partitions.bounds.entangled_pricing import EntangledPricing
     from placedsl.algorithms.partitions.bounds.relaxation import relaxation
     from placedsl.planner.request import Request
@@ -159,6 +160,9 @@ def _divide_and_price(spec: Elaborated) -> None:
     pricing = EntangledPricing(device, lambda: False)
     pricing.best_priced_set(price, 1.0, 0.5, 1, 1)
     pricing.cheapest.least(price, lambda: np.inf, lambda *_: False)
+    sets = ConnectedSets(pricing.tensors)
+    sets.listed(1.0)
+    sets.least(price, 1.0, lambda *_: False)
 
 
 def compile_kind(kind: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from placedsl.algorithms.partitions.bounds.relaxation import DeviceClass
@@ -32,3 +34,10 @@ def load(device: DeviceClass, taken: tuple[bool, ...]) -> float:
         if 0 < sum(taken[p] for p in pins) < len(pins)
     )
     return float(own + cut)
+
+
+def cheapest(device: DeviceClass, price: np.ndarray, reached: float = 1.0) -> float:
+    """The least load of sets worth so much, by enumeration; inf where none is that runs anywhere."""
+    sets = itertools.product((False, True), repeat=len(price))
+    worth = (taken for taken in sets if float(price @ np.array(taken)) >= reached)
+    return min((load(device, taken) for taken in worth), default=np.inf)

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
-from support.random_devices import load, random_device
+from support.random_devices import cheapest, load, random_device
 
 from placedsl.algorithms.partitions.bounds.cheapest_set import CheapestSet
 from placedsl.algorithms.partitions.bounds.relaxation import DeviceClass
 from placedsl.algorithms.units import Hyperedges
 
 pytestmark = pytest.mark.rotates(2)
-
-
-def cheapest(device: DeviceClass, price: np.ndarray) -> float:
-    """By enumeration; inf where no set is worth 1, or only sets with a unit that runs nowhere are."""
-    sets = itertools.product((False, True), repeat=len(price))
-    worth = (taken for taken in sets if float(price @ np.array(taken)) >= 1.0)
-    return min((load(device, taken) for taken in worth), default=np.inf)
 
 
 @pytest.mark.parametrize("seed", range(400))

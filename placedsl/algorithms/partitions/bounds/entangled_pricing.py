@@ -1,5 +1,5 @@
 """The most valuable set where tensors are too entangled for a layered graph: annealing finds sets, and branch and bound
-over minimum cuts proves that there is none.
+over minimum cuts proves that there is none; where a device has few units, connected sets are put together.
 
 Order is left out, for any set is allowed.  It is asked for a set worth more than what a proof allows, and has nothing
 to say once there is none.
@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from placedsl.algorithms.partitions.bounds.cheapest_set import CheapestSet
+from placedsl.algorithms.partitions.bounds.connected_sets import ConnectedSets
 from placedsl.algorithms.partitions.bounds.relaxation import DeviceClass
 from placedsl.algorithms.partitions.bounds.set_annealing_kernel import Tensors, anneal_set, load_of
 from placedsl.arrays import Booleans, Floats, Integers
@@ -23,6 +24,8 @@ from placedsl.tolerances import LIMIT_SLACK
 _RUNS, _STEPS, _DEAR = 6, (150, 600), (1.15, 3.0, 1.3, 1.8)
 #: Nodes of branch and bound at first, by the effort that is asked for, and what one counts as effort.
 _NODES, _EFFORT_A_NODE = 200_000, 20
+#: What a search over connected sets counts as effort.
+_EFFORT_OF_SETS = 10_000
 
 
 class EntangledPricing:
@@ -38,7 +41,7 @@ class EntangledPricing:
         start = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(lengths)))
         touch_start, touched = csr(self.pin, self.edge, len(device.work))
         self.tensors = Tensors(device.work, device.edges.cost, touch_start, touched, start, self.pin)
-        self.cheapest = CheapestSet(device)
+        self.cheapest, self.connected = CheapestSet(device), ConnectedSets(self.tensors)
         self._rng = np.random.default_rng(0)
         self._known: list[Booleans] = []
 
@@ -62,9 +65,16 @@ class EntangledPricing:
         bound, _ = self.relaxed(price, largest)
         if bound <= threshold:
             return bound, [], True
+        limit = largest * (1.0 + LIMIT_SLACK)
+        if self.connected.listed(limit):
+            least, sets, through = self.connected.least(price / max(threshold, 1e-300), limit, lambda *_: self.over())
+            self.effort += _EFFORT_OF_SETS
+            if sets:
+                return bound, [(own, float(load_of(self.tensors, own))) for own in sets[:most]], True
+            return (threshold if least >= limit else bound), [], through
         if found := self.annealed(price, largest, threshold, most):
             return bound, found, True
-        nodes, limit = _NODES * max(1, keep // 30), largest * (1.0 + LIMIT_SLACK)
+        nodes = _NODES * max(1, keep // 30)
         self.cheapest.nodes = 0
         least, members, through = self.cheapest.least(
             price / threshold, lambda: limit,

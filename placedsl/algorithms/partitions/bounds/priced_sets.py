@@ -142,12 +142,12 @@ class PricedSets:
                 asked_for += 1
                 if asked_for > _QUESTIONS[self._level]:
                     return "open"
-                found = self.pricing.annealed(self._worth(prices), trial, 1.0, _SETS)
+                found = [] if self._listed else self.pricing.annealed(self._worth(prices), trial, 1.0, _SETS)
                 if not found:
-                    members = yield from self._cheapest(prices, trial)
-                    if members is None:
+                    sets = yield from self._cheapest(prices, trial)
+                    if not sets:
                         return "proven" if self.bound >= min(trial, self._top) else "open"
-                    found = [(members, float(load_of(self.pricing.tensors, members)))]
+                    found = [(own, float(load_of(self.pricing.tensors, own))) for own in sets]
                 self._known = [*self._known, *found][-_KEPT:]
                 for members, _ in found:
                     new |= master.add(members.astype(np.float64), 0) and bool(worth @ members >= 1.0)
@@ -162,23 +162,32 @@ class PricedSets:
         share = 1.0 / device.count - prices.memory  # above 0, for the devices of the master program cost something
         return (prices.unit - prices.memory * device.memory) * ((1.0 + _MORE) / share)
 
-    def _cheapest(self, prices: _Prices, trial: float) -> Generator[Bound, None, Booleans | None]:
-        """Prove what the cheapest set worth 1 loads at least; a set of a load below ``trial``, where one is met."""
+    @property
+    def _listed(self) -> bool:
+        """Whether there are so few connected sets that the cheapest set is put together from them."""
+        return self.pricing.connected.listed(self._top)
+
+    def _cheapest(self, prices: _Prices, trial: float) -> Generator[Bound, None, list[Booleans]]:
+        """Prove what the cheapest set worth 1 loads at least; sets of a load below ``trial``, where some are met."""
         if prices.memory >= 1.0 / self.relaxed.classes[0].count:
-            return None  # no set has to be worth anything
-        search = self.pricing.cheapest
-        search.nodes = 0
-        least, members, _ = search.least(
-            self._worth(prices), lambda: min(trial * (1.0 + _BEYOND), self._top),
-            lambda _, found: found < trial or search.nodes > self._nodes or self.over(),
-        )  # fmt: skip
-        self._left -= search.nodes
+            return []  # no set has to be worth anything
+        worth, most = self._worth(prices), min(trial * (1.0 + _BEYOND), self._top)
+        if self._listed:
+            least, sets, _ = self.pricing.connected.least(worth, most, lambda *_: self.over())
+        else:
+            search = self.pricing.cheapest
+            search.nodes = 0
+            least, members, _ = search.least(
+                worth, lambda: min(most, self._top),
+                lambda _, found: found < trial or search.nodes > self._nodes or self.over(),
+            )  # fmt: skip
+            self._left -= search.nodes
+            sets = [] if members is None else [members]
         if least * (1.0 - BOUND_ROUNDING) > self.bound:
             self.bound, self._best = least * (1.0 - BOUND_ROUNDING), prices
             none = least >= self.most
             yield Bound(np.inf if none else self.bound, WORDS, self._proof(prices))
-        below = members is not None and float(load_of(self.pricing.tensors, members)) < trial
-        return members if below else None
+        return [own for own in sets if float(load_of(self.pricing.tensors, own)) < trial]
 
     def _proof(self, prices: _Prices) -> dict[str, Any]:
         """The prices as a certificate begins; what sets are worth at most is left to be shown."""
