@@ -161,7 +161,7 @@ def _divide_and_price(spec: Elaborated) -> None:
     pricing.best_priced_set(price, 1.0, 0.5, 1, 1)
     pricing.cheapest.least(price, lambda: np.inf, lambda *_: False)
     sets = ConnectedSets(pricing.tensors)
-    sets.listed(1.0)
+    sets.listed(1.0, np.inf)
     sets.least(price, 1.0, lambda *_: False)
 
 

@@ -2,7 +2,7 @@
 
 A placement is a set of units for each device.  If each set of a load up to T is worth at most value[c] on a device of
 class c, at prices p[u] less q[c] for the memory of a whole device, then all loads within T take
-sum p  <=  sum over c of count[c] (q[c] + value[c]).
+sum p  <=  sum over c of count[c] (q[c] + value[c]).  That is shown by a tree of cases, or by looking at all sets.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from placedsl.certificates.checked.cases import bound
 from placedsl.certificates.checked.elementary import share
 from placedsl.certificates.checked.instance import Instance
 from placedsl.certificates.checked.numbers import RefusedError, amount, number
+from placedsl.certificates.checked.sets import none_worth_more
 from placedsl.certificates.checked.superblocks import worth_program
 
 
@@ -25,10 +26,15 @@ def prices(instance: Instance, proof: Mapping[str, Any]) -> Fraction:
     if len(proof["worth"]) != instance.classes:
         raise RefusedError("trees that do not fit the classes of devices")
     most = Fraction(0)
-    for c, cases in enumerate(proof["worth"]):
-        least = bound(worth_program(instance, c, of_class[c], largest), cases)
-        # The empty set is worth nothing.
-        most += instance.counts[c] * (memory[c] + max(Fraction(0), Fraction(0) if least is None else -least))
+    for c, shown in enumerate(proof["worth"]):
+        if isinstance(shown, Mapping):
+            value = amount(shown["sets"], "what a set is worth")
+            none_worth_more(instance.work[c], instance.moving[c], of_class[c], largest, value)
+        else:
+            least = bound(worth_program(instance, c, of_class[c], largest), shown)
+            # The empty set is worth nothing.
+            value = max(Fraction(0), Fraction(0) if least is None else -least)
+        most += instance.counts[c] * (memory[c] + value)
     if sum(price, Fraction(0)) <= most:
         raise RefusedError("sets within the load may be worth as much as all units")
     return largest

@@ -16,6 +16,7 @@ from placedsl.certificates.checked.instance import Instance, instance
 from placedsl.certificates.checked.numbers import SAME, RefusedError
 from placedsl.certificates.checked.placements import placement_program
 from placedsl.certificates.checked.prices import given as given_prices
+from placedsl.certificates.checked.sets import TooManySetsError, none_worth_more
 from placedsl.certificates.checked.superblocks import share_program, superblock_program, worth_program
 from placedsl.certificates.searched.boundary_flows import boundary_proof
 from placedsl.certificates.searched.case_trees import case_tree
@@ -76,14 +77,21 @@ def completed(instance: Instance, begun: Mapping[str, Any], bound: float, second
 
 
 def _worth(instance: Instance, proof: Mapping[str, Any], left: Callable[[], float]) -> list[Any]:
-    """By class a tree that says what sets are worth at most: an equal share of what all units are worth."""
+    """By class what says that sets are worth at most an equal share of what all units are: that all sets are looked at,
+    where they are few enough, or a tree."""
     price, memory, of_class = given_prices(instance, proof)
     counts = instance.counts
     rest = sum(price, Fraction(0)) - sum((n * q for n, q in zip(counts, memory, strict=True)), Fraction(0))
     allowed = _allowed(proof, rest, instance)
-    out = []
+    out: list[Any] = []
     for c in range(instance.classes):
-        program = worth_program(instance, c, of_class[c], Fraction(proof["largest"]))
+        largest, value = Fraction(proof["largest"]), _below(allowed[c])
+        try:
+            none_worth_more(instance.work[c], instance.moving[c], of_class[c], largest, Fraction(value))
+            out.append({"sets": value})
+            continue
+        except TooManySetsError:
+            program = worth_program(instance, c, of_class[c], largest)
         out.append(case_tree(program, -allowed[c], left()))
     return out
 

@@ -96,7 +96,7 @@ def searches(first: int, listed: bool) -> list[str]:
     from placedsl.algorithms.partitions.bounds import connected_sets
     from placedsl.algorithms.partitions.bounds.entangled_pricing import EntangledPricing
 
-    connected_sets._MOST_SETS = connected_sets._MOST_SETS if listed else 0
+    connected_sets.MOST_SETS = connected_sets.MOST_SETS if listed else 0
 
     wrong = []
     for seed in range(first, first + 20):
@@ -138,7 +138,7 @@ def wide(texts: list[tuple[str, float]], known: float = 1.0, listed: bool = True
     best value that it hears of."""
     from placedsl.algorithms.partitions.bounds import connected_sets, partition
 
-    connected_sets._MOST_SETS = connected_sets._MOST_SETS if listed else 0
+    connected_sets.MOST_SETS = connected_sets.MOST_SETS if listed else 0
 
     partition.state_graph = lambda *_: None  # type: ignore[assignment]
     out = []

@@ -12,16 +12,22 @@ import numpy as np
 
 from placedsl.algorithms.partitions.bounds.connected_sets_kernel import (
     Connected,
+    Pieces,
     Walk,
-    connected_sets,
-    price_sets,
+    fill_table,
+    sets_of_unit,
+    some_of,
     walk_on,
+    words_of,
+    worth_of,
 )
 from placedsl.algorithms.partitions.bounds.set_annealing_kernel import Tensors
-from placedsl.arrays import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats
 
-#: Sets that are listed, nodes of a search for them, and how much less than too much is tried.
-_MOST_SETS, _MOST_NODES, _LESS = 400_000, 40_000_000, 0.01
+#: Sets that are listed, units of all of them, nodes of a search for them, and for those of one least unit.
+MOST_SETS, _MOST_UNITS, _MOST_NODES, _NODES_OF_UNIT = 5_000_000, 40_000_000, 150_000_000, 10_000_000
+#: How much more than what is asked for is listed, and how much less than too much is tried.
+_MORE, _LESS = 0.03, 0.02
 #: Steps of the prices, at most and at least, and what a table may take; sets between two looks at the clock.
 _STEPS, _FEWEST_STEPS, _TABLE, _LOOKS = 1024, 64, 10_000_000, 5_000_000
 #: Sets that are given at once.
@@ -35,24 +41,40 @@ class ConnectedSets:
         self._tensors = tensors
         #: Those that load less than ``_below``; None: none are known.
         self.sets: Connected | None = None
+        #: What the last search did: entries of sets and of tables, and pieces looked at.
+        self.effort = 0
         #: Sets that load less than the one are known; those that load less than the other were too many.
         self._below, self._too_many = 0.0, np.inf
 
-    def listed(self, most: float) -> bool:
-        """Whether the sets that load less than ``most`` are known; they are listed where they are not too many."""
+    def listed(self, most: float, top: float, over: Callable[[], bool] = lambda: False) -> bool:
+        """Whether the sets that load less than ``most`` are known; they are listed where they are not too many.
+
+        ``top``: what is never asked for more than;  ``over``: whether to stop, asked after those of each unit.
+        """
         if most <= self._below:
             return True
-        if most < self._too_many * (1.0 - _LESS):
-            words = -(-len(self._tensors.work) // 64)
-            room = Connected(
-                np.empty(_MOST_SETS, dtype=np.int64), np.empty(_MOST_SETS), np.empty((_MOST_SETS, words), np.uint64)
-            )
-            number = int(connected_sets(self._tensors, most, _MOST_NODES, room))
-            if number >= 0:
-                self.sets, self._below = _some(room, slice(number)), most
+        for limit in (min(most * (1.0 + _MORE), top), most):
+            if limit < self._too_many * (1.0 - _LESS) and self._list(limit, over):
                 return True
-            self._too_many = most
         return False
+
+    def _list(self, most: float, over: Callable[[], bool]) -> bool:
+        """List the sets that load less than ``most``; whether they were not too many."""
+        room = Connected(
+            np.zeros(MOST_SETS + 1, dtype=np.int64), np.empty(_MOST_UNITS, dtype=np.uint16), np.empty(MOST_SETS)
+        )
+        made = looked = 0
+        for root in range(len(self._tensors.work)):
+            made, nodes = map(int, sets_of_unit(self._tensors, root, most, room, made, _NODES_OF_UNIT))
+            looked += _NODES_OF_UNIT - nodes
+            if over():
+                return False
+            if made < 0 or nodes <= 0 or looked > _MOST_NODES:
+                self._too_many = most
+                return False
+        first = room.first[: made + 1].copy()
+        self.sets, self._below = Connected(first, room.unit[: first[-1]].copy(), room.load[:made].copy()), most
+        return True
 
     def least(
         self, price: Floats, most: float, over: Callable[[float, float], bool]
@@ -62,31 +84,39 @@ class ConnectedSets:
 
         ``over(least, found)``, asked now and then, says whether to stop.
         """
-        sets, units = self.sets, len(price)
-        assert sets is not None, "sets are listed first"
-        steps = int(np.clip(_TABLE // max(1, len(sets.load)), _FEWEST_STEPS, _STEPS))
-        worth, table = np.zeros(len(sets.load)), np.empty((units + 1, steps + 1))
-        price_sets(sets, price, most, worth, table)
-        bound, words = min(float(table[0, steps]), most), sets.word.shape[1]
-        rest = np.clip(np.ceil((1.0 - worth) * steps - 1e-9), 0, steps).astype(np.int64)
-        kept = np.flatnonzero((worth > 0.0) & (sets.load + table[0, rest] < most))
-        sets, worth = _some(sets, kept), worth[kept]
+        pieces, table = self._pieces(price, most)
+        units, steps, words = len(price), table.shape[1] - 1, pieces.word.shape[1]
+        bound = min(float(table[0, steps]), most)
         walk = Walk(
             np.zeros(units, dtype=np.int64), np.zeros(units), np.ones(units), np.zeros((units, words), np.uint64),
-            np.zeros(2, dtype=np.int64), np.full(1, most),
+            np.zeros(3, dtype=np.int64), np.full(1, most),
         )  # fmt: skip
         rows = np.zeros((_FOUND, words), dtype=np.uint64)
         through = False
         while not through:
-            through = bool(walk_on(sets, worth, table, walk, _LOOKS, rows))
+            through = bool(walk_on(pieces, table, walk, _LOOKS, rows))
             if over(bound, float(walk.least[0])):
                 break
+        self.effort += int(walk.state[2])
         number = int(walk.state[1])
         newest_first = rows[np.arange(number - 1, max(number - _FOUND, 0) - 1, -1) % _FOUND]
         flags = np.unpackbits(newest_first.view(np.uint8), axis=1, bitorder="little")[:, :units].astype(np.bool_)
         return float(walk.least[0]) if through else bound, list(flags), through
 
-
-def _some(sets: Connected, which: Integers | slice) -> Connected:
-    """Some of the sets."""
-    return Connected(sets.unit[which].copy(), sets.load[which].copy(), sets.word[which].copy())
+    def _pieces(self, price: Floats, most: float) -> tuple[Pieces, Floats]:
+        """The sets that may be part of one worth 1 that loads less than ``most``, and the table of what they load."""
+        sets, units = self.sets, len(price)
+        assert sets is not None, "sets are listed first"
+        worth, kept = np.empty(len(sets.load)), np.empty(len(sets.load), dtype=np.int64)
+        least = min(float(worth_of(sets, price, most, worth)), 1e300) * (1.0 - 1e-9)
+        kept = kept[: int(some_of(sets, worth, most, least, kept))]
+        word = np.empty((len(kept), -(-units // 64)), dtype=np.uint64)
+        words_of(sets, kept, word)
+        pieces = Pieces(sets.unit[sets.first[kept]].astype(np.int64), sets.load[kept], worth[kept], word)
+        steps = int(np.clip(_TABLE // max(1, len(kept)), _FEWEST_STEPS, _STEPS))
+        table = np.empty((units + 1, steps + 1))
+        fill_table(pieces, table)
+        self.effort = len(sets.unit) + len(kept) * steps
+        needed = np.clip(np.ceil((1.0 - pieces.worth) * steps - 1e-9), 0, steps).astype(np.int64)
+        left = np.flatnonzero(pieces.load + table[0, needed] < most)
+        return Pieces(pieces.unit[left], pieces.load[left], pieces.worth[left], pieces.word[left]), table

@@ -21,16 +21,27 @@ _ROUNDING = 1e-9
 
 
 class Connected(NamedTuple):
-    """s connected sets by their least unit: ``unit`` (s), their ``load`` (s), and their units as w words of bits."""
+    """s connected sets by their least unit: ``load``, and the units ``unit[first[i]:first[i + 1]]``, ascending."""
+
+    first: Integers
+    unit: NDArray[np.uint16]
+    load: Floats
+
+
+class Pieces(NamedTuple):
+    """Sets as a search takes them, by their least ``unit``: ``load`` and ``worth`` (s), and all units as w words of
+    bits."""
 
     unit: Integers
     load: Floats
+    worth: Floats
     word: NDArray[np.uint64]
 
 
 class Walk(NamedTuple):
     """Where a search in depth stands: at each depth the next set that is tried, the load so far, what of the prices is
-    not reached yet, and the units taken.  ``state``: depth, and sets found;  ``least``: the least load known.
+    not reached yet, and the units taken.  ``state``: depth, sets found, and pieces looked at;  ``least``: the least load
+    known.
     """
 
     set: Integers
@@ -41,12 +52,13 @@ class Walk(NamedTuple):
     least: Floats
 
 
-@kernel(no_cpython_wrapper=True, allocates=True)
-def _of_unit(tensors, root, most, sets, made, nodes):  # type: ignore[no-untyped-def]
-    """Add the connected sets whose least unit is ``root`` and that load less than ``most``; how many sets there are
-    then (-1: more than there is room for), and how many nodes of ``nodes`` are left.
+@kernel(allocates=True)
+def sets_of_unit(tensors, root, most, sets, made, nodes):  # type: ignore[no-untyped-def]
+    """Add the connected sets whose least unit is ``root`` and that load less than ``most`` to ``made`` of them; how
+    many there are then (-1: more than there is room for), and how many nodes of ``nodes`` are left.
 
-    Units next to the set are taken or left out, one after another; what is paid of hyperedges then is a lower bound.
+    Units next to the set are taken or left out, one after another, those first by which the load grows most; what is
+    paid of hyperedges then is a lower bound.
     """
     units, edges = len(tensors.work), len(tensors.cost)
     inside, outside = np.zeros(edges, dtype=np.int64), np.zeros(edges, dtype=np.int64)
@@ -97,34 +109,69 @@ def _of_unit(tensors, root, most, sets, made, nodes):  # type: ignore[no-untyped
                 outside[e] += 1
         if not here < most:
             continue
-        other = root + 1
-        while other < units and (fixed[other] != 0 or next_to[other] == 0):
-            other += 1
-        if other < units:
+        other, largest = -1, -1.0
+        for u in range(root + 1, units):
+            if fixed[u] == 0 and next_to[u] > 0:
+                more = tensors.work[u]
+                for j in range(tensors.touch_start[u], tensors.touch_start[u + 1]):
+                    e = tensors.touched[j]
+                    more += tensors.cost[e] if inside[e] > 0 and outside[e] == 0 else 0.0
+                if more > largest:
+                    other, largest = u, more
+        if other >= 0:
             depth += 1
             unit[depth], side[depth], load[depth] = other, 0, here
             continue
-        if made == len(sets.load):
-            return -1, nodes
-        sets.unit[made], sets.load[made] = root, here
-        for w in range(sets.word.shape[1]):
-            sets.word[made, w] = 0
+        end = sets.first[made]
         for u in range(root, units):
             if fixed[u] > 0:
-                sets.word[made, u // 64] |= np.uint64(1) << np.uint64(u % 64)
+                if end == len(sets.unit):
+                    return -1, nodes
+                sets.unit[end] = u
+                end += 1
+        if made == len(sets.load):
+            return -1, nodes
+        sets.load[made], sets.first[made + 1] = here, end
         made += 1
     return made, nodes
 
 
 @kernel()
-def connected_sets(tensors, most, nodes, sets):  # type: ignore[no-untyped-def]
-    """Write the connected sets that load less than ``most``; how many there are, -1 where that takes too much."""
-    made = 0
-    for root in range(len(tensors.work)):
-        made, nodes = _of_unit(tensors, root, most, sets, made, nodes)
-        if made < 0 or nodes <= 0:
-            return -1
-    return made
+def worth_of(sets, price, most, worth):  # type: ignore[no-untyped-def]
+    """Write the prices of sets that load less than ``most`` (0 for others); the least load for a worth of 1 of any."""
+    least = np.inf
+    for s in range(len(sets.load)):
+        own = 0.0
+        if sets.load[s] < most:
+            for i in range(sets.first[s], sets.first[s + 1]):
+                own += price[sets.unit[i]]
+            if own > 0.0:
+                least = min(least, sets.load[s] / own)
+        worth[s] = own
+    return least
+
+
+@kernel()
+def some_of(sets, worth, most, least, kept):  # type: ignore[no-untyped-def]
+    """Write the sets that may be part of one worth 1 that loads less than ``most``, where any worth takes ``least``
+    times as much; how many there are."""
+    number = 0
+    for s in range(len(sets.load)):
+        if worth[s] > 0.0 and sets.load[s] + max(0.0, (1.0 - worth[s]) * least) < most:
+            kept[number] = s
+            number += 1
+    return number
+
+
+@kernel()
+def words_of(sets, kept, word):  # type: ignore[no-untyped-def]
+    """Write the units of some sets into w words of bits."""
+    for n in range(len(kept)):
+        for w in range(word.shape[1]):
+            word[n, w] = 0
+        for i in range(sets.first[kept[n]], sets.first[kept[n] + 1]):
+            u = np.int64(sets.unit[i])
+            word[n, u // 64] |= np.uint64(1) << np.uint64(u % 64)
 
 
 @kernel(no_cpython_wrapper=True)
@@ -134,56 +181,46 @@ def _needed(price, steps):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def price_sets(sets, price, most, worth, table):  # type: ignore[no-untyped-def]
-    """Write the prices of sets into ``worth`` (s; 0 for those that load ``most`` or more) and into ``table``
-    ((u + 1) x (steps + 1)) what sets from each unit on load at least, for so many steps of the prices.
-    """
-    units, steps = len(price), table.shape[1] - 1
+def fill_table(pieces, table):  # type: ignore[no-untyped-def]
+    """Write into ``table`` ((u + 1) x (steps + 1)) what sets from each unit on load at least, for so many steps of the
+    prices."""
+    units, steps = table.shape[0] - 1, table.shape[1] - 1
     for step in range(steps + 1):
         table[units, step] = np.inf if step else 0.0
-    s = len(sets.load) - 1
+    s = len(pieces.load) - 1
     for unit in range(units - 1, -1, -1):
         for step in range(steps + 1):
             table[unit, step] = table[unit + 1, step]
-        while s >= 0 and sets.unit[s] == unit:
-            worth[s] = 0.0
-            if sets.load[s] < most:
-                for w in range(sets.word.shape[1]):
-                    word, u = sets.word[s, w], 64 * w
-                    while word:
-                        if word & np.uint64(1):
-                            worth[s] += price[u]
-                        word >>= np.uint64(1)
-                        u += 1
-            if worth[s] > 0.0:
-                taken = np.int64(min(np.ceil(worth[s] * steps + _ROUNDING), float(steps)))
-                for step in range(1, steps + 1):
-                    other = sets.load[s] + table[unit + 1, max(step - taken, 0)]
-                    table[unit, step] = min(table[unit, step], other)
+        while s >= 0 and pieces.unit[s] == unit:
+            taken = np.int64(min(np.ceil(pieces.worth[s] * steps + _ROUNDING), float(steps)))
+            for step in range(1, steps + 1):
+                other = pieces.load[s] + table[unit + 1, max(step - taken, 0)]
+                table[unit, step] = min(table[unit, step], other)
             s -= 1
 
 
 @kernel()
-def walk_on(sets, worth, table, walk, looks, found):  # type: ignore[no-untyped-def]
+def walk_on(pieces, table, walk, looks, found):  # type: ignore[no-untyped-def]
     """Go on with a search for so many sets that are looked at; whether it is through.
 
     ``found``: rows of w words for sets that load less than all before, the cheapest last; ``walk.state[1]`` of them
     were written, in turn.
     """
     units, steps = table.shape[0] - 1, table.shape[1] - 1
-    depth, words = walk.state[0], sets.word.shape[1]
+    depth, words = walk.state[0], pieces.word.shape[1]
+    walk.state[2] += looks
     while depth >= 0 and looks > 0:
         s, load, left = walk.set[depth], walk.load[depth], walk.left[depth]
         deeper = False
-        while s < len(sets.load) and looks > 0:
+        while s < len(pieces.load) and looks > 0:
             looks -= 1
-            if load + table[sets.unit[s], _needed(left, steps)] >= walk.least[0]:
-                s = len(sets.load)  # nor do sets of later units
+            if load + table[pieces.unit[s], _needed(left, steps)] >= walk.least[0]:
+                s = len(pieces.load)  # nor do sets of later units
                 break
-            rest, own = left - worth[s], load + sets.load[s]
-            fine = worth[s] > 0.0 and own + table[sets.unit[s] + 1, _needed(rest, steps)] < walk.least[0]
+            rest, own = left - pieces.worth[s], load + pieces.load[s]
+            fine = own + table[pieces.unit[s] + 1, _needed(rest, steps)] < walk.least[0]
             for w in range(words):
-                fine = fine and not sets.word[s, w] & walk.word[depth, w]
+                fine = fine and not pieces.word[s, w] & walk.word[depth, w]
             s += 1
             if not fine:
                 continue
@@ -191,19 +228,19 @@ def walk_on(sets, worth, table, walk, looks, found):  # type: ignore[no-untyped-
                 walk.least[0] = own
                 row = walk.state[1] % len(found)
                 for w in range(words):
-                    found[row, w] = walk.word[depth, w] | sets.word[s - 1, w]
+                    found[row, w] = walk.word[depth, w] | pieces.word[s - 1, w]
                 walk.state[1] += 1
             elif depth + 1 < units:
                 walk.set[depth], walk.set[depth + 1] = s, s
                 walk.load[depth + 1], walk.left[depth + 1] = own, rest
                 for w in range(words):
-                    walk.word[depth + 1, w] = walk.word[depth, w] | sets.word[s - 1, w]
+                    walk.word[depth + 1, w] = walk.word[depth, w] | pieces.word[s - 1, w]
                 depth, deeper = depth + 1, True
                 break
         if deeper:
             continue
         walk.set[depth] = s
-        if s == len(sets.load):
+        if s == len(pieces.load):
             depth -= 1
-    walk.state[0] = depth
+    walk.state[0], walk.state[2] = depth, walk.state[2] - looks
     return depth < 0

@@ -66,7 +66,7 @@ class EntangledPricing:
         if bound <= threshold:
             return bound, [], True
         limit = largest * (1.0 + LIMIT_SLACK)
-        if self.connected.listed(limit):
+        if self.connected.listed(limit, np.inf, self.over):
             least, sets, through = self.connected.least(price / max(threshold, 1e-300), limit, lambda *_: self.over())
             self.effort += _EFFORT_OF_SETS
             if sets:

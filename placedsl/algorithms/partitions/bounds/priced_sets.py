@@ -48,6 +48,8 @@ _GROUPS = (20, 50, 100, 10**9)
 _BEYOND = 2e-3
 #: Sets that annealing gives at once, and sets kept.
 _SETS, _KEPT = 5, 4_000
+#: Where a search over connected sets does no more than this, it takes less than to anneal.
+_QUICK = 60_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +144,8 @@ class PricedSets:
                 asked_for += 1
                 if asked_for > _QUESTIONS[self._level]:
                     return "open"
-                found = [] if self._listed else self.pricing.annealed(self._worth(prices), trial, 1.0, _SETS)
+                quick = self._listed(trial) and self.pricing.connected.effort <= _QUICK
+                found = [] if quick else self.pricing.annealed(self._worth(prices), trial, 1.0, _SETS)
                 if not found:
                     sets = yield from self._cheapest(prices, trial)
                     if not sets:
@@ -162,17 +165,20 @@ class PricedSets:
         share = 1.0 / device.count - prices.memory  # above 0, for the devices of the master program cost something
         return (prices.unit - prices.memory * device.memory) * ((1.0 + _MORE) / share)
 
-    @property
-    def _listed(self) -> bool:
+    def _most(self, trial: float) -> float:
+        """The load up to which a question about ``trial`` is answered."""
+        return min(trial * (1.0 + _BEYOND), self._top)
+
+    def _listed(self, trial: float) -> bool:
         """Whether there are so few connected sets that the cheapest set is put together from them."""
-        return self.pricing.connected.listed(self._top)
+        return self.pricing.connected.listed(self._most(trial), self._top, self.over)
 
     def _cheapest(self, prices: _Prices, trial: float) -> Generator[Bound, None, list[Booleans]]:
         """Prove what the cheapest set worth 1 loads at least; sets of a load below ``trial``, where some are met."""
         if prices.memory >= 1.0 / self.relaxed.classes[0].count:
             return []  # no set has to be worth anything
-        worth, most = self._worth(prices), min(trial * (1.0 + _BEYOND), self._top)
-        if self._listed:
+        worth, most = self._worth(prices), self._most(trial)
+        if self._listed(trial):
             least, sets, _ = self.pricing.connected.least(worth, most, lambda *_: self.over())
         else:
             search = self.pricing.cheapest
