@@ -1,7 +1,7 @@
 """The cheapest set of units whose prices reach 1, where a device has few units: unions of connected sets.
 
-It asks and answers what :class:`CheapestSet` does.  The connected sets that load less than the best placement known are
-listed once, if they are not too many.
+It answers what :class:`CheapestSet` does.  The connected sets that load less than what is asked about are listed, if
+they are not too many, and anew only where more is asked for.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from placedsl.arrays import Booleans, Floats
 
 #: Sets that are listed, units of all of them, nodes of a search for them, and for those of one least unit.
 MOST_SETS, _MOST_UNITS, _MOST_NODES, _NODES_OF_UNIT = 5_000_000, 40_000_000, 150_000_000, 10_000_000
+#: How much faster sets may come than they would evenly.
+_AHEAD = 3
 #: How much more than what is asked for is listed, and how much less than too much is tried.
 _MORE, _LESS = 0.03, 0.02
 #: Steps of the prices, at most and at least, and what a table may take; sets between two looks at the clock.
@@ -63,13 +65,15 @@ class ConnectedSets:
         room = Connected(
             np.zeros(MOST_SETS + 1, dtype=np.int64), np.empty(_MOST_UNITS, dtype=np.uint16), np.empty(MOST_SETS)
         )
-        made = looked = 0
-        for root in range(len(self._tensors.work)):
+        made, looked, units = 0, 0, len(self._tensors.work)
+        for root in range(units):
             made, nodes = map(int, sets_of_unit(self._tensors, root, most, room, made, _NODES_OF_UNIT))
             looked += _NODES_OF_UNIT - nodes
             if over():
                 return False
-            if made < 0 or nodes <= 0 or looked > _MOST_NODES:
+            # The first units have the most sets; where many times as much is to come, none of it is waited for.
+            share = min(1.0, _AHEAD * (root + 1) / units) if looked > _NODES_OF_UNIT else 1.0
+            if made < 0 or nodes <= 0 or looked > share * _MOST_NODES or made > share * MOST_SETS:
                 self._too_many = most
                 return False
         first = room.first[: made + 1].copy()

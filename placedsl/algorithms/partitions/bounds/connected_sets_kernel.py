@@ -18,6 +18,8 @@ from placedsl.arrays import Floats, Integers
 
 #: So much less of the prices, and of a step of them, has to be reached, for what rounding takes.
 _ROUNDING = 1e-9
+#: A node at which more units than this are looked at counts for more than one.
+_LOOKED_AT = 200
 
 
 class Connected(NamedTuple):
@@ -40,8 +42,9 @@ class Pieces(NamedTuple):
 
 class Walk(NamedTuple):
     """Where a search in depth stands: at each depth the next set that is tried, the load so far, what of the prices is
-    not reached yet, and the units taken.  ``state``: depth, sets found, and pieces looked at;  ``least``: the least load
-    known.
+    not reached yet, and the units taken.
+
+    ``state``: depth, sets found, and pieces looked at;  ``least``: the least load known.
     """
 
     set: Integers
@@ -71,7 +74,7 @@ def sets_of_unit(tensors, root, most, sets, made, nodes):  # type: ignore[no-unt
             outside[tensors.touched[j]] += 1
     depth, unit[0] = 0, root
     while depth >= 0 and nodes > 0:
-        nodes -= 1
+        nodes -= 1 + units // _LOOKED_AT
         v = unit[depth]
         first, last = tensors.touch_start[v], tensors.touch_start[v + 1]
         if side[depth] == 1:
