@@ -27,6 +27,8 @@ STOP_GRACE = 3.0
 LIMIT_GRACE = 5.0
 #: Lines of the child's standard error in a message.
 _LAST_LINES = 8
+#: Instead of a message, where none has come for a while.
+_NOTHING_NEW = Found(None, np.inf, -np.inf)
 
 
 def run_here(name: str, program: LinearProgram, budget: Budget, progress: Progress) -> Outcome:
@@ -96,6 +98,8 @@ class _Run:
                     case Gone():
                         return self._gone(child)
                     case Found() as found if self._taken(found) and self.stopping is None:
+                        if found is _NOTHING_NEW:  # the caller knows enough without what this child may still find
+                            return self._ended("interrupted")
                         self._stop(child)
             except KeyboardInterrupt:
                 interruption.caught()
@@ -123,7 +127,7 @@ class _Run:
                 limits = [left - wait for left in limits]
             if self.stopping is None:
                 # The caller may know by now what the child does not.
-                return Found(None, np.inf, self.bound)
+                return _NOTHING_NEW
 
     def _taken(self, found: Found) -> bool:
         """Keep what was found, and pass it on; whether the caller wants to stop."""

@@ -33,6 +33,9 @@ _STEPS = 1_000_000
 #: A kernel that is not compiled takes so many times as long, at the least.
 _SLOWER = 200
 _MOST_STEPS = 25 * _STEPS
+#: The first look at the clock comes early, for relations that are too wide beyond doubt: estimated at so many steps.
+_FIRST_STEPS = _STEPS // 16
+_HOPELESS = 1e4 * _MOST_STEPS
 #: Random descents by which the steps of a walk that goes on are estimated.
 _PROBES = 2_000
 #: How many are made room for at first.
@@ -77,7 +80,7 @@ def ideals(
     progress = _Walk(cover, cover.prefix_sums(weight), low, high, pruning)
     allocated = most if pruning is not None else min(most, _ROOM)
     found = np.empty((allocated, cover.count), dtype=cover.dtype)
-    estimated = False
+    asked = 0
     while True:
         ended = progress.on(found)
         if ended == FULL:
@@ -91,10 +94,12 @@ def ideals(
             few = progress.fit <= most
             return Ideals(found[: progress.filled], progress.met, few, not few, progress.fit)
         else:
-            ask = not estimated and progress.steps >= _STEPS
-            if progress.steps >= _MOST_STEPS or (ask and progress.estimate() > _MOST_STEPS):
+            if progress.steps >= _MOST_STEPS:
                 return Ideals(found[: progress.filled], progress.met, False, True)
-            estimated |= ask
+            if asked < 2 and progress.steps >= (_FIRST_STEPS, _STEPS)[asked]:
+                if progress.estimate() > (_HOPELESS, _MOST_STEPS)[asked]:
+                    return Ideals(found[: progress.filled], progress.met, False, True)
+                asked += 1
         if (deadline is not None and time.monotonic() > deadline) or (stop is not None and stop()):
             return Ideals(found[: progress.filled], progress.met, False)
 
@@ -147,7 +152,8 @@ class _Walk:
 
     def on(self, found: np.ndarray) -> int:
         """Go on until all are met, ``found`` is full, or it is time to look at the clock."""
-        patience = _STEPS if kernels_run_compiled() else _STEPS // _SLOWER
+        patience = _STEPS if self.steps else _FIRST_STEPS
+        patience = patience if kernels_run_compiled() else patience // _SLOWER
         return int(walk(self.tables, self.state, found, self.pruning, patience))
 
     def estimate(self) -> float:
