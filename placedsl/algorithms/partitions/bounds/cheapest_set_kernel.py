@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placedsl.algorithms.kernels import kernel
+from placedsl.algorithms.partitions.bounds.set_annealing_kernel import load_of
 from placedsl.arrays import Booleans, Floats, Integers
 
 #: The distance of what reaches no deficit; and more than all flow there is: inside or outside whatever it takes.
@@ -47,7 +48,7 @@ class Tree(NamedTuple):
 
     ``residual``, ``excess``  what arcs can take and vertices have too much (or, below 0, owe);  ``prize``  per price
     ``lower``      the bound of a node;  ``unit``, ``tried``  what it branches on, and how many sides are behind it
-    ``inside``, ``outside``   u flags: the cheapest sets known whose prices do not reach 1, and do
+    ``below``, ``beyond``      u flags: the cheapest sets known whose prices do not reach 1, and do
     ``fixed``      of each unit: 1 inside, -1 outside, 0 neither
     ``state``      depth; whether its node is new; the least load known; nodes so far
     ``distance``, ``queue``, ``flag``, ``arc``   space for flows
@@ -146,22 +147,6 @@ def _send(network, residual, excess, tree):  # type: ignore[no-untyped-def]
 
 
 @kernel(no_cpython_wrapper=True)
-def _load(network, inside):  # type: ignore[no-untyped-def]
-    """The load of a set."""
-    load = 0
-    for u in range(len(network.work)):
-        if inside[u]:
-            load += network.work[u]
-    for e in range(len(network.cost)):
-        held = 0
-        for j in range(network.pin_start[e], network.pin_start[e + 1]):
-            held += 1 if inside[network.pin[j]] else 0
-        if 0 < held < network.pin_start[e + 1] - network.pin_start[e]:
-            load += network.cost[e]
-    return load
-
-
-@kernel(no_cpython_wrapper=True)
 def _prize_of(prize, price):  # type: ignore[no-untyped-def]
     """What one unit brings, in whole numbers, and no less."""
     return np.int64(np.ceil(prize * price))
@@ -195,7 +180,7 @@ def _bounded(network, price, tree, depth, best):  # type: ignore[no-untyped-def]
         high += price[u] if beyond[u] else 0.0
     if high < 1.0:
         return False
-    low_load, high_load = float(_load(network, below)), float(_load(network, beyond))
+    low_load, high_load = load_of(network, below), load_of(network, beyond)
     prize, lower = tree.prize[depth], tree.lower[depth]
     residual, excess, inside = tree.residual[depth], tree.excess[depth], tree.flag
     for _ in range(_TRIALS):
@@ -206,7 +191,7 @@ def _bounded(network, price, tree, depth, best):  # type: ignore[no-untyped-def]
             if inside[u]:
                 reached += price[u]
                 bound -= _prize_of(prize, price[u])
-        load = _load(network, inside)
+        load = np.int64(load_of(network, inside))  # exact: whole numbers below 2^53
         lower = max(lower, bound + load)
         better = False
         if reached >= 1.0:

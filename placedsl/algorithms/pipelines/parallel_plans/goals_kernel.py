@@ -20,11 +20,12 @@ _ROUNDING = 1e-12
 def reaching(transfers: LeastTransfers) -> NDArray[np.uint64]:
     """r x w words of bits: for each row of a chain, the ideals that reach at least as far on it."""
     ideals, chains = transfers.row.shape
-    bits = np.zeros((int(transfers.first[-1]), -(-ideals // 64) * 64), dtype=np.bool_)
+    words = np.zeros((int(transfers.first[-1]), -(-ideals // 64)), dtype=np.uint64)
+    octets = words.view(np.uint8)
     for c in range(chains):
-        first, last = transfers.first[c], transfers.first[c + 1]
-        bits[first:last, :ideals] = transfers.row[:, c] >= np.arange(first, last)[:, None]
-    words: NDArray[np.uint64] = np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
+        for row in range(transfers.first[c], transfers.first[c + 1]):
+            packed = np.packbits(transfers.row[:, c] >= row, bitorder="little")
+            octets[row, : len(packed)] = packed
     return words
 
 
