@@ -25,6 +25,8 @@ from placedsl.system import interruption
 STOP_GRACE = 3.0
 #: Seconds beyond the time limit after which a child is killed (or a tenth of the limit, if longer).
 LIMIT_GRACE = 5.0
+#: The same for one that others go before: it may not even have read its program, and what it proves comes on top.
+_PATIENT_GRACE = 1.0
 #: Lines of the child's standard error in a message.
 _LAST_LINES = 8
 #: Instead of a message, where none has come for a while.
@@ -113,7 +115,8 @@ class _Run:
         limits = []
         if self.budget.time_limit is not None:
             limit = self.budget.time_limit
-            limits.append(limit + max(LIMIT_GRACE, 0.1 * limit) - self.clock.seconds)
+            grace = _PATIENT_GRACE if self.budget.patient else max(LIMIT_GRACE, 0.1 * limit)
+            limits.append(limit + grace - self.clock.seconds)
         if self.stopping is not None:
             limits.append(self.stopping + STOP_GRACE - time.monotonic())
         # Never without a timeout: a wait without one cannot be interrupted everywhere.

@@ -66,14 +66,27 @@ def test_killed_worker(solver: str, number: int, words: str, monkeypatch: pytest
 
 
 @on_linux
-def test_hanging_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A child that does not come back is ended a little after the limit."""
+@pytest.mark.parametrize("patient", [False, True])
+def test_hanging_worker(monkeypatch: pytest.MonkeyPatch, patient: bool) -> None:
+    """A child that does not come back is ended a little after the limit; one that others go before, at once."""
     child = Child(monkeypatch)
-    monkeypatch.setattr(isolated, "LIMIT_GRACE", 0.5)
-    found = run_isolated("highs", split(), Budget(1.5, workers=1), child.signals(signal.SIGSTOP))
+    monkeypatch.setattr(isolated, "LIMIT_GRACE", 1e9 if patient else 0.5)
+    budget = Budget(2.0 if patient else 1.5, workers=1, patient=patient)
+    found = run_isolated("highs", split(), budget, child.signals(signal.SIGSTOP))
     assert found.termination == "time_limit"
     assert found.incumbent is not None
     assert found.seconds < 5
+    assert child.gone()
+
+
+def test_a_caller_that_knows_enough_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the caller knows without the child ends it without a grace."""
+    child = Child(monkeypatch)
+    monkeypatch.setattr(isolated, "STOP_GRACE", 1e9)
+    monkeypatch.setattr(isolated.Child, "send", lambda self, message: None)  # it never gets its task
+    found = run_isolated("highs", split(), Budget(None, workers=1), lambda *_: True)
+    assert found.termination == "interrupted"
+    assert found.incumbent is None
     assert child.gone()
 
 
