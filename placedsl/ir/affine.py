@@ -5,20 +5,37 @@ from __future__ import annotations
 import numpy as np
 
 from placedsl.arrays import Floats, Integers, distinct
-from placedsl.records import dataclass
 
 _EMPTY = np.zeros(0, dtype=np.int64)
 _EMPTY_FLOATS = np.zeros(0)
+#: So many triplets are sorted by scipy, which counts them into rows; loading it takes as long as sorting fewer.
+_MANY = 300_000
 
 
-@dataclass(frozen=True, eq=False)
 class Affine:
-    """``constant[i] + sum of coefficient * column`` over the triplets with ``row == i``."""
+    """``constant[i] + sum of coefficient * column`` over the triplets with ``row == i``.
 
-    row: Integers
-    column: Integers
-    coefficient: Floats
-    constant: Floats
+    A sum keeps the triplets of its terms as they are until they are asked for: chains of sums are joined once.
+    """
+
+    def __init__(self, row: Integers, column: Integers, coefficient: Floats, constant: Floats) -> None:
+        self._terms: tuple[tuple[Integers, Integers, Floats], ...] = ((row, column, coefficient),)
+        self.constant = constant
+
+    @property
+    def row(self) -> Integers:
+        """The row of each triplet."""
+        return self._joined()[0]
+
+    @property
+    def column(self) -> Integers:
+        """The column of each triplet."""
+        return self._joined()[1]
+
+    @property
+    def coefficient(self) -> Floats:
+        """The coefficient of each triplet."""
+        return self._joined()[2]
 
     @property
     def size(self) -> int:
@@ -28,21 +45,29 @@ class Affine:
     @property
     def is_data(self) -> bool:
         """No column occurs."""
-        return not len(self.row)
+        return not any(len(row) for row, _, _ in self._terms)
 
     def __add__(self, other: Affine) -> Affine:
-        return Affine(
-            np.concatenate((self.row, other.row)),
-            np.concatenate((self.column, other.column)),
-            np.concatenate((self.coefficient, other.coefficient)),
-            self.constant + other.constant,
-        )
+        return self._sum(self._terms + other._terms, self.constant + other.constant)
 
     def __neg__(self) -> Affine:
-        return Affine(self.row, self.column, -self.coefficient, -self.constant)
+        return self._sum(tuple((row, column, -by) for row, column, by in self._terms), -self.constant)
 
     def __sub__(self, other: Affine) -> Affine:
         return self + -other
+
+    @classmethod
+    def _sum(cls, terms: tuple[tuple[Integers, Integers, Floats], ...], constant: Floats) -> Affine:
+        """Of terms, those without triplets left out."""
+        made = cls(*terms[0], constant)
+        made._terms = tuple(term for term in terms if len(term[0])) or terms[:1]
+        return made
+
+    def _joined(self) -> tuple[Integers, Integers, Floats]:
+        if len(self._terms) > 1:
+            row, column, coefficient = zip(*self._terms, strict=True)
+            self._terms = ((np.concatenate(row), np.concatenate(column), np.concatenate(coefficient)),)
+        return self._terms[0]
 
     def scaled(self, factor: Floats) -> Affine:
         """Each row times its factor; nothing times infinity is nothing."""
@@ -71,8 +96,7 @@ class Affine:
 
     def summed(self, parent: Integers, rows: int) -> Affine:
         """Add up the rows that share a parent."""
-        constant = np.zeros(rows)
-        np.add.at(constant, parent, self.constant)
+        constant = np.bincount(parent, self.constant, minlength=rows).astype(float)
         return Affine(parent[self.row], self.column, self.coefficient, constant)
 
     def placed(self, positions: Integers, rows: int) -> Affine:
@@ -108,6 +132,8 @@ def merged(row: Integers, column: Integers, coefficient: Floats, columns: int) -
     if (key[1:] > key[:-1]).all():
         filled = coefficient != 0.0
         return (row, column, coefficient) if filled.all() else (row[filled], column[filled], coefficient[filled])
+    if len(row) >= _MANY and (found := _counted(row, column, coefficient, columns)) is not None:
+        return found
     order = np.argsort(key, kind="stable")
     key = key[order]
     first = np.flatnonzero(np.concatenate((np.ones(1, dtype=bool), key[1:] != key[:-1])))
@@ -121,16 +147,29 @@ def merged(row: Integers, column: Integers, coefficient: Floats, columns: int) -
     return (row, column, total) if kept.all() else (row[kept], column[kept], total[kept])
 
 
+def _counted(
+    row: Integers, column: Integers, coefficient: Floats, columns: int
+) -> tuple[Integers, Integers, Floats] | None:
+    """Triplets sorted by row and column, without zeros; None where some are of one row and column."""
+    from scipy.sparse import coo_matrix
+
+    rows = int(row.max()) + 1
+    matrix = coo_matrix((coefficient, (row, column)), shape=(rows, columns)).tocsr()
+    if matrix.nnz < len(row):
+        return None
+    row = np.repeat(np.arange(rows), np.diff(matrix.indptr))
+    column, coefficient = matrix.indices.astype(np.int64), matrix.data
+    kept = coefficient != 0.0
+    return (row, column, coefficient) if kept.all() else (row[kept], column[kept], coefficient[kept])
+
+
 def activity(
     row: Integers, column: Integers, coefficient: Floats, rows: int, lower: Floats, upper: Floats
 ) -> tuple[Floats, Floats]:
     """The least and the greatest value of each row's sum, given column bounds."""
-    at_low = np.where(coefficient > 0, lower[column], upper[column]) * coefficient
-    at_high = np.where(coefficient > 0, upper[column], lower[column]) * coefficient
-    least, most = np.zeros(rows), np.zeros(rows)
-    np.add.at(least, row, at_low)
-    np.add.at(most, row, at_high)
-    return least, most
+    rising, low, high = coefficient > 0, lower[column], upper[column]
+    least = np.bincount(row, np.where(rising, low, high) * coefficient, minlength=rows).astype(float)
+    return least, np.bincount(row, np.where(rising, high, low) * coefficient, minlength=rows).astype(float)
 
 
 def single_columns(body: Affine) -> Integers | None:

@@ -20,7 +20,9 @@ def tighten(lower: Floats, upper: Floats, integer: np.ndarray, blocks: list[RowB
     """
     lower, upper = lower.copy(), upper.copy()
     for block in blocks:
-        open_column = ~(np.isfinite(lower[block.column]) & np.isfinite(upper[block.column]))
+        open_column = ~(np.isfinite(lower) & np.isfinite(upper))[block.column]
+        if not open_column.any():
+            continue
         per_row = np.bincount(block.row, weights=open_column, minlength=block.rows)
         entries = np.flatnonzero(open_column & (per_row[block.row] == 1))
         if not len(entries):

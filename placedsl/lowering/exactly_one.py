@@ -45,13 +45,15 @@ def one_of(blocks: list[RowBlock], lower: Floats, upper: Floats, integer: Boolea
     binary = integer & (lower >= 0.0) & (upper <= 1.0)
     starts, members, exactly = [np.zeros(1, dtype=np.int64)], [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=bool)]
     for block in blocks:
-        plain = binary[block.column] & (block.coefficient == 1.0)
-        others = np.bincount(block.row, ~plain, minlength=block.rows)
-        kept = (others == 0) & (block.upper == 1.0) & (not block.strict)
+        kept = (block.upper == 1.0) & (not block.strict)
         if not kept.any():
             continue
-        order = np.argsort(block.row, kind="stable")
-        order = order[kept[block.row[order]]]
+        plain = binary[block.column] & (block.coefficient == 1.0)
+        kept &= np.bincount(block.row, ~plain, minlength=block.rows) == 0
+        if not kept.any():
+            continue
+        order = np.flatnonzero(kept[block.row])
+        order = order[np.argsort(block.row[order], kind="stable")]
         counts = np.bincount(block.row[order], minlength=block.rows)[kept]
         starts.append(np.cumsum(counts) + starts[-1][-1])
         members.append(block.column[order])

@@ -271,10 +271,10 @@ def assembled(blocks: list[RowBlock], columns: int) -> tuple[Integers, Integers,
         none, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
         return np.zeros(1, dtype=np.int64), none, floats, floats, floats, origin_start
     entries = [merged(b.row, b.column, b.coefficient, columns) for b in blocks]
-    row = np.concatenate([e[0] + s for e, s in zip(entries, origin_start, strict=False)])
     column = np.concatenate([e[1] for e in entries])
     coefficient = np.concatenate([e[2] for e in entries])
-    start = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(np.bincount(row, minlength=int(origin_start[-1])))))
+    in_row = [np.bincount(e[0], minlength=b.rows) for e, b in zip(entries, blocks, strict=True)]
+    start = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(np.concatenate(in_row))))
     low = np.concatenate([b.lower for b in blocks])
     high = np.concatenate([b.upper for b in blocks])
     return start, column, coefficient, low, high, origin_start
