@@ -154,7 +154,7 @@ class ClusterHost:
         """Take notice of workers that have gone or come, and give each free thread a member."""
         threads: dict[str, int] = await self.client.nthreads()
         for address in [address for address in self.workers if address not in threads]:
-            self._lose(address)
+            await self._lose(address)
         for address in [address for address in threads if address not in self.workers]:
             await self._welcome(address, threads[address], late=not first)
         for address, worker in list(self.workers.items()):
@@ -166,9 +166,7 @@ class ClusterHost:
                 member = self.again.popleft() if self.again else await asyncio.to_thread(next, self.members, None)
                 if member is None:
                     break
-                worker.seats[self.numbers] = await self._begin(member, address)
-                self.cluster.begun[member.kind or member.name] += 1
-                self.cluster.used.add(address)
+                await self._begin(member, address, worker)
 
     async def _welcome(self, address: str, threads: int, *, late: bool) -> None:
         """Use a worker, unless it has another placedsl."""
@@ -188,25 +186,26 @@ class ClusterHost:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _lose(self, address: str) -> None:
+    async def _lose(self, address: str) -> None:
         """A worker has gone: what it did others do."""
         worker = self.workers.pop(address)
         if worker.seats:
             self.cluster.lost.add(address)
-        for seat in worker.seats.values():
-            self.again.append(seat.member)
-            self.client.cancel([seat.future], asynchronous=True)
+            self.again.extend(seat.member for seat in worker.seats.values())
+            await self.client.cancel([seat.future for seat in worker.seats.values()])
 
-    async def _begin(self, member: Member, address: str) -> _Seat:
+    async def _begin(self, member: Member, address: str, worker: _Worker) -> None:
         """Have a worker begin a member."""
-        self.numbers += 1
-        number, key = self.numbers - 1, f"placedsl-{self.run}-{self.numbers - 1}"
         arguments = [await self._argument(argument) for argument in member.arguments]
+        number, key = self.numbers, f"placedsl-{self.run}-{self.numbers}"
+        self.numbers += 1
         future = self.client.submit(
             host, self.run, number, key, self.known, member.work, arguments, key=key, workers=[address], pure=False,
             retries=0,
         )  # fmt: skip
-        return _Seat(member, future)
+        worker.seats[number] = _Seat(member, future)
+        self.cluster.begun[member.kind or member.name] += 1
+        self.cluster.used.add(address)
 
     async def _argument(self, argument: object) -> Any:
         """An argument in bytes; what is large as the result of a task, which is the same for all members."""
@@ -224,16 +223,18 @@ class ClusterHost:
             await asyncio.sleep(max(_PAUSE_S, _PAUSE_EACH_S * len(self.workers)))
             await self._exchange(address)
 
-    async def _exchange(self, address: str) -> None:
-        """Tell a worker's members what is known, and deliver what they have reported."""
+    async def _exchange(self, address: str, *, last: bool = False) -> bool:
+        """Tell a worker's members what is known, and deliver what they have reported; whether the worker answered."""
         try:
-            body = (await self.client.run(exchange, self.run, self.known, workers=[address]))[address]
+            body = (await self.client.run(exchange, self.run, self.known, last, workers=[address]))[address]
         except Exception:  # noqa: BLE001 - a worker that has gone is noticed at the next look, as is a lost scheduler
-            return
+            return False
         worker = self.workers.get(address)
-        for number, messages in pickle.loads(body) if body and worker is not None else ():
-            for message in messages:
-                self._take(worker, number, message)
+        if body and worker is not None:
+            for number, messages in pickle.loads(body):
+                for message in messages:
+                    self._take(worker, number, message)
+        return True
 
     def _take(self, worker: _Worker, number: int, message: object) -> None:
         seat = worker.seats.get(number)
@@ -251,12 +252,13 @@ class ClusterHost:
         self._deliver(Message(member.name, None, float("-inf"), f"{reason} (on the cluster)"))
 
     async def _end(self) -> None:
-        for task in self._tasks:
+        for task in list(self._tasks):
             task.cancel()
-        last = [self._exchange(address) for address in self.workers]
+        last = [self._exchange(address, last=True) for address, worker in self.workers.items() if worker.seats]
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.gather(*last), _LAST_S)
+            if all(await asyncio.wait_for(asyncio.gather(*last), _LAST_S)):
+                return  # all members end by themselves
         futures = [seat.future for worker in self.workers.values() for seat in worker.seats.values()]
         self.workers.clear()
         if futures and not self.cluster.unreachable:
-            await self.client.cancel(futures, asynchronous=True)
+            await self.client.cancel(futures)

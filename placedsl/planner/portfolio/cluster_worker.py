@@ -48,6 +48,8 @@ class _Seat:
 
     def __init__(self, known: Known, work: Callable[..., None], arguments: Sequence[bytes]) -> None:
         self.lock, self.ended, self.messages = threading.Lock(), threading.Event(), list[object]()
+        #: The planner needs it no more.
+        self.dismissed = threading.Event()
         self.child = Child("placedsl.planner.portfolio.worker", self._take)
         self.child.send((unpacked, (work, arguments)))
         self.hear(known)
@@ -86,18 +88,22 @@ _SEATS: dict[tuple[str, int], _Seat] = {}
 
 def host(run: str, number: int, key: str, known: Known, work: Callable[..., None], arguments: Sequence[bytes]) -> None:
     """The task ``key``: a member until its end is collected, or it is not wanted any more."""
-    still, pause = wanted(key), threading.Event()
+    still = wanted(key)
     seat = _SEATS[run, number] = _Seat(known, work, arguments)
     try:
         while still() and not seat.over:
-            pause.wait(_LOOK_S)
+            if seat.dismissed.wait(_LOOK_S):
+                break
     finally:
         del _SEATS[run, number]
         seat.child.close()
 
 
-def exchange(run: str, known: Known) -> bytes:
-    """Tell the members of a run what the planner knows; what they have reported, by number, pickled."""
+def exchange(run: str, known: Known, last: bool = False) -> bytes:
+    """Tell the members of a run what the planner knows; what they have reported, by number, pickled.
+
+    ``last``: the run is over, and the members end.
+    """
     found: list[tuple[int, list[object]]] = []
     for (whose, number), seat in list(_SEATS.items()):
         if whose != run:
@@ -106,4 +112,6 @@ def exchange(run: str, known: Known) -> bytes:
             seat.hear(known)
         if messages := seat.collected():
             found.append((number, messages))
+        if last:
+            seat.dismissed.set()
     return pickle.dumps(found, protocol=5) if found else b""
