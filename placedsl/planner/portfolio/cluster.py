@@ -81,6 +81,11 @@ class Cluster:
         return notes
 
 
+def pause_between(workers: int) -> float:
+    """Seconds between two exchanges with each of so many workers."""
+    return max(_PAUSE_S, _PAUSE_EACH_S * workers)
+
+
 def _workers(number: int) -> str:
     return "1 worker" if number == 1 else f"{number} workers"
 
@@ -220,7 +225,7 @@ class ClusterHost:
 
     async def _exchange_for_ever(self, address: str) -> None:
         while address in self.workers:
-            await asyncio.sleep(max(_PAUSE_S, _PAUSE_EACH_S * len(self.workers)))
+            await asyncio.sleep(pause_between(len(self.workers)))
             await self._exchange(address)
 
     async def _exchange(self, address: str, *, last: bool = False) -> bool:
