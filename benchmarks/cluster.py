@@ -31,9 +31,11 @@ import numpy as np
 import placedsl
 from placedsl.algorithms.simple_bounds import simple_bound
 from placedsl.evaluation.evaluate import evaluate
-from placedsl.planner.portfolio.cluster import pause_between
+from placedsl.planner.portfolio.cluster import Cluster, pause_between
 from placedsl.planner.portfolio.cluster_worker import exchange
-from placedsl.planner.portfolio.portfolio import Known, Report
+from placedsl.planner.portfolio.portfolio import Known, Portfolio, Report
+from placedsl.planner.portfolio.throughput_members import further_members
+from placedsl.problem.problem import Problem
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from computation_graphs import FAMILIES, graph
@@ -47,8 +49,8 @@ minimize time_per_sample
 MOMENTS = (1, 2, 5, 10, 15, 20, 30, 60, 120)
 #: Exchanges that are measured, and operators of the placements that they bring.
 TIMES, OPERATORS = 200, (100, 1_000, 10_000, 100_000)
-#: Workers of the computation on paper; reports of a worker in a second, of which most come in the first seconds.
-WORKERS, REPORTS_A_SECOND = (8, 50, 100, 200, 500, 1_000), 0.5
+#: Workers of the computation on paper; seconds in which reports of two workers are counted.
+WORKERS, COUNTED_S = (8, 50, 100, 200, 500, 1_000), 15.0
 
 
 @contextmanager
@@ -153,6 +155,19 @@ def printed_exchange(_asked: argparse.Namespace) -> int:
     return 0
 
 
+def reports_a_second(problem: Problem) -> float:
+    """How many reports one worker has in a second, in the first seconds, which have most of them."""
+    with cluster_of(2) as address:
+        cluster, number, began = Cluster(address), 0, 0.0
+        with Portfolio((), further=cluster.host(further_members(problem, lambda: None, 0))) as portfolio:
+            while not began or time.monotonic() < began + COUNTED_S:
+                number += sum(not message.failed for message in portfolio.messages())
+                began = began or (time.monotonic() if number else 0.0)
+                time.sleep(0.05)
+        cluster.close()
+    return number / COUNTED_S / 2
+
+
 def growth(asked: argparse.Namespace) -> int:
     """Exchanges with many workers, on paper."""
     seconds, both, _, sizes = measured()
@@ -164,18 +179,17 @@ def growth(asked: argparse.Namespace) -> int:
         for _ in range(20):
             evaluate(spec.problem, placement)
         evaluating = (time.perf_counter() - start) / 20
+        often = reports_a_second(spec.problem)
     size = min(sizes.items(), key=lambda item: abs(item[0] - nodes))[1][1]
-    print(
-        f"An exchange takes {1e3 * each:.2f} ms of the planner's processor and as much of the scheduler's (half each),"
-    )
+    print(f"An exchange takes {1e3 * each:.2f} ms of the planner's processor and as much of the scheduler's,")
     print(f"an evaluation {1e3 * evaluating:.2f} ms ({nodes} operators), a report {size:,} bytes;")
-    print(f"{REPORTS_A_SECOND} reports of each worker in a second.\n")
+    print(f"{often:.2f} reports of each worker in a second, in the first {COUNTED_S:.0f} s.\n")
     print("| workers | seconds between exchanges | exchanges, share of a core | evaluations, share of a core | kB/s |")
     print("| ---: | ---: | ---: | ---: | ---: |")
     for workers in WORKERS:
         pause = pause_between(workers)
         a_second = workers / (pause + seconds)
-        reports = REPORTS_A_SECOND * workers
+        reports = often * workers
         print(
             f"| {workers:,} | {pause:.1f} | {a_second * each:.3f} | {reports * evaluating:.3f} | "
             f"{(reports * size + a_second * 1000) / 1e3:.0f} |"

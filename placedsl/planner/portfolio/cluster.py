@@ -1,8 +1,8 @@
 """A cluster as a host of further members of the portfolio.
 
 The planner decides what runs where: each thread of a worker of the cluster has one member.  A worker that is lost costs
-what its members have not reported; they are begun anew elsewhere, from the best placement by then.  A worker that joins
-later is given members as well.  Nothing that comes from a cluster is believed more than what comes from a process of
+what its members have not reported; they are begun anew where there is room.  A worker that joins later is given members
+as well.  Nothing that comes from a cluster is believed more than what comes from a process of
 this machine: placements are evaluated, bounds are claims.
 """
 
