@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support import cluster_members, portfolio_members
+from support.commands import run
 from support.sweep_specs import NO_DASK, hard_spec
 
 import placedsl
@@ -228,6 +229,10 @@ def test_no_scheduler_at_that_address(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(dask_cluster, "PATIENCE", 0.5)
     with pytest.raises(placedsl.UsageError, match="no Dask scheduler answers at"):
         loads(WIDE).solve(dask="tcp://127.0.0.1:9")
+    (tmp_path / "wide.place").write_text(WIDE, encoding="utf-8")
+    ended = run("solve", "wide.place", "--dask", "nonsense://x", folder=tmp_path)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "no Dask scheduler answers at 'nonsense://x'" in ended.stderr
 
 
 def test_an_address_is_a_text() -> None:
