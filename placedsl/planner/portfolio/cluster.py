@@ -21,7 +21,7 @@ from typing import Any
 from placedsl.planner.portfolio.cluster_worker import exchange, host, packed
 from placedsl.planner.portfolio.portfolio import Done, Known, Member, Message, Report, message_of
 from placedsl.processes.channel import Failure
-from placedsl.processes.dask_cluster import connected, held, other_version
+from placedsl.processes.dask_cluster import connected, held, other_version, quiet
 from placedsl.system.installation import package_version
 
 #: Seconds between two looks at which workers there are.
@@ -29,6 +29,8 @@ _LOOK_S = 0.5
 #: Seconds between two exchanges with a worker: at least, and for each worker that there is, so that exchanges with many
 #: of them take the planner's process no more than a share of its time.
 _PAUSE_S, _PAUSE_EACH_S = 0.1, 0.02
+#: Seconds within which a scheduler says which workers there are.
+_ANSWER_S = 20.0
 #: Seconds for the last exchange of all, and for what ends the tasks.
 _LAST_S, _END_S = 1.0, 3.0
 #: After so many members that failed no others are begun.
@@ -46,6 +48,9 @@ class Cluster:
     def __init__(self, address: str) -> None:
         self.address = address
         self.client: Any = connected(address)
+        # What befalls the connection is told by a note; lines of a log would stand between those of the progress.
+        self._quiet = contextlib.ExitStack()
+        self._quiet.enter_context(quiet())
         #: How many members of a name were begun, and the workers that were used, lost, late and refused.
         self.begun: Counter[str] = Counter()
         self.used: set[str] = set()
@@ -60,7 +65,8 @@ class Cluster:
 
     def close(self) -> None:
         """Leave the cluster; what still ran there ends."""
-        self.client.close(timeout=_END_S)
+        with self._quiet:
+            self.client.close(timeout=_END_S)
 
     def notes(self) -> list[str]:
         """What the cluster has done, and what has befallen it."""
@@ -151,13 +157,15 @@ class ClusterHost:
             try:
                 await self._look(first)
             except Exception as problem:  # noqa: BLE001 - whatever a cluster can do: it is told, and the run goes on
-                self.cluster.unreachable = f"{type(problem).__name__}: {problem}"
+                self.cluster.unreachable = str(problem) or type(problem).__name__
             first = False
             await asyncio.sleep(_LOOK_S)
 
     async def _look(self, first: bool) -> None:
         """Take notice of workers that have gone or come, and give each free thread a member."""
-        threads: dict[str, int] = await self.client.nthreads()
+        if self.client.status != "running":
+            raise ConnectionError("its scheduler does not answer any more")
+        threads: dict[str, int] = await asyncio.wait_for(self.client.nthreads(), _ANSWER_S)
         for address in [address for address in self.workers if address not in threads]:
             await self._lose(address)
         for address in [address for address in threads if address not in self.workers]:

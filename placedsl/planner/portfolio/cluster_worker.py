@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 import threading
+import time
 import zlib
 from collections.abc import Callable, Sequence
 
@@ -19,6 +20,8 @@ from placedsl.processes.dask_cluster import wanted
 
 #: Seconds between two looks at whether a member is still wanted.
 _LOOK_S = 0.25
+#: A member that the planner has not asked for so many seconds ends: nobody can say any more that it is not wanted.
+_LEASE_S = 120.0
 #: So many placements of a member are kept between two exchanges, the newest; and messages before they are sorted out.
 _PLACEMENTS, _MESSAGES = 8, 64
 
@@ -52,6 +55,7 @@ class _Seat:
         self.dismissed = threading.Event()
         self.child = Child("placedsl.planner.portfolio.worker", self._take)
         self.child.send((unpacked, (work, arguments)))
+        self.asked = time.monotonic()
         self.hear(known)
 
     def hear(self, known: Known) -> None:
@@ -61,6 +65,7 @@ class _Seat:
 
     def collected(self) -> list[object]:
         """What was reported since the last call."""
+        self.asked = time.monotonic()
         with self.lock:
             found, self.messages = condensed(self.messages), []
         return found
@@ -91,7 +96,7 @@ def host(run: str, number: int, key: str, known: Known, work: Callable[..., None
     still = wanted(key)
     seat = _SEATS[run, number] = _Seat(known, work, arguments)
     try:
-        while still() and not seat.over:
+        while still() and not seat.over and time.monotonic() < seat.asked + _LEASE_S:
             if seat.dismissed.wait(_LOOK_S):
                 break
     finally:
