@@ -89,10 +89,13 @@ def quiet() -> Iterator[None]:
     """Without the log lines of attempts to connect: what came of them is told in one sentence."""
     import logging
 
-    logger = logging.getLogger("distributed")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
+    # The latter has a level of its own.
+    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        logger.setLevel(before)
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)

@@ -29,7 +29,7 @@ _LOOK_S = 0.5
 #: Seconds between two exchanges with a worker: at least, and for each worker that there is, so that exchanges with many
 #: of them take the planner's process no more than a share of its time.
 _PAUSE_S, _PAUSE_EACH_S = 0.1, 0.02
-#: Seconds within which a scheduler says which workers there are.
+#: Seconds within which a scheduler says which workers there are, and a worker which placedsl it has.
 _ANSWER_S = 20.0
 #: Seconds for the last exchange of all, and for what ends the tasks.
 _LAST_S, _END_S = 1.0, 3.0
@@ -71,9 +71,10 @@ class Cluster:
     def notes(self) -> list[str]:
         """What the cluster has done, and what has befallen it."""
         where = f"the cluster at {self.address}"
-        if not self.begun:
+        notes = []
+        if not self.begun and not self.unreachable:
             notes = [f"{where} was not used: the problem was settled before, or there is nothing that it could do"]
-        else:
+        elif self.begun:
             tasks = ", ".join(f"{name} ({count})" for name, count in sorted(self.begun.items()))
             notes = [f"{where} ran beside this machine, on {_workers(len(self.used))}: {tasks}"]
         if self.late:
@@ -185,12 +186,14 @@ class ClusterHost:
         """Use a worker, unless it has another placedsl."""
         worker = self.workers[address] = _Worker(0)
         try:
-            version = (await self.client.run(package_version, workers=[address]))[address]
+            asking = self.client.run(package_version, workers=[address])
+            version = (await asyncio.wait_for(asking, _ANSWER_S))[address]
         except Exception as problem:  # noqa: BLE001 - whatever the other side raised
-            self.cluster.refused.append(f"{address} cannot import placedsl: {problem}")
+            reason = str(problem) or type(problem).__name__
+            self.cluster.refused.append(f"{address} does not say which placedsl it has: {reason}")
             return
-        if (reason := other_version(address, version)) is not None:
-            self.cluster.refused.append(reason)
+        if (different := other_version(address, version)) is not None:
+            self.cluster.refused.append(different)
             return
         worker.threads = threads
         if late:
