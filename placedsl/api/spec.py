@@ -62,6 +62,7 @@ class Spec:
         gap: float | None = None,
         workers: int | None = None,
         seed: int | None = None,
+        dask: str | None = None,
         progress: Progress | None = None,
         start: tuple[Sequence[int], Values] | None = None,
     ) -> Answer:
@@ -69,7 +70,8 @@ class Spec:
 
         ``solver`` auto or one that ``placedsl solvers`` lists; ``method`` auto, dp, program, or
         another that docs/methods.md tells of; of either also what plug-ins bring;
-        ``time_limit`` seconds; ``gap`` relative; ``progress`` hears (value, bound, seconds); ``start``: the device
+        ``time_limit`` seconds; ``gap`` relative; ``dask`` the address of a cluster's scheduler, whose workers
+        search and prove as well; ``progress`` hears (value, bound, seconds); ``start``: the device
         position of each node, and values of variables, of a placement that is known beforehand.
         """
         from placedsl.api import display  # noqa: F401 - gives results the reports that show them
@@ -78,7 +80,7 @@ class Spec:
 
         if progress is not None and not callable(progress):
             raise arguments.wrong("progress", progress, "a function of (value, bound, seconds) is expected")
-        request = Request(solver, method, time_limit, gap, workers, seed)
+        request = Request(solver, method, time_limit, gap, workers, seed, dask=dask)
         return solve(
             self.problem, self.elaborated.checked_formulations, request, progress, self.read_seconds, known=start
         )

@@ -47,6 +47,9 @@ _LEAST_S = 0.1
 @click.option("--gap", type=Quantity("share", "1% or 0.01", 1.0), help="Stop at this relative gap, as in 1%.")
 @click.option("--workers", type=click.IntRange(min=1), help="Maximum number of solver threads.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of random choices.")
+@click.option(
+    "--dask", metavar="ADDRESS", help="Also search and prove on the Dask cluster of this scheduler: tcp://host:8786."
+)
 @SET
 @DATA
 @click.option("--json", "json_file", metavar="FILE", help="Write the answer as JSON to a file, or to stdout (-).")

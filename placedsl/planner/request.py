@@ -35,6 +35,7 @@ def tried() -> tuple[str, ...]:
 class Request:
     """What is asked for.  None: as the spec's ``solve`` block says, else the default.
 
+    ``dask``: the address of a cluster's scheduler, whose workers search and prove as well (None: this machine only).
     ``start``: whether a program may start from a placement that is found beforehand.  ``free``: a request that is
     filled in had no method named, and has the method program because a solver is named.
     """
@@ -47,6 +48,7 @@ class Request:
     seed: int | None = None
     start: bool = True
     free: bool = False
+    dask: str | None = None
 
 
 def _integral(value: object, low: int, high: int) -> bool:
@@ -60,10 +62,11 @@ def _real(value: object, low: float, high: float) -> bool:
 
 def _refuse_wrong_values(request: Request) -> None:
     """UsageError for what is no value of its kind."""
-    for name in ("solver", "method"):
+    for name in ("solver", "method", "dask"):
         word = getattr(request, name)
         if word is not None and not isinstance(word, str):
-            raise UsageError(f"{name}={word!r}: a name is expected, as in {name}='auto'")
+            example, what = ("tcp://host:8786", "an address") if name == "dask" else ("auto", "a name")
+            raise UsageError(f"{name}={word!r}: {what} is expected, as in {name}='{example}'")
     limit, gap = request.time_limit, request.gap
     if limit is not None and not (_real(limit, 0.0, inf) or limit == inf):
         raise UsageError(f"time_limit={limit!r}: a number of seconds is expected, above 0")
@@ -109,7 +112,7 @@ def resolve(problem: Problem, request: Request) -> Request:
         next(g for g in chosen if g is not None),
         next(w for w in (request.workers, said.workers, 0) if w is not None),
         next(s for s in (request.seed, said.seed, 0) if s is not None),
-        request.start, free,
+        request.start, free, request.dask,
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,8 @@ from placedsl.problem.problem import Problem
 from placedsl.tolerances import SAME_VALUE
 
 if TYPE_CHECKING:
-    from placedsl.planner.portfolio.portfolio import Portfolio
+    from placedsl.planner.portfolio.cluster import Cluster
+    from placedsl.planner.portfolio.portfolio import Host, Member, Portfolio
 
 #: Seconds that a solver has before others begin to search beside it.
 PORTFOLIO_DELAY_S = 1.0
@@ -53,6 +54,16 @@ class Run:
         self.used_versions: dict[str, str] = {}
         #: What searches for the first objective beside dynamic programming, and then beside a solver.
         self.portfolio: Portfolio | None = None
+        #: What runs further members of that.
+        self.cluster: Cluster | None = None
+
+    def known_placement(self) -> Integers | None:
+        """The best placement (None: there is none)."""
+        return self.best.placement
+
+    def host(self, members: Iterator[Member]) -> Host | None:
+        """A host of further members; None without a cluster."""
+        return None if self.cluster is None else self.cluster.host(members)
 
     @property
     def left(self) -> float | None:

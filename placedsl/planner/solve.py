@@ -45,6 +45,10 @@ def solve(
     refuse_many_instances(problem)
     problem = with_implied(problem)
     run = Run(problem, formulations, resolve(problem, request or Request()), progress, read_seconds, isolated)
+    if run.request.dask is not None:
+        from placedsl.planner.portfolio.cluster import Cluster
+
+        run.cluster = Cluster(run.request.dask)
     if known is not None:
         _offer(run, *known)
     return _answer(run)
@@ -75,6 +79,9 @@ def _answer(run: Run) -> Answer:
             interruption.caught()
             if run.portfolio is not None:
                 run.portfolio.stop()
+            if run.cluster is not None:
+                run.notes += run.cluster.notes()
+                run.cluster.close()
     with interruption.finishing(forget=True):
         return _told(run, termination, message)
 

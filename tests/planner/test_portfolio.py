@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 from pathlib import Path
@@ -12,7 +13,7 @@ from support import portfolio_members
 
 from placedsl import loads
 from placedsl.planner.portfolio.portfolio import Member, Message, Portfolio
-from placedsl.planner.portfolio.throughput_members import members_for, searchers
+from placedsl.planner.portfolio.throughput_members import further_members, members_for, searchers
 from placedsl.planner.request import Request
 from placedsl.planner.solve import solve
 from placedsl.solvers.interface import Outcome
@@ -154,6 +155,30 @@ def test_a_member_may_start_later_than_the_others() -> None:
             list(portfolio.messages())
             time.sleep(0.01)
         assert time.monotonic() - began >= 0.3
+
+
+def test_further_members_have_seeds_of_their_own_and_thresholds_lie_apart() -> None:
+    """In the same order each time: what the i-th one does depends on the problem and the seed."""
+    problem = loads(FREE).problem
+    first, again = (list(itertools.islice(further_members(problem, lambda: None, 5), 40)) for _ in range(2))
+    assert [one.name for one in first] == [one.name for one in again]
+    searches = [one for one in first if one.kind == "search for splits"]
+    seeds = [one.arguments[2] for one in searches]
+    here = [member.arguments[-1] for member in members_for(problem, None, 8, 5)[:4]]
+    assert len(set(seeds + here)) == len(seeds) + 4
+    assert seeds == [one.arguments[2] for one in again if one.kind == "search for splits"]
+    shares = [one.arguments[1] for one in first if one.kind == "the partition bound from a threshold"]
+    assert shares[:6] == [0.5, 0.25, 0.75, 0.125, 0.625, 0.375]
+    assert len(shares) == 16
+
+
+def test_parts_of_bounds_are_shared_out_where_they_hold() -> None:
+    alike = (FREE + "    contiguous\n").replace("device cpu: host\n", "")
+    first = list(itertools.islice(further_members(loads(alike).problem, lambda: None, 0), 20))
+    parts = [one.arguments[1] for one in first if "superblocks" in one.name or "boundaries" in one.name]
+    assert parts == ["boundaries", "four", "two"]
+    none = FREE.replace("minimize time_per_sample", "minimize devices_used")
+    assert list(further_members(loads(none).problem, lambda: None, 0)) == []
 
 
 def test_members_are_told_of_the_best_value() -> None:

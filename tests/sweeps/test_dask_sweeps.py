@@ -13,7 +13,7 @@ from support.small_spec import SMALL
 from support.sweep_specs import NO_DASK, answers, hard_spec
 
 import placedsl
-from placedsl.sweeps import cluster as clusters
+from placedsl.processes import dask_cluster as clusters
 from placedsl.sweeps.engine import planned, swept
 from placedsl.sweeps.jobs import jobs_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -15,7 +15,7 @@ from placedsl.algorithms.supports import PLACING, reasons_against
 from placedsl.arrays import Integers
 from placedsl.planner.portfolio.operator_scheduling_members import bound_dataflow, search_dataflow
 from placedsl.planner.portfolio.portfolio import Member, PlannerChannel
-from placedsl.planner.portfolio.throughput_members import searchers
+from placedsl.planner.portfolio.throughput_members import further_seeds, searchers
 from placedsl.problem.expressions import Provided
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
@@ -105,6 +105,18 @@ def members_for_one_sample(
     return [*members, Member("the bounds of times and work", bound_dataflow, (problem, left))]
 
 
+def further_members_for_one_sample(problem: Problem, seed: int) -> Iterator[Member]:
+    """Searches with other seeds, for further machines; the bounds have no parts that could be shared out."""
+    if against(problem):
+        return
+    calls = problem.execution.run == "subgraph_calls"
+    for number, own in further_seeds(seed):
+        if calls:
+            yield Member(f"search {number}", search_calls, (problem, own), kind="search for calls")
+        else:
+            yield Member(f"search {number}", search_dataflow, (problem, None, own), kind="search for schedules")
+
+
 def members_for_a_start(problem: Problem, seed: int) -> list[Member]:
     """A search that leaves out what it does not know, where the spec asks for more than searches know.
 
@@ -152,7 +164,7 @@ class _EndedError(Exception):
 class _UntilFound:
     """A line to the planner until that has a placement; bounds are those of another problem, and are not told."""
 
-    best = np.inf
+    best, bound = np.inf, -np.inf
 
     def __init__(self, channel: PlannerChannel) -> None:
         self.channel = channel

@@ -27,6 +27,8 @@ class PlannerChannel(Protocol):
 
     #: The value of the best placement that the planner knows (inf: none); falls while the member works.
     best: float
+    #: The best bound that the planner knows (-inf: none); rises while the member works.
+    bound: float
 
     def report(
         self, placement: Integers | None, bound: float, values: Values | None = None, by: str = "",
@@ -45,13 +47,27 @@ class Member:
     """Work for a process of its own: ``work(channel, *arguments)``, which may go on for ever.
 
     ``work`` is a function at the top of a module, so that the process can import it; ``arguments`` can be pickled.
-    ``delay``: so many seconds after the others, which have the cores for themselves while they start.
+    ``delay``: so many seconds after the others, which have the cores for themselves while they start.  ``kind``: what
+    it is one of, where there are many.
     """
 
     name: str
     work: Callable[..., None]
     arguments: tuple[Any, ...] = ()
     delay: float = 0.0
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Known:
+    """To a member's process: the value of the best placement (inf: none), and the best bound (-inf: none)."""
+
+    best: float = np.inf
+    bound: float = -np.inf
+
+    def joined(self, best: float, bound: float) -> Known:
+        """With a further value and bound: the former only falls, the latter only rises."""
+        return Known(min(self.best, best), max(self.bound, bound))
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,18 +99,41 @@ class Message:
     certificate: Mapping[str, Any] | None = None
 
 
+class Host(Protocol):
+    """Where further members run, as many as there is room for: a cluster."""
+
+    def start(self, deliver: Callable[[Message], None], known: Known) -> None:
+        """Begin; ``deliver`` takes the messages, in a thread of the host's own."""
+
+    def send(self, known: Known) -> None:
+        """Send the members what the planner knows."""
+
+    def end(self) -> None:
+        """End the members; the messages that can be had at once are delivered.  Once ended it does not begin again."""
+
+
+def message_of(member: str, report: Report) -> Message:
+    """A member's report as a message."""
+    return Message(
+        member, report.placement, report.bound, values=report.values, by=report.by, certificate=report.certificate
+    )
+
+
 class Portfolio:
     """Members that run beside the planner; used in a ``with`` block.
 
     They start at the first call of :meth:`messages` after ``delay`` seconds: what is solved at once needs no processes.
-    ``brief``: they are soon over, so that no solver beside them has to leave them a core.
+    ``brief``: they are soon over, so that no solver beside them has to leave them a core.  ``further``: a host of
+    further members, which begin when these do.
     """
 
-    def __init__(self, members: Sequence[Member], delay: float = 0.0, *, brief: bool = False) -> None:
-        self.brief = brief
+    def __init__(
+        self, members: Sequence[Member], delay: float = 0.0, *, brief: bool = False, further: Host | None = None
+    ) -> None:
+        self.brief, self.further, self.hosting = brief, further, False
         self.members = list(members)
         self.due = time.monotonic() + delay
-        self.best = np.inf
+        self.known = Known()
         self.inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self.running: list[_Process] = []
 
@@ -115,7 +154,10 @@ class Portfolio:
         since = time.monotonic() - self.due
         begin = [member for member in self.members if member.delay <= since]
         self.members = [member for member in self.members if member.delay > since]
-        self.running += [_Process(member, self.inbox.put, self.best) for member in begin]
+        self.running += [_Process(member, self.inbox.put, self.known) for member in begin]
+        if self.further is not None and not self.hosting and since >= 0.0:
+            self.hosting = True
+            self.further.start(self.inbox.put, self.known)
         with contextlib.suppress(queue.Empty):
             while True:
                 yield self.inbox.get_nowait()
@@ -127,32 +169,39 @@ class Portfolio:
 
     @property
     def active(self) -> bool:
-        """Some member has not ended yet, or not begun."""
+        """Some member of this machine has not ended yet, or not begun."""
         return bool(self.members) or any(not process.ended for process in self.running)
 
-    def announce(self, best: float) -> None:
-        """Send the members the value of the best placement."""
-        if best < self.best:
-            self.best = best
-            for process in self.running:
-                process.child.send(best)
+    def announce(self, best: float, bound: float = -np.inf) -> None:
+        """Send the members the value of the best placement, and the best bound."""
+        known = self.known.joined(best, bound)
+        if known == self.known:
+            return
+        self.known = known
+        for process in self.running:
+            process.child.send(known)
+        if self.further is not None and self.hosting:
+            self.further.send(known)
 
     def stop(self) -> None:
         """End all members at once, and what they have started; their messages can still be read."""
         self.members = []
         for process in self.running:
             process.end()
+        if self.further is not None:
+            self.further.end()
+            self.further = None
 
 
 class _Process:
     """One member's process."""
 
-    def __init__(self, member: Member, deliver: Callable[[Message], None], best: float) -> None:
+    def __init__(self, member: Member, deliver: Callable[[Message], None], known: Known) -> None:
         self.name, self.deliver = member.name, deliver
         self.ended = False
         self.child = Child("placedsl.planner.portfolio.worker", self._take)
         self.child.send((member.work, member.arguments))
-        self.child.send(best)
+        self.child.send(known)
 
     def end(self) -> None:
         """Kill it, and wait until its messages are in."""
@@ -162,16 +211,7 @@ class _Process:
     def _take(self, message: object) -> None:
         match message:
             case Report():
-                self.deliver(
-                    Message(
-                        self.name,
-                        message.placement,
-                        message.bound,
-                        values=message.values,
-                        by=message.by,
-                        certificate=message.certificate,
-                    )
-                )
+                self.deliver(message_of(self.name, message))
                 return
             case Failure():
                 self._fail(message.message)

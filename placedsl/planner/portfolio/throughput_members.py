@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,10 @@ _ALL_STAGES = 4
 _MOST_PRICED = 5_000
 #: The seeds of two searches of one run lie this far apart.
 _SEEDS_APART = 7919
+#: The number of the first search on a cluster: no machine has as many of its own, so that all seeds differ.
+_FIRST_FURTHER = 1_000
+#: So many searches for thresholds of the partition bound differ enough to be run side by side.
+_MOST_THRESHOLDS = 16
 
 
 class _Leave:
@@ -100,14 +105,27 @@ def prove_bounds(channel: PlannerChannel, problem: Problem) -> None:
         channel.report(None, bound.value, by=bound.by, certificate=bound.certificate)
 
 
+def prove_threshold(channel: PlannerChannel, problem: Problem, share: float) -> None:
+    """Say ever better partition bounds, from thresholds at this share of what is open between bound and value."""
+    from placedsl.algorithms.partitions.bounds.partition import partition_bounds
+
+    for bound in partition_bounds(
+        problem, upper=lambda: channel.best, over=lambda: False, lower=lambda: channel.bound, share=share
+    ):
+        channel.report(None, bound.value, by=bound.by, certificate=bound.certificate)
+
+
 def _prices_prove_more(problem: Problem) -> bool:
     """Whether prices of sets are a better bound than superblocks and boundaries are: graphs have to be small enough for
     them, and stages more than the superblocks of a program."""
     return len(problem.machine.devices) > _ALL_STAGES and problem.graph.nodes <= _MOST_PRICED
 
 
-def prove_superblocks(channel: PlannerChannel, problem: Problem) -> None:
-    """Say ever better lower bounds of pipelines of like devices, from quick to strong."""
+def prove_superblocks(channel: PlannerChannel, problem: Problem, part: str = "") -> None:
+    """Say ever better lower bounds of pipelines of like devices, from quick to strong.
+
+    ``part``: "two", "four" or "boundaries" for one of them alone.
+    """
     from placedsl.algorithms.partitions.bounds.boundaries import boundary_bounds
     from placedsl.algorithms.partitions.bounds.superblock_program import pipeline_of
     from placedsl.algorithms.partitions.bounds.superblocks import prove_superblocks as prove
@@ -128,12 +146,15 @@ def prove_superblocks(channel: PlannerChannel, problem: Problem) -> None:
     def proven(blocks: int) -> None:
         prove(problem, lambda: channel.best, lambda: False, told, blocks=(blocks,), patient=patient)
 
-    proven(2)
-    if stages:  # each superblock is one
+    if part in ("", "two"):
+        proven(2)
+    if part == "four" or (not part and stages):  # each superblock is one
         proven(_ALL_STAGES)
+    if part in ("two", "four"):
+        return
     for bound in boundary_bounds(pipeline, pipeline.simple, lambda: channel.best, lambda: False):
         told(bound)
-    if not stages:
+    if not part and not stages:
         proven(_ALL_STAGES)
 
 
@@ -166,12 +187,15 @@ class MemberRow:
 
     ``members``  of a problem, the best placement (None: none), the cores (0: all) and the seed
     ``fits``     whether it is for a problem that it supports
+    ``further``  what else it does where there are more machines, in this order: of a problem, what the best placement
+                 is by then, and the seed
     """
 
     name: str
     supports: Supports
     members: Callable[[Problem, Integers | None, int, int], list[Member]]
     fits: Callable[[Problem], bool] = lambda _: True
+    further: Callable[[Problem, Callable[[], Integers | None], int], Iterator[Member]] = lambda *_: iter(())
 
 
 def _pipelines(problem: Problem, start: Integers | None, _workers: int, seed: int) -> list[Member]:
@@ -207,14 +231,66 @@ def _bound(problem: Problem, _start: Integers | None, _workers: int, _seed: int)
     return [Member("the partition bound", prove_bounds, (problem,))]
 
 
+def further_seeds(seed: int) -> Iterator[tuple[int, int]]:
+    """Numbers and seeds of searches beyond those of this machine; they depend on the seed of the run alone."""
+    for i in itertools.count(_FIRST_FURTHER):
+        yield i + 1, seed + _SEEDS_APART * i
+
+
+def _further_pipelines(problem: Problem, start: Callable[[], Integers | None], seed: int) -> Iterator[Member]:
+    kind = "the search for pipelines"
+    for number, own in further_seeds(seed):
+        yield Member(f"{kind} {number}", search_pipelines, (problem, start(), own), kind=kind)
+
+
+def _further_splits(problem: Problem, start: Callable[[], Integers | None], seed: int) -> Iterator[Member]:
+    units = partition_units(problem)
+    for number, own in further_seeds(seed):
+        known = start()
+        device = None if known is None else units.device_of(known)
+        yield Member(f"search {number}", search_splits, (units, device, own), kind="search for splits")
+
+
+def _further_routes(problem: Problem, start: Callable[[], Integers | None], seed: int) -> Iterator[Member]:
+    if costs_by_device(problem) or not routed_search.fits(problem):
+        return
+    for number, own in further_seeds(seed):
+        arguments = (problem, start(), own)
+        yield Member(f"search {number}", search_routed_splits, arguments, kind="search for splits over routes")
+
+
+def _further_stages(problem: Problem, start: Callable[[], Integers | None], seed: int) -> Iterator[Member]:
+    kind = "annealing of stages"
+    for number, own in further_seeds(seed):
+        yield Member(f"{kind} {number}", search_stages, (problem, start(), own), kind=kind)
+
+
+def _parts_of_superblocks(problem: Problem, _start: object, _seed: int) -> Iterator[Member]:
+    for part in ("boundaries", "four", "two"):
+        words = "the bound by boundaries" if part == "boundaries" else f"the bound by {part} superblocks"
+        yield Member(words, prove_superblocks, (problem, part))
+
+
+def _thresholds(problem: Problem, _start: object, _seed: int) -> Iterator[Member]:
+    kind = "the partition bound from a threshold"
+    for number in range(1, _MOST_THRESHOLDS + 1):
+        yield Member("the partition bound", prove_threshold, (problem, _spread(number)), kind=kind)
+
+
+def _spread(number: int) -> float:
+    """The number's bits behind the point, the last one first: 1/2, 1/4, 3/4, 1/8, 5/8, 3/8, ….  Wherever the sequence
+    ends, its numbers lie about as far apart as they can."""
+    return int(f"{number:b}"[::-1], 2) / float(2 ** number.bit_length())
+
+
 #: Searches where they know all that a problem asks for, bounds where they hold.
 MEMBERS: tuple[MemberRow, ...] = (
-    MemberRow("annealing of stages", stage_annealing.SUPPORTS, _stages, stage_annealing.fits),
-    MemberRow("the search for pipelines", pipeline_search.SUPPORTS, _pipelines),
-    MemberRow("searches for splits", local_search.SUPPORTS, _splits),
-    MemberRow("searches for splits over routes", routed_search.SUPPORTS, _routed_splits),
-    MemberRow("the bound by superblocks", superblocks.SUPPORTS, _superblocks, superblocks.fits),
-    MemberRow("the partition bound", relaxation.SUPPORTS, _bound),
+    MemberRow("annealing of stages", stage_annealing.SUPPORTS, _stages, stage_annealing.fits, _further_stages),
+    MemberRow("the search for pipelines", pipeline_search.SUPPORTS, _pipelines, further=_further_pipelines),
+    MemberRow("searches for splits", local_search.SUPPORTS, _splits, further=_further_splits),
+    MemberRow("searches for splits over routes", routed_search.SUPPORTS, _routed_splits, further=_further_routes),
+    MemberRow("the bound by superblocks", superblocks.SUPPORTS, _superblocks, superblocks.fits, _parts_of_superblocks),
+    MemberRow("the partition bound", relaxation.SUPPORTS, _bound, further=_thresholds),
 )
 
 
@@ -229,3 +305,16 @@ def members_for(problem: Problem, start: Integers | None, workers: int, seed: in
     """What may run beside a solver for this problem."""
     rows = (row for row in MEMBERS if not reasons_against(problem, row.supports) and row.fits(problem))
     return [member for row in rows for member in row.members(problem, start, workers, seed)]
+
+
+def further_members(problem: Problem, start: Callable[[], Integers | None], seed: int) -> Iterator[Member]:
+    """What may run on further machines, the most useful first: one of each kind in turn, as long as there are any."""
+    rows = [row for row in MEMBERS if not reasons_against(problem, row.supports) and row.fits(problem)]
+    kinds = [row.further(problem, start, seed) for row in rows]
+    while kinds:
+        for kind in list(kinds):
+            member = next(kind, None)
+            if member is None:
+                kinds.remove(kind)
+            else:
+                yield member

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from placedsl.arrays import Integers
-from placedsl.planner.portfolio.portfolio import Done, Report
+from placedsl.planner.portfolio.portfolio import Done, Known, Report
 from placedsl.problem.values import Values
 from placedsl.processes.worker import ParentChannel, serve
 
@@ -19,7 +19,7 @@ class _Channel:
 
     def __init__(self, parent: ParentChannel) -> None:
         self.parent = parent
-        self.best = np.inf
+        self.best, self.bound = np.inf, -np.inf
 
     def report(
         self, placement: Integers | None, bound: float, values: Values | None = None, by: str = "",
@@ -27,8 +27,8 @@ class _Channel:
     ) -> None:  # fmt: skip
         self.parent.send(Report(placement, bound, values, by, certificate))
 
-    def take(self, best: float) -> None:
-        self.best = best
+    def take(self, known: Known) -> None:
+        self.best, self.bound = known.best, known.bound
 
 
 def _work(parent: ParentChannel) -> None:

@@ -13,6 +13,7 @@ from placedsl.planner.portfolio.latency_members import against as reasons_agains
 from placedsl.planner.portfolio.latency_members import (
     alone,
     columns,
+    further_members_for_one_sample,
     members_for_a_start,
     members_for_one_sample,
 )
@@ -50,7 +51,7 @@ def search(run: Run) -> tuple[str, str] | None:
         by_itself = alone(run.problem, run.request.method, run.request.solver)
         members = members_for_one_sample(run.problem, workers, seed, run.left, alone=by_itself)
         if members:
-            run.portfolio = Portfolio(members)
+            run.portfolio = Portfolio(members, further=run.host(further_members_for_one_sample(run.problem, seed)))
             ended = _poll(run, None if by_itself else head_start(run.problem))
             if ended is not None or by_itself:
                 run.method = "search"
@@ -91,7 +92,7 @@ def _poll(run: Run, seconds: float | None) -> tuple[str, str] | None:
     known = (np.inf, -np.inf)
     while True:
         active = beside.active
-        beside.announce(run.best.value)
+        beside.announce(run.best.value, run.best.bounds[0])
         run.listen(beside)
         if (now := (run.best.value, run.best.bounds[0])) != known:
             known, news = now, time.monotonic()

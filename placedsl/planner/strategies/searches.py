@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from placedsl.planner.portfolio.portfolio import Portfolio
-from placedsl.planner.portfolio.throughput_members import members_for
+from placedsl.planner.portfolio.throughput_members import further_members, members_for
 from placedsl.planner.run import PORTFOLIO_DELAY_S, Run
 from placedsl.problem.problem import Problem
 
@@ -21,7 +21,8 @@ def members_beside(run: Run, position: int, delay: float = PORTFOLIO_DELAY_S) ->
     if position or not run.isolated or not run.request.start:
         return Portfolio(())
     workers, seed = run.request.workers or 0, run.request.seed or 0
-    return Portfolio(members_for(run.problem, run.best.placement, workers, seed), delay)
+    further = run.host(further_members(run.problem, run.known_placement, seed))
+    return Portfolio(members_for(run.problem, run.best.placement, workers, seed), delay, further=further)
 
 
 def too_large(problem: Problem) -> bool:
@@ -41,7 +42,7 @@ def by_searches_alone(run: Run) -> tuple[str, str] | None:
     run.notes.append(f"no program was stated: it would have {entries:,} columns or more")
     with beside:
         while run.left is None or run.left > 0.0:
-            beside.announce(run.best.value)
+            beside.announce(run.best.value, run.best.bounds[0])
             run.listen(beside)
             if (reason := run.stop_reason(run.gap())) is not None:
                 return reason

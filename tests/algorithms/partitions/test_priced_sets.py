@@ -133,9 +133,12 @@ def test_searches_for_sets_of_wide_graphs_agree_with_enumeration(first: int, lis
         process.close()
 
 
-def wide(texts: list[tuple[str, float]], known: float = 1.0, listed: bool = True) -> list[float]:
+def wide(
+    texts: list[tuple[str, float]], known: float = 1.0, listed: bool = True, share: float | None = None,
+    elsewhere: float = 0.0,
+) -> list[float]:  # fmt: skip
     """The partition bound of each spec as if its graph were too wide for layers; ``known`` times the optimum is the
-    best value that it hears of."""
+    best value that it hears of, ``elsewhere`` times the optimum a bound.  ``share``: as of the partition bound."""
     from placedsl.algorithms.partitions.bounds import connected_sets, partition
 
     connected_sets.MOST_SETS = connected_sets.MOST_SETS if listed else 0
@@ -146,8 +149,9 @@ def wide(texts: list[tuple[str, float]], known: float = 1.0, listed: bool = True
         until = time.monotonic() + (3.0 if known == 1.0 else 0.5)
         problem = placedsl.loads(text).problem
         bounds = partition.partition_bounds(
-            problem, upper=lambda most=known * optimum: most, over=lambda until=until: time.monotonic() > until
-        )
+            problem, upper=lambda most=known * optimum: most, over=lambda until=until: time.monotonic() > until,
+            lower=lambda least=elsewhere * optimum: least, share=share,
+        )  # fmt: skip
         out.append(max((bound.value for bound in bounds), default=0.0))
     return out
 
@@ -168,3 +172,40 @@ def test_bounds_of_wide_graphs_are_no_more_than_the_optimum(first: int, known: f
             assert bound <= optimum * (1 + 1e-9), text
     finally:
         process.close()
+
+
+def side_by_side(texts: list[tuple[str, float]], share: float, elsewhere: float) -> list[float]:
+    """The partition bound of each spec from one of several thresholds, on layered graphs."""
+    from placedsl.algorithms.partitions.bounds import partition
+
+    out = []
+    for text, optimum in texts:
+        until = time.monotonic() + 3.0
+        bounds = partition.partition_bounds(
+            placedsl.loads(text).problem, upper=lambda most=1.3 * optimum: most,
+            over=lambda until=until: time.monotonic() > until, lower=lambda least=elsewhere * optimum: least,
+            share=share,
+        )  # fmt: skip
+        out.append(max((bound.value for bound in bounds), default=0.0))
+    return out
+
+
+@pytest.mark.xdist_group("bounds")
+@pytest.mark.parametrize("share", [0.25, 0.5, 0.875])
+@pytest.mark.parametrize("elsewhere", [0.0, 0.9])
+@pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(4)) for n in range(0, 80, 8)])
+def test_bounds_from_any_threshold_are_no_more_than_the_optimum(first: int, share: float, elsewhere: float) -> None:
+    """Whatever is proven elsewhere meanwhile."""
+    asked = []
+    for seed in range(first, first + 8):
+        found = brute_force.best(placedsl.loads(like_pipeline(seed)).problem)
+        if found is not None:
+            asked.append((like_pipeline(seed), found[0]))
+    process = Apart()
+    try:
+        layered = process.call("bounds", side_by_side, asked, share, elsewhere)
+        entangled = process.call("bounds", wide, asked, 1.3, True, share, elsewhere)
+    finally:
+        process.close()
+    for (text, optimum), *bounds in zip(asked, layered, entangled, strict=True):
+        assert max(bounds) <= optimum * (1 + 1e-9), text

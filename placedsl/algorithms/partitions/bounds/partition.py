@@ -44,11 +44,14 @@ NEGLIGIBLE = 5e-4
 
 
 def partition_bounds(
-    problem: Problem, *, upper: Callable[[], float], over: Callable[[], bool], known: float = -np.inf
-) -> Iterator[Bound]:
+    problem: Problem, *, upper: Callable[[], float], over: Callable[[], bool], known: float = -np.inf,
+    lower: Callable[[], float] = lambda: -np.inf, share: float | None = None,
+) -> Iterator[Bound]:  # fmt: skip
     """Increasing proven lower bounds on the largest load; inf if there is no placement at all.
 
-    The best known value is ``upper()`` (inf: none), the best bound ``known``.  Ends when the bound is within rounding
+    The best known value is ``upper()`` (inf: none), the best bound ``known``, and ``lower()`` what is proven elsewhere
+    meanwhile.  ``share``: where thresholds lie between bound and value at first (None: where they do best alone), for
+    runs side by side.  Ends when the bound is within rounding
     of it, when the relaxation is exhausted, or when it is ``over()``.
     """
     relaxed = relaxation(problem)
@@ -57,7 +60,7 @@ def partition_bounds(
         yield bound
     least = max(bound.value, known)
     if relaxed.units and least < np.inf:
-        yield from _ThresholdSearch(relaxed, least, upper, over).bounds()
+        yield from _ThresholdSearch(relaxed, least, upper, over, lower=lower, share=share).bounds()
 
 
 def prices_at(relaxed: Relaxation, largest: float, over: Callable[[], bool]) -> dict[str, Any] | None:
@@ -74,13 +77,15 @@ def prices_at(relaxed: Relaxation, largest: float, over: Callable[[], bool]) -> 
 
 @dataclass(eq=False)
 class _ThresholdSearch:
-    """The search over T.  ``full``: no hyperedge is left out any more."""
+    """The search over T.  ``full``: no hyperedge is left out any more; the rest as of :func:`partition_bounds`."""
 
     relaxed: Relaxation
     bound: float
     upper: Callable[[], float]
     over: Callable[[], bool]
     full: bool = False
+    lower: Callable[[], float] = lambda: -np.inf
+    share: float | None = None
     warm_start: WarmStart = field(init=False)
     _pricing: list[Pricing | EntangledPricing] = field(init=False, default_factory=list)
     _made_for: tuple[float, bool] = (np.inf, False)
@@ -105,14 +110,22 @@ class _ThresholdSearch:
         if entangled and len(self.relaxed.classes) == 1:
             (pricing,) = self._pricing
             assert isinstance(pricing, EntangledPricing)
-            yield from PricedSets(self.relaxed, pricing, self.bound, self.all, self.upper, self.over).bounds()
+            yield from PricedSets(
+                self.relaxed, pricing, self.bound, self.all, self.upper, self.over, self.lower, self.share
+            ).bounds()
             return
         effort, beyond = EFFORT, np.inf
         if not entangled:
             yield from self._quick()
         while not self.over() and self.bound < self.top and effort < MOST_EFFORT:
-            misses, trial = 0, (self.bound + min(beyond, self.top)) / 2 if entangled else self._next(beyond)
+            alone = self.share is None
+            misses, trial = 0, self._next(beyond) if alone and not entangled else self._between(beyond)
             while not self.over() and misses < MISSES:
+                self._hear()
+                if trial <= self.bound:
+                    if min(beyond, self.top) <= self.bound:
+                        return
+                    trial = self._between(beyond)
                 if trial < self.top and trial - self.bound <= LAST_GAP * self.bound:
                     break
                 outcome = self.attempt(trial, True, effort)
@@ -121,7 +134,7 @@ class _ThresholdSearch:
                     yield self._proven(np.inf if trial >= self.all else trial)
                     if trial >= self.top:
                         return
-                    trial = (self.bound + min(beyond, self.top)) / 2
+                    trial = self._between(beyond)
                 else:
                     misses += outcome == "open"
                     beyond = trial if outcome == "beyond" else beyond
@@ -136,14 +149,23 @@ class _ThresholdSearch:
         """Where a round begins: at the top, unless that is known to be beyond proof."""
         return self.top if beyond > self.top else (self.bound + beyond) / 2
 
+    def _between(self, beyond: float) -> float:
+        """Between the bound and what may be proven."""
+        return self.bound + (0.5 if self.share is None else self.share) * (min(beyond, self.top) - self.bound)
+
+    def _hear(self) -> None:
+        """Take the bound that is proven elsewhere."""
+        self.bound = max(self.bound, self.lower())
+
     def _quick(self) -> Iterator[Bound]:
         """Bisection with relaxed pricing."""
         high = self.top
         for _ in range(QUICK):
             high = min(high, self.top)
+            self._hear()
             if self.over() or high - self.bound <= QUICK_GAP * self.bound:
                 return
-            middle = (self.bound + high) / 2
+            middle = self._between(high)
             if self.attempt(middle, False, EFFORT) == "proven":
                 self.bound = middle
                 yield self._proven(middle)

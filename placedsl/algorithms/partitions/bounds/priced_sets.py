@@ -71,6 +71,7 @@ class PricedSets:
     """The search for prices.
 
     ``bound``  what is proven, seconds;  ``upper()``  the value of the best placement (inf: none)
+    ``lower()``  what is proven elsewhere meanwhile;  ``share``  where T is at first in what is open (None: the usual)
     ``most``   no placement loads more: if that is proven there is none, which a bound of inf says
     """
 
@@ -80,6 +81,8 @@ class PricedSets:
     most: float
     upper: Callable[[], float]
     over: Callable[[], bool]
+    lower: Callable[[], float] = lambda: -np.inf
+    share: float | None = None
     _known: list[tuple[Booleans, float]] = field(default_factory=list)
     _best: _Prices = field(init=False)
     #: No prices prove this.
@@ -97,8 +100,10 @@ class PricedSets:
 
     def bounds(self) -> Iterator[Bound]:
         """Increasing bounds, first by the work as prices; until the value is reached, prices are exhausted, or over."""
-        between, whole = _BETWEEN, True
+        first = _BETWEEN if self.share is None else self.share
+        between, whole = first, True
         while not self.over() and self._nodes < _MOST_NODES:
+            self.bound = max(self.bound, self.lower())
             open_gap = min(self._ceiling, self._top) - self.bound
             if open_gap <= _NEAR * self.bound:
                 return
@@ -108,9 +113,9 @@ class PricedSets:
                 whole = outcome == "proven"
                 continue
             outcome = yield from self._at(self.bound + between * open_gap)
-            between = min(between * _HIGHER, _BETWEEN) if outcome == "proven" else max(between * _LOWER, _LEAST)
+            between = min(between * _HIGHER, first) if outcome == "proven" else max(between * _LOWER, _LEAST)
             if outcome == "beyond" or between * open_gap < _NEAR * self.bound:
-                between = _BETWEEN
+                between = first
             if outcome == "open":
                 whole = True
                 self._nodes, self._level = int(self._nodes * _MORE_NODES), min(self._level + 1, len(_GROUPS) - 1)
