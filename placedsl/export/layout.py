@@ -69,6 +69,16 @@ class Layout:
                 out[unit].append(k)
         return out
 
+    @cached_property
+    def tied(self) -> tuple[tuple[Unit, ...], ...]:
+        """Units that have weights in common, those of each such module together."""
+        out: dict[float | str, list[Unit]] = {}
+        for unit in self.units.units:
+            for module in dict.fromkeys(self.nodes[v].attribute("tied") for v in unit.nodes):
+                if module is not None:
+                    out.setdefault(module, []).append(unit)
+        return tuple(tuple(own) for own in out.values() if len(own) > 1)
+
     @property
     def counts(self) -> tuple[int, ...]:
         """How many layers each stage holds."""
@@ -244,15 +254,25 @@ def split_against(layout: Layout) -> Iterator[str]:
 
 def tied_against(layout: Layout) -> Iterator[str]:
     """Weights that modules on several devices have in common."""
-    held: dict[float | str, dict[str, str]] = {}
-    for unit, stages in layout.stages_of.items():
-        for module in dict.fromkeys(layout.nodes[v].attribute("tied") for v in unit.nodes):
-            if module is not None:
-                held.setdefault(module, {}).update({layout.stages[k].devices[0]: unit.name for k in stages})
-    for places in held.values():
+    for own in layout.tied:
+        places = {layout.stages[k].devices[0]: unit.name for unit in own for k in layout.stages_of[unit]}
         if len(places) > 1:
             where = some(f"'{name}' on {device}" for device, name in places.items())
             yield f"{where} have the same weights, and these are on one device: add 'colocated by tied'"
+
+
+def copies_against(layout: Layout, runtime: str, *, layers: bool = False) -> Iterator[str]:
+    """Weights that modules in several stages have in common, where a runtime trains each copy apart; ``layers``: only
+    those that a layer has."""
+    for own in layout.tied:
+        places = {layout.stages[k].number: unit.name for unit in own for k in layout.stages_of[unit]}
+        if len(places) > 1 and (not layers or any(unit.layer is not None for unit in own)):
+            where = some(f"'{name}' in stage {number}" for number, name in places.items())
+            yield (
+                f"{where} have the same weights, and {runtime} trains a copy of them in each stage apart: add "
+                "'contiguous' and 'colocated by tied', for which all that lies between them is in one stage"
+                + ("" if layers else "; deepspeed and megatron keep the copies of an embedding and a head equal")
+            )
 
 
 def pieces_against(layout: Layout) -> Iterator[str]:
