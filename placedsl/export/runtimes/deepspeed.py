@@ -2,8 +2,8 @@
 
 Rules: ``deepspeed/runtime/pipe/module.py: PipelineModule._partition_layers`` of DeepSpeed 0.19.  None of its
 partition methods takes bounds, so a subclass sets them (``_set_bounds`` is private there).  The list of layers has one
-item for each unit: embedding, decoder layers, norm, head.  Items with the same weights are ``TiedLayerSpec`` with one key,
-whose gradients are added up over the stages; that is for whole items, so weights that a layer shares are refused.
+item for each unit: embedding, decoder layers, norm, head.  Items with the same weights are ``TiedLayerSpec`` with one
+key, whose gradients are added up over the stages; that is for whole items, so weights that a layer shares are refused.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from deepspeed.runtime.pipe.module import PipelineModule
 
 
 class PlacedPipeline(PipelineModule):
-    """A PipelineModule whose stages are slices of its list of layers between PARTS; TIED: layers with the same weights."""
+    """A PipelineModule whose stages are its list of layers cut at PARTS; TIED: layers with the same weights."""
 
     PARTS = {parts}
     TIED = {tied}
@@ -63,21 +63,12 @@ def reasons_against(plan: Plan) -> list[str]:
     ]  # fmt: skip
 
 
-def _tied(layout: Layout) -> list[list[int]]:
-    """The positions of items of the list that have the same weights and are in several stages."""
-    position = {unit: k for k, unit in enumerate(layout.units.units)}
-    return [
-        [position[unit] for unit in own] for own in layout.tied
-        if len({k for unit in own for k in layout.stages_of[unit]}) > 1
-    ]  # fmt: skip
-
-
 def write(plan: Plan) -> dict[str, str]:
     """``deepspeed.json`` with the bounds, ``placed_pipeline.py`` with the class, and how they are used."""
     layout = Layout.of(plan)
     parts = unit_bounds(layout)
     names = [unit.module or unit.name for unit in layout.units.units]
-    tied = _tied(layout)
+    tied = layout.apart
     found = {
         "num_stages": len(layout.stages),
         "parts": parts,
@@ -94,8 +85,8 @@ def write(plan: Plan) -> dict[str, str]:
         f"    model = PlacedPipeline(layers=[...], num_stages={len(layout.stages)}, ...)",
         f"where the list of layers has these {len(names)} items: {', '.join(names)}.",
         *(
-            f"{some(names[k] for k in own)} have the same weights and are in several stages: each is a TiedLayerSpec with "
-            f"the same key, as in TiedLayerSpec({names[own[0]]!r}, CLASS, ..., tied_weight_attr='weight')."
+            f"{some(names[k] for k in own)} have the same weights and are in several stages: each is a TiedLayerSpec "
+            f"with the same key, as in TiedLayerSpec({names[own[0]]!r}, CLASS, ..., tied_weight_attr='weight')."
             for own in tied
         ),
     ]

@@ -4,8 +4,8 @@ Rules: ``_IR.py: pipeline, annotate_split_points`` and ``schedules.py: _Pipeline
 _validate_schedule`` of torch 2.13.  A split point is the path of a module; what runs after it, in the order of the
 model, is in the next stage.  A schedule has a row a rank, with cells such as ``1F0``; it needs a backward pass of every
 microbatch.  Stages that follow one another on one rank are one stage here, as they hang in torch.  Weights that several
-stages have are copied for each of them, and nothing adds up their gradients (``_IR.py: Pipe.replicated_params``): such a
-split is refused.
+stages have are copied for each of them, and nothing adds up their gradients (``_IR.py: Pipe.replicated_params``): such
+a split is refused.
 """
 
 from __future__ import annotations

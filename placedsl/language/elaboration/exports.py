@@ -99,6 +99,8 @@ def _known(definition: syntax.ConstraintDefinition, words: Vocabulary) -> bool:
     spoken = {
         word for word in _DECIDED if f"{word}(" in definition.body.at.text or f"{word}[" in definition.body.at.text
     }
+    if "in clusters" in definition.body.at.text and "clusters" not in words.sets:
+        return False
     if "copies" in spoken:
         return "copies" in words.variables and "data" not in words.quantities
     return all(word in words.quantities for word in spoken)
