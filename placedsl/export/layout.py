@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 from placedsl.graph.layers import Described, Unit, Units, units
 from placedsl.problem.plan import Plan, PlannedNode, Stage
@@ -68,6 +69,23 @@ class Layout:
             for unit in held:
                 out[unit].append(k)
         return out
+
+    @cached_property
+    def tied(self) -> tuple[tuple[Unit, ...], ...]:
+        """Units that have weights in common, those of each such module together."""
+        out: dict[float | str, list[Unit]] = {}
+        for unit in self.units.units:
+            for module in dict.fromkeys(self.nodes[v].attribute("tied") for v in unit.nodes):
+                if module is not None:
+                    out.setdefault(module, []).append(unit)
+        return tuple(tuple(own) for own in out.values() if len(own) > 1)
+
+    @cached_property
+    def apart(self) -> list[list[int]]:
+        """The positions of units that have the same weights and are in several stages."""
+        position = {unit: u for u, unit in enumerate(self.units.units)}
+        several = (own for own in self.tied if len({k for unit in own for k in self.stages_of[unit]}) > 1)
+        return [[position[unit] for unit in own] for own in several]
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -174,6 +192,17 @@ def alone_against(layout: Layout) -> Iterator[str]:
             )
 
 
+def clusters_against(layout: Layout, what: str) -> Iterator[str]:
+    """Accelerators in several clusters, which numbers do not tell apart."""
+    kept = [device for stage in layout.stages for name in stage.devices
+            if (device := layout.plan.device(name)).kind != "host"]  # fmt: skip
+    if len({device.cluster for device in kept}) > 1:
+        yield (
+            f"{some(dict.fromkeys(device.name for device in kept))} are in several clusters, and {what} is of one "
+            "process: add 'one_cluster: forall c in clusters, d in c, e in devices except c: not (used(d) and used(e))'"
+        )
+
+
 def degrees_against(layout: Layout, *, tensor: bool = True) -> Iterator[str]:
     """Degrees of parallelism that differ from stage to stage; ``tensor``: the runtime splits tensors at all."""
     by_stage = [(stage, stage.parallelism.get("tensor", 1)) for stage in layout.stages]
@@ -211,7 +240,12 @@ def unknown_against(layout: Layout) -> list[str]:
     kinds = sorted({unit.kind for unit in layers})
     if len(kinds) > 1:
         return [f"there are layers of several kinds: {some(repr(kind) for kind in kinds)}; one kind is expected"]
-    return []
+    numbers = sorted(unit.layer for unit in layers if unit.layer is not None)
+    return [
+        f"the graph has layer {a} and layer {b}, and none between: layers are counted here, so give them numbers "
+        "without gaps"
+        for a, b in pairwise(numbers) if b > a + 1
+    ][:1]  # fmt: skip
 
 
 def modules_against(layout: Layout) -> list[str]:
@@ -244,15 +278,25 @@ def split_against(layout: Layout) -> Iterator[str]:
 
 def tied_against(layout: Layout) -> Iterator[str]:
     """Weights that modules on several devices have in common."""
-    held: dict[float | str, dict[str, str]] = {}
-    for unit, stages in layout.stages_of.items():
-        for module in dict.fromkeys(layout.nodes[v].attribute("tied") for v in unit.nodes):
-            if module is not None:
-                held.setdefault(module, {}).update({layout.stages[k].devices[0]: unit.name for k in stages})
-    for places in held.values():
+    for own in layout.tied:
+        places = {layout.stages[k].devices[0]: unit.name for unit in own for k in layout.stages_of[unit]}
         if len(places) > 1:
             where = some(f"'{name}' on {device}" for device, name in places.items())
             yield f"{where} have the same weights, and these are on one device: add 'colocated by tied'"
+
+
+def copies_against(layout: Layout, runtime: str, *, layers: bool = False) -> Iterator[str]:
+    """Weights that modules in several stages have in common, where a runtime trains each copy apart; ``layers``: only
+    those that a layer has."""
+    for own in layout.tied:
+        places = {layout.stages[k].number: unit.name for unit in own for k in layout.stages_of[unit]}
+        if len(places) > 1 and (not layers or any(unit.layer is not None for unit in own)):
+            where = some(f"'{name}' in stage {number}" for number, name in places.items())
+            yield (
+                f"{where} have the same weights, and {runtime} trains a copy of them in each stage apart: add "
+                "'contiguous' and 'colocated by tied', for which all that lies between them is in one stage"
+                + ("" if layers else "; deepspeed and megatron keep the copies of an embedding and a head equal")
+            )
 
 
 def pieces_against(layout: Layout) -> Iterator[str]:

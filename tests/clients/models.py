@@ -50,10 +50,13 @@ class Decoder(nn.Module):
         return self.lm_head(self.model(tokens))
 
 
-def decoder(layers: int) -> Decoder:
-    """Always the same weights."""
+def decoder(layers: int, tied: bool = False) -> Decoder:
+    """Always the same weights; ``tied``: the head has those of the embedding."""
     torch.manual_seed(1)
-    return Decoder(layers).double()
+    made = Decoder(layers).double()
+    if tied:
+        made.lm_head.weight = made.model.embed_tokens.weight
+    return made
 
 
 def batch(samples: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -1,4 +1,4 @@
-"""python run_torch_pipelining.py FOLDER LAYERS: one training step by a gloo process a rank, against the whole model."""
+"""python run_torch_pipelining.py FOLDER LAYERS [tied]: a training step in gloo processes, against the whole model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rows_of(folder: Path) -> list[list[str]]:
         return [[cell for cell in row if cell] for row in csv.reader(file)]
 
 
-def work(rank: int, ranks: int, folder: Path, layers: int, port: int) -> None:
+def work(rank: int, ranks: int, folder: Path, layers: int, tied: bool, port: int) -> None:
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "GLOO_SOCKET_IFNAME": "lo"}
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=ranks, timeout=timedelta(seconds=60))
@@ -31,12 +31,12 @@ def work(rank: int, ranks: int, folder: Path, layers: int, port: int) -> None:
     rows = rows_of(folder)
     microbatches = 1 + max(int(cell.split("F")[1]) for row in rows for cell in row if "F" in cell)
     tokens, wanted = models.batch(2 * microbatches)
-    whole = models.decoder(layers)
+    whole = models.decoder(layers, tied)
     per_part = [models.loss(whole(x), y) for x, y in zip(tokens.chunk(microbatches), wanted.chunk(microbatches))]
     (sum(per_part) / microbatches).backward()
     expected = {name: parameter.grad for name, parameter in whole.named_parameters()}
 
-    pipe = pipeline(models.decoder(layers), mb_args=(tokens[:2],), split_spec=split)
+    pipe = pipeline(models.decoder(layers, tied), mb_args=(tokens[:2],), split_spec=split)
     own = sorted({int(cell.split(letter)[0]) for cell in rows[rank] for letter in "FB" if letter in cell})
     stages = [pipe.build_stage(k, torch.device("cpu"), dist.group.WORLD) for k in own]
     schedule = _PipelineScheduleRuntime(stages, microbatches, loss_fn=models.loss)
@@ -73,4 +73,4 @@ def free_port() -> int:
 if __name__ == "__main__":
     place = Path(sys.argv[1])
     count = len(rows_of(place))
-    processes.spawn(work, (count, place, int(sys.argv[2]), free_port()), nprocs=count)
+    processes.spawn(work, (count, place, int(sys.argv[2]), "tied" in sys.argv, free_port()), nprocs=count)

@@ -1,4 +1,4 @@
-"""python run_torchtitan.py FOLDER LAYERS: torchtitan's own split and schedule, one training step by gloo processes."""
+"""python run_torchtitan.py FOLDER LAYERS [tied]: torchtitan's own split and schedule, a step of gloo processes."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ import models
 class Titan(nn.Module):
     """A decoder with torchtitan's names, whose parts may be absent."""
 
-    def __init__(self, layers: int) -> None:
+    def __init__(self, layers: int, tied: bool) -> None:
         super().__init__()
-        made = models.decoder(layers)
+        made = models.decoder(layers, tied)
         self.tok_embeddings = made.model.embed_tokens
         self.layers = nn.ModuleDict({str(k): layer for k, layer in enumerate(made.model.layers)})
         self.norm, self.lm_head = made.model.norm, made.lm_head
@@ -42,7 +42,7 @@ def loss(logits: torch.Tensor, wanted: torch.Tensor) -> tuple[torch.Tensor, None
     return models.loss(logits, wanted), None
 
 
-def work(rank: int, ranks: int, arguments: dict, layers: int, port: int) -> None:
+def work(rank: int, ranks: int, arguments: dict, layers: int, tied: bool, port: int) -> None:
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "GLOO_SOCKET_IFNAME": "lo"}
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=ranks, timeout=timedelta(seconds=60))
@@ -51,14 +51,14 @@ def work(rank: int, ranks: int, arguments: dict, layers: int, port: int) -> None
     parts = parallelism.module_fqns_per_model_part
     assert parts is not None
     stages, own = _pipeline_module_split(
-        Titan(layers), mesh, parallelism.pipeline_parallel_schedule, torch.device("cpu"), parts
+        Titan(layers, tied), mesh, parallelism.pipeline_parallel_schedule, torch.device("cpu"), parts
     )
     microbatches = 2 * len(parts)
     schedule = _build_pipeline_schedule(
         parallelism=parallelism, local_batch_size=microbatches, stages=stages, loss_fn=loss
     )
     tokens, wanted = models.batch(microbatches)
-    whole = Titan(layers)
+    whole = Titan(layers, tied)
     each = zip(tokens.chunk(microbatches), wanted.chunk(microbatches))
     sum(models.loss(whole(x), y) for x, y in each).backward()  # type: ignore[union-attr]
     expected = {name: parameter.grad for name, parameter in whole.named_parameters()}
@@ -84,4 +84,4 @@ def work(rank: int, ranks: int, arguments: dict, layers: int, port: int) -> None
 if __name__ == "__main__":
     given = json.loads((Path(sys.argv[1]) / "torchtitan.json").read_text(encoding="utf-8"))
     count = given["pipeline_parallel_degree"]
-    processes.spawn(work, (count, given, int(sys.argv[2]), free_port()), nprocs=count)
+    processes.spawn(work, (count, given, int(sys.argv[2]), "tied" in sys.argv, free_port()), nprocs=count)

@@ -136,6 +136,42 @@ def test_accelerate_does_not_run_a_split_that_separates_tied_weights(tmp_path: P
                 run("run_accelerate.py", untied, LAYERS, "tied")
 
 
+def with_tied_weights(name: str, devices: str, folder: Path) -> tuple[list[str], Path]:
+    """The reasons against a placement of the decoder with tied weights, and what is written of one without them."""
+    spec = placedsl.loads(TIED)
+    reasons = registry.refused(Plan.of(spec.problem, spec.evaluate(placed(by_unit(devices)))), name)
+    return reasons, export(name, devices, folder)
+
+
+@needs("torch")
+@pytest.mark.parametrize(("devices", "taken"), [("2 2 2 2 2 2 2 2 2", True), ("1 1 1 1 2 2 2 2 2", False)])
+@pytest.mark.parametrize("name", ["torch-pipelining", "torchtitan"])
+def test_copies_of_tied_weights_are_trained_apart(name: str, devices: str, taken: bool, tmp_path: Path) -> None:
+    """Gradients of a split that separates them are not those of the whole model: what the exporters refuse."""
+    if name == "torchtitan" and find_spec("torchtitan") is None:
+        pytest.skip("needs torchtitan")
+    reasons, folder = with_tied_weights(name, devices, tmp_path / "out")
+    assert ("trains a copy of them in each stage apart" in " ".join(reasons)) == (not taken)
+    script = f"run_{name.replace('-', '_')}.py"
+    if taken:
+        assert "gradients agree" in run(script, folder, LAYERS, "tied")
+    else:
+        with pytest.raises(AssertionError, match="Tensor-likes are not close"):
+            run(script, folder, LAYERS, "tied")
+
+
+@needs("torch", "deepspeed")
+def test_deepspeed_keeps_tied_weights_equal(tmp_path: Path) -> None:
+    """Layers that are TiedLayerSpec; the class that is written refuses others."""
+    spec = placedsl.loads(TIED)
+    plan = Plan.of(spec.problem, spec.evaluate(placed(by_unit("2 2 2 3 3 3 3 1 1"))))
+    for file, content in registry.files(plan, "deepspeed").items():
+        (tmp_path / file).write_text(str(content), encoding="utf-8")
+    assert "1 tied; outputs and gradients agree" in run("run_deepspeed.py", tmp_path, LAYERS, "tied", limit=600)
+    with pytest.raises(AssertionError, match=r"layers \[0, 8\] have the same weights: each is a TiedLayerSpec"):
+        run("run_deepspeed.py", tmp_path, LAYERS, "loose", limit=600)
+
+
 @needs("torch")
 @pytest.mark.parametrize(("devices", "microbatches"), [("2 2 2 3 3 3 1 1 1", None), ("1 1 1 2 2 1 1 1 1", 5)])
 def test_torch_trains_a_step(devices: str, microbatches: int | None, tmp_path: Path) -> None:
@@ -159,7 +195,7 @@ def test_torchtitan_trains_a_step(devices: str, tmp_path: Path) -> None:
 @needs("torch", "deepspeed")
 def test_deepspeed_builds_the_stages(tmp_path: Path) -> None:
     folder = export("deepspeed", "2 2 2 3 3 3 3 1 1", tmp_path / "out")
-    assert "outputs agree" in run("run_deepspeed.py", folder, LAYERS, limit=600)
+    assert "outputs and gradients agree" in run("run_deepspeed.py", folder, LAYERS, limit=600)
 
 
 ONNX_SPEC = """graph from "model.onnx"

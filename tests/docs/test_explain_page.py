@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.paths import ROOT
+from support.shown_output import settled
 
 from placedsl import loads
 from placedsl.cli.main import main
@@ -16,7 +17,6 @@ from placedsl.cli.main import main
 TEXT = (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")
 FILE = re.compile(r"^<!-- file: ([\w.]+) -->\n```[\w-]+\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 CONSOLE = re.compile(r"^```console\n\$ (.*?)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
-SECONDS = re.compile(r" +\d+\.\d{4}(?= )")
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def plain(text: str) -> list[str]:
     """Line by line, without what grounding took."""
-    return [SECONDS.sub(" 0.0000", line) for line in text.split("\n")]
+    return settled(text).split("\n")
 
 
 def test_the_page_shows_what_is_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 from support.paths import ROOT
+from support.shown_output import settled
 
 from placedsl.cli.main import main
 from placedsl.cli.sweeping import sweep
@@ -23,7 +24,7 @@ CONSOLE = re.compile(r"^```console\n\$ (.*?)\n(.*?)^```\n", re.MULTILINE | re.DO
 
 def plain(text: str) -> list[list[str]]:
     """The words of each line, without the seconds at its end."""
-    return [re.sub(r"\d+\.\d\d$", "", line.rstrip()).split() for line in text.splitlines()]
+    return [line.split() for line in settled("\n".join(line.rstrip() for line in text.splitlines())).splitlines()]
 
 
 @pytest.mark.parametrize(("command", "shown"), CONSOLE.findall(TEXT), ids=["product", "plan"])

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from _pytest.mark.structures import ParameterSet
 from support.paths import ROOT
+from support.shown_output import plain
 
 from placedsl.cli.main import main
 
@@ -32,7 +33,6 @@ COMMANDS = [
     for pair in COMMAND.findall(block)
     if not pair[0].startswith("pip")
 ]
-SECONDS = re.compile(r"\d+(?:\.\d+)? s\)")
 
 
 def written(guide: str, folder: Path) -> None:
@@ -71,11 +71,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder, which is the current one."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def plain(text: str) -> str:
-    """One space between words; what a run takes, and where lines are broken, does not count."""
-    return " ".join(SECONDS.sub("0 s)", text).split())
 
 
 def cases(published: bool) -> list[ParameterSet]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.paths import ROOT
+from support.shown_output import plain
 
 from placedsl.cli.main import main
 
@@ -20,7 +21,6 @@ TEXT = (ROOT / "docs" / "why-not.md").read_text(encoding="utf-8")
 WHOLE = re.compile(r"^<!-- file: ([\w.]+) -->\n```[\w-]+\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 CHANGED = re.compile(r"^<!-- file: ([\w.]+), full.place (.*?) -->\n", re.MULTILINE)
 CONSOLE = re.compile(r"^```console\n\$ (.*?)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
-SECONDS = re.compile(r"\d+(?:\.\d+)? s\)")
 CASES = CONSOLE.findall(TEXT)
 
 
@@ -41,11 +41,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def plain(text: str) -> str:
-    """One space between words; what a run takes does not count."""
-    return " ".join(SECONDS.sub("0 s)", text).split())
 
 
 @pytest.mark.parametrize(("command", "shown"), CASES, ids=[command for command, _ in CASES])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.layered_models import KINDS, layered_model, placement
-from support.runtime_rules import RULES, TRAINING
+from support.runtime_rules import LINKED, RULES, TRAINING
 
 import placedsl
 from placedsl.cli.main import main
@@ -44,7 +44,7 @@ def test_what_satisfies_the_constraint_can_be_exported(name: str, seed: int) -> 
     for _ in range(60):
         training = name in TRAINING and source.random() < 0.4
         model = layered_model(source, training=training, host=source.random() < 0.6,
-                              tied=name == "accelerate" and source.random() < 0.5)  # fmt: skip
+                              tied=name in LINKED and source.random() < 0.5)  # fmt: skip
         kind = source.choice(KINDS)
         places = placement(source, model, kind)
         spec = placedsl.loads(model.text + f"subject to\n    {registry.constraint(name)}\n")
@@ -63,7 +63,7 @@ def test_the_best_that_can_be_exported_is_found(name: str, seed: int) -> None:
     """Against every placement of whole units that the exporter does not refuse."""
     source = random.Random(seed)
     nodes = ["embed", *(f"block{k}" for k in range(source.randint(2, 4))), "head"]
-    tied = name == "accelerate" and bool(seed)
+    tied = name in LINKED and bool(seed)
     lines = ["graph {"]
     for k, node in enumerate(nodes):
         module = f"model.layers.{k - 1}" if node.startswith("block") else f"model.{node}"

@@ -73,6 +73,15 @@ def test_stages_devices_and_nodes_are_those_of_the_answer(browser: Any, solved: 
     assert opened.number("#node-table tbody tr") == len(told["placement"])
 
 
+@pytest.mark.parametrize("width", [1100, 700])
+def test_legends_are_within_the_page(browser: Any, solved: tuple[Path, dict[str, Any]], width: int) -> None:
+    page = Opened(browser, solved[0]).page
+    page.set_viewport_size({"width": width, "height": 900})
+    ends = page.locator(".legend span").evaluate_all("all => all.map(one => one.getBoundingClientRect().right)")
+    assert len(ends) > 10
+    assert max(ends) <= width
+
+
 def test_search(browser: Any, solved: tuple[Path, dict[str, Any]]) -> None:
     file, told = solved
     page = Opened(browser, file).page

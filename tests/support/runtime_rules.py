@@ -13,8 +13,10 @@ import re
 import shlex
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 from support.layered_models import LayeredModel
 
@@ -129,8 +131,22 @@ def llama_cpp(files: Files, model: LayeredModel) -> Where:
     return out
 
 
+def _linked(model: LayeredModel, stage_of: Mapping[str, int]) -> None:
+    """Nothing adds up the gradients of weights that two stages have."""
+    apart = model.tied and stage_of["model.embed_tokens"] != stage_of["lm_head"]
+    _refuse(apart, "two copies of the same weights, which are trained apart")
+
+
+class _TiedLayerSpec:
+    """What is known of DeepSpeed's: the key."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+
 def deepspeed(files: Files, model: LayeredModel) -> Where:
-    """PipelineModule with the class that is written: slices of the list of layers between parts."""
+    """PipelineModule with the class that is written: slices of the list of layers between parts; layers with one key
+    keep their weights equal."""
     given = json.loads(files["deepspeed.json"])
     scope: dict[str, object] = {}
     code = str(files["placed_pipeline.py"]).replace("from deepspeed.runtime.pipe.module import PipelineModule", "")
@@ -139,6 +155,20 @@ def deepspeed(files: Files, model: LayeredModel) -> Where:
     _refuse(parts != given["parts"] or given["layers"] != model.units, "one list of layers")
     _refuse(len(parts) != given["num_stages"] + 1 or parts[0] != 0 or parts[-1] != len(model.units), "all layers")
     devices = _visible(str(files["README.txt"]), given["num_stages"])
+    ends = [0, len(model.units) - 1]
+    apart = model.tied and len({sum(part <= k for part in parts[1:]) for k in ends}) > 1
+    assert given.get("tied", []) == scope["PlacedPipeline"].TIED == [ends] * apart  # type: ignore[attr-defined]
+    for key in ("same", None):
+        module = scope["PlacedPipeline"]()  # type: ignore[operator]
+        module.num_stages, module.global_rank = given["num_stages"], 0
+        module._layer_specs = [_TiedLayerSpec(key) if key and k in ends else object() for k in range(len(model.units))]
+        module._topo = SimpleNamespace(get_coord=lambda rank: SimpleNamespace(pipe=rank))
+        module._set_bounds = lambda start, stop: None
+        if apart and key is None:
+            with pytest.raises(ValueError, match="each is a TiedLayerSpec with the same key"):
+                module._partition_layers()
+        else:
+            module._partition_layers()
     return {
         unit: devices[stage]
         for stage in range(given["num_stages"])
@@ -195,6 +225,7 @@ def torch_pipelining(files: Files, model: LayeredModel) -> Where:
         [(int(m[1]), m[2], int(m[3])) for cell in row if (m := re.fullmatch(r"(\d+)([FB])(\d+)", cell))]
         for row in csv.reader(io.StringIO(str(files["schedule.csv"])))
     ]
+    _linked(model, stage_of)
     _run(rows, len(split) + 1, 1 + max(m for row in rows for _, _, m in row))
     rank_of = {stage: rank for rank, row in enumerate(rows) for stage, _, _ in row}
     for earlier in range(len(split)):
@@ -212,6 +243,7 @@ def torchtitan(files: Files, model: LayeredModel) -> Where:
     names |= {f"layers.{k}": f"model.layers.{k}" for k in range(model.layers)}
     held = [name for part in parts for name in part]
     _refuse(sorted(names.get(name, name) for name in held) != sorted(model.units), "each module in one part")
+    _linked(model, {names[name]: k for k, part in enumerate(parts) for name in part})
     several = len(parts) > ranks
     _refuse(several != (given["pipeline_parallel_schedule"] == "Interleaved1F1B"), "a schedule for so many parts")
     devices = _visible(str(files["README.txt"]), ranks)
@@ -245,6 +277,7 @@ def pipedream(files: Files, model: LayeredModel) -> Where:
     _refuse(len(stages) != len(model.units) + 1, "as many as modules")
     _refuse(stages != sorted(stages) or set(stages) != set(range(len(ranks))), "stages rise")
     _refuse(stages[-1] != max(ranks), "the criterion is in the last stage")
+    _linked(model, dict(zip(model.units, stages)))
     flat = [rank for stage in sorted(ranks) for rank in ranks[stage]]
     _refuse(flat != list(range(len(flat))), "ranks rise")
     devices = _visible(str(files["README.txt"]), len(flat))
@@ -258,3 +291,5 @@ RULES: dict[str, Callable[[Files, LayeredModel], Where]] = {
 }  # fmt: skip
 #: Runtimes that train, and so take graphs with a backward part.
 TRAINING = ("megatron", "deepspeed", "torch-pipelining", "torchtitan", "pipedream")
+#: Runtimes for which it matters where modules with the same weights are.
+LINKED = ("accelerate", "deepspeed", "torch-pipelining", "torchtitan", "pipedream")

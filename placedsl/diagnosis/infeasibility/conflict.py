@@ -46,9 +46,10 @@ class Conflict:
     """Rules that cannot hold together.
 
     ``smallest``: none of the members can be spared (and none of the instances, where they are told); if not, ``late``
-    says that the time limit was the reason, and not what solvers can decide.  ``never``: it
-    is one rule that no placement satisfies, as the data alone show.  ``repair``: changes that give a placement, each
-    of which is enough by itself.  ``diagnostics`` are the errors that ``never`` amounts to, in the spec's own lines.
+    says that the time limit was the reason, and not what solvers can decide.  ``never``: it is one rule that no
+    placement satisfies, as the data alone show.  ``repair``: changes that give a placement, each of which is enough by
+    itself; ``unfinished``: the time was over before all were tried.  ``diagnostics`` are the errors that ``never``
+    amounts to, in the spec's own lines.
     """
 
     members: tuple[Member, ...]
@@ -57,6 +58,7 @@ class Conflict:
     repair: tuple[str, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     late: bool = False
+    unfinished: bool = False
 
 
 #: So many instances that can never hold are named in an error.
@@ -112,14 +114,14 @@ def find(
         return None
     members = [Member(rule.name, rule.span) for rule in rules]
     cures = {rule.name: asked.together([r for r in problem.constraints if r is not rule]) for rule in rules}
-    repair = repairs(asked, rules, {name for name, cured in cures.items() if cured}, parameters)
+    repair, unfinished = repairs(asked, rules, {name for name, cured in cures.items() if cured}, parameters)
     if by_instance and smallest:
         asked.begins("which of their instances conflict?")
         members, smallest = _by_instance(asked, rules)
     elif smallest and asked.together(rules, supported=False):
         members.append(_SUPPORTED)
     members = [replace(m, cures=cures.get(m.name)) for m in members]
-    return Conflict(tuple(members), smallest, repair=repair, late=asked.left == 0.0)
+    return Conflict(tuple(members), smallest, repair=repair, late=asked.left == 0.0, unfinished=unfinished)
 
 
 def _never(asked: Feasibility) -> Conflict | None:

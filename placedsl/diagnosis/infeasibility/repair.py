@@ -40,8 +40,10 @@ _LEAST_GAP = 1e-4
 
 def repairs(
     asked: Feasibility, rules: Sequence[Constraint], cured: Collection[str], parameters: Parameters = NONE
-) -> tuple[str, ...]:
-    """What is enough, in words: first what can be bought or set, then for each rule in turn how far it must give way.
+) -> tuple[tuple[str, ...], bool]:
+    """What is enough, in words, and whether the time was over before all was tried.
+
+    First stands what can be bought or set, then for each rule in turn how far it must give way.
 
     ``cured`` names the rules without which there is a placement.
     """
@@ -50,12 +52,13 @@ def repairs(
     by_parameter = list(parameter_repairs(bought, parameters))
     changed = {change for one in by_parameter for change in one.changed}
     out = [*(one.text for one in by_parameter), *hardware_repairs(bought, rules, changed)]
+    late = bought.left == 0.0
     for rule in rules:
         asked.progress(f"what would repair it? {rule.name}")
         text = _elastic(asked, rule) if asked.left != 0.0 else ""
         if text or rule.name in cured:
             out.append(text or f"drop {rule.name}")
-    return tuple(out)
+    return tuple(out), late or asked.left == 0.0
 
 
 def _elastic(asked: Feasibility, rule: Constraint) -> str:

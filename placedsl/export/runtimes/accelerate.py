@@ -15,6 +15,7 @@ from placedsl.export.layout import (
     OFF_HOSTS,
     Layout,
     alone_against,
+    clusters_against,
     modules_against,
     named,
     split_against,
@@ -33,7 +34,8 @@ def reasons_against(plan: Plan) -> list[str]:
     """Why accelerate cannot run the plan; empty: it can."""
     layout = Layout.of(plan)
     return [
-        *training(plan, "a device map"), *alone_against(layout), *_hosts_against(layout), *_clusters_against(layout),
+        *training(plan, "a device map"), *alone_against(layout), *_hosts_against(layout),
+        *clusters_against(layout, "a device map"),
         *(reason for reason in split_against(layout) if " on stages " not in reason), *modules_against(layout),
         *tied_against(layout),
     ]  # fmt: skip
@@ -48,12 +50,6 @@ def _hosts_against(layout: Layout) -> list[str]:
         f"weights on the CPU and computes on an accelerator; {OFF_HOSTS}"
         for stage in hosts
     ]  # fmt: skip
-
-
-def _clusters_against(layout: Layout) -> list[str]:
-    if layout.in_one_place:
-        return []
-    return ["the devices are in several clusters, and a device map is of one process: use devices of one cluster"]
 
 
 def write(plan: Plan) -> dict[str, str]:

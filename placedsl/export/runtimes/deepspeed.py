@@ -2,7 +2,8 @@
 
 Rules: ``deepspeed/runtime/pipe/module.py: PipelineModule._partition_layers`` of DeepSpeed 0.19.  None of its
 partition methods takes bounds, so a subclass sets them (``_set_bounds`` is private there).  The list of layers has one
-item for each unit: embedding, decoder layers, norm, head.
+item for each unit: embedding, decoder layers, norm, head.  Items with the same weights are ``TiedLayerSpec`` with one
+key, whose gradients are added up over the stages; that is for whole items, so weights that a layer shares are refused.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from itertools import pairwise
 
 from placedsl.export.layout import (
     Layout,
+    copies_against,
     degrees_against,
     hosts_against,
     pieces_against,
     pipeline_against,
+    some,
     split_against,
 )
 from placedsl.export.model import Given, Model, Split, wrong
@@ -31,13 +34,18 @@ from deepspeed.runtime.pipe.module import PipelineModule
 
 
 class PlacedPipeline(PipelineModule):
-    """A PipelineModule whose stages are slices of its list of layers between PARTS."""
+    """A PipelineModule whose stages are its list of layers cut at PARTS; TIED: layers with the same weights."""
 
     PARTS = {parts}
+    TIED = {tied}
 
     def _partition_layers(self, method="uniform"):
         if self.num_stages != {stages} or len(self._layer_specs) != {layers}:
             raise ValueError("this split is for {layers} layers in {stages} stages")
+        for layers in self.TIED:
+            keys = {{getattr(self._layer_specs[k], "key", None) for k in layers}}
+            if len(keys) > 1 or None in keys:
+                raise ValueError(f"layers {{layers}} have the same weights: each is a TiedLayerSpec with the same key")
         self.parts = list(self.PARTS)
         stage = self._topo.get_coord(self.global_rank).pipe
         self._set_bounds(start=self.parts[stage], stop=self.parts[stage + 1])
@@ -51,7 +59,7 @@ def reasons_against(plan: Plan) -> list[str]:
     layout = Layout.of(plan)
     return [
         *degrees_against(layout, tensor=False), *hosts_against(layout), *pieces_against(layout),
-        *split_against(layout), *runs_of_units_against(layout),
+        *split_against(layout), *runs_of_units_against(layout), *copies_against(layout, "DeepSpeed", layers=True),
     ]  # fmt: skip
 
 
@@ -60,20 +68,27 @@ def write(plan: Plan) -> dict[str, str]:
     layout = Layout.of(plan)
     parts = unit_bounds(layout)
     names = [unit.module or unit.name for unit in layout.units.units]
+    tied = layout.apart
     found = {
         "num_stages": len(layout.stages),
         "parts": parts,
         "layers": names,
+        **({"tied": tied} if tied else {}),
         "class": "placed_pipeline.py:PlacedPipeline",
     }
     text = CLASS.format(
-        spec=plan.spec, names=", ".join(names), parts=parts, stages=len(layout.stages), layers=len(names)
+        spec=plan.spec, names=", ".join(names), parts=parts, tied=tied, stages=len(layout.stages), layers=len(names)
     )
     lines = [
         f"deepspeed --num_gpus {len(layout.ranks)} train.py, with",
         "    from placed_pipeline import PlacedPipeline",
         f"    model = PlacedPipeline(layers=[...], num_stages={len(layout.stages)}, ...)",
         f"where the list of layers has these {len(names)} items: {', '.join(names)}.",
+        *(
+            f"{some(names[k] for k in own)} have the same weights and are in several stages: each is a TiedLayerSpec "
+            f"with the same key, as in TiedLayerSpec({names[own[0]]!r}, CLASS, ..., tied_weight_attr='weight')."
+            for own in tied
+        ),
     ]
     return {
         "deepspeed.json": json.dumps(found, indent=2, ensure_ascii=False) + "\n",

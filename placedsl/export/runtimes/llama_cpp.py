@@ -12,6 +12,7 @@ import re
 from placedsl.export.layout import (
     Layout,
     alone_against,
+    clusters_against,
     named,
     order_against,
     pieces_against,
@@ -37,7 +38,10 @@ def reasons_against(plan: Plan) -> list[str]:
     if early := pipeline_against(plan):
         return [*training(plan, "llama.cpp"), *early]
     layout = Layout.of(plan)
-    first = [*training(plan, "llama.cpp"), *alone_against(layout), *pieces_against(layout)]
+    first = [
+        *training(plan, "llama.cpp"), *alone_against(layout), *clusters_against(layout, "the split of a program"),
+        *pieces_against(layout),
+    ]  # fmt: skip
     unknown = unknown_against(layout)
     if unknown:
         return [*first, *unknown]

@@ -11,6 +11,7 @@ import json
 
 from placedsl.export.layout import (
     Layout,
+    copies_against,
     hosts_against,
     pieces_against,
     pipeline_against,
@@ -36,6 +37,7 @@ def reasons_against(plan: Plan) -> list[str]:
     ]  # fmt: skip
     return [
         *split, *hosts_against(layout), *pieces_against(layout), *split_against(layout), *runs_of_units_against(layout),
+        *copies_against(layout, "PipeDream"),
     ]  # fmt: skip
 
 

@@ -1,7 +1,9 @@
 """SGLang: how many decoder layers each rank of the pipeline holds.
 
 Rules: ``sglang/srt/distributed/utils.py: get_pp_indices`` of SGLang 0.5.23: whole numbers, one per rank, whose sum
-is the number of hidden layers; with one rank the variable is not read.
+is the number of hidden layers; with one rank the variable is not read.  Of a head with the weights of the embedding
+``models/qwen2.py`` and ``qwen3.py`` load a copy on the last rank, and ``models/llama.py`` has none there: a comment
+says so.
 """
 
 from __future__ import annotations
@@ -15,6 +17,10 @@ from placedsl.problem.plan import Plan
 MEANING = "SGLang: environment variables for pipeline parallelism with layers per rank"
 CONSTRAINT = "exportable_to_sglang"
 _VARIABLE = "SGLANG_PP_LAYER_PARTITION"
+_TIED = (
+    "# The head has the weights of the embedding: SGLang's Qwen models load a copy on the last rank, its Llama model "
+    "does not run in several stages."
+)
 
 
 def reasons_against(plan: Plan) -> list[str]:
@@ -39,7 +45,7 @@ def write(plan: Plan) -> dict[str, str]:
     """``sglang.env``: a file for ``docker run --env-file`` or ``set -a; . sglang.env``."""
     layout = Layout.of(plan)
     flags = f"--pp-size {len(layout.stages)}" + f" --tp-size {layout.tensor}" * (layout.tensor > 1)
-    lines = [f"# python -m sglang.launch_server --model-path MODEL {flags}"]
+    lines = [f"# python -m sglang.launch_server --model-path MODEL {flags}", *([_TIED] * bool(layout.apart))]
     return {"sglang.env": partition_variable.text(layout, lines, _VARIABLE)}
 
 

@@ -3,7 +3,9 @@
 Rules: ``_IR.py: pipeline, annotate_split_points`` and ``schedules.py: _PipelineScheduleRuntime._load_csv,
 _validate_schedule`` of torch 2.13.  A split point is the path of a module; what runs after it, in the order of the
 model, is in the next stage.  A schedule has a row a rank, with cells such as ``1F0``; it needs a backward pass of every
-microbatch.  Stages that follow one another on one rank are one stage here, as they hang in torch.
+microbatch.  Stages that follow one another on one rank are one stage here, as they hang in torch.  Weights that several
+stages have are copied for each of them, and nothing adds up their gradients (``_IR.py: Pipe.replicated_params``): such
+a split is refused.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from placedsl.diagnostics import Source
 from placedsl.export.layout import (
     Layout,
     alone_against,
+    copies_against,
     hosts_against,
     modules_against,
     pipeline_against,
@@ -39,7 +42,7 @@ def reasons_against(plan: Plan) -> list[str]:
     layout = Layout.of(plan)
     return [
         *alone_against(layout), *hosts_against(layout), *split_against(layout), *runs_of_units_against(layout),
-        *modules_against(layout),
+        *modules_against(layout), *copies_against(layout, "torch"),
     ]  # fmt: skip
 
 

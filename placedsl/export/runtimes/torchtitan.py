@@ -2,7 +2,8 @@
 
 Rules: ``torchtitan/distributed/pipeline_parallel.py: _split_module, _get_pp_rank_to_stage_indices_mapping`` of
 torchtitan 0.3.  Part k runs on rank k mod the number of ranks.  Modules are children of the model, or items of a list
-of it (``layers.3``); one that no part names is dropped in silence there, so each is named.
+of it (``layers.3``); one that no part names is dropped in silence there, so each is named.  Each part is made of a copy
+of the whole model, so that weights which several parts have are apart: such a split is refused.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 
 from placedsl.export.layout import (
     Layout,
+    copies_against,
     degrees_against,
     hosts_against,
     modules_against,
@@ -39,7 +41,7 @@ def reasons_against(plan: Plan) -> list[str]:
     deep = [unit for unit in layout.units.units if unit.module and not _NAMED.fullmatch(name_of(unit))]
     return [
         *degrees_against(layout), *hosts_against(layout), *_turns_against(layout), *split_against(layout),
-        *runs_of_units_against(layout), *modules_against(layout),
+        *runs_of_units_against(layout), *modules_against(layout), *copies_against(layout, "torchtitan"),
         *(f"'{unit.module}' is within a module: parts name children of the model, and items of lists" for unit in deep),
     ]  # fmt: skip
 

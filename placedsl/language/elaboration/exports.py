@@ -6,7 +6,7 @@ knows it; parts that speak of what the spec does not decide (copies, degrees) ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +25,7 @@ Named = tuple[syntax.Rule, syntax.ConstraintDefinition | None]
 
 PREFIX = "exportable_"
 #: Attributes that nodes have where a rule of the spec asks for them.
-UNIT, TIED = "exportable_unit", "exportable_tied"
+UNIT, TIED, TIED_LAYER = "exportable_unit", "exportable_tied", "exportable_tied_layer"
 END, RUN, BEGIN = "exportable_end", "exportable_run", "exportable_begin"
 #: What a part speaks of that only some specs decide.
 _DECIDED = ("tensor", "data", "copies")
@@ -99,6 +99,8 @@ def _known(definition: syntax.ConstraintDefinition, words: Vocabulary) -> bool:
     spoken = {
         word for word in _DECIDED if f"{word}(" in definition.body.at.text or f"{word}[" in definition.body.at.text
     }
+    if "in clusters" in definition.body.at.text and "clusters" not in words.sets:
+        return False
     if "copies" in spoken:
         return "copies" in words.variables and "data" not in words.quantities
     return all(word in words.quantities for word in spoken)
@@ -141,8 +143,10 @@ def _with_units(graph: Graph) -> tuple[Graph, bool]:
     begin = [unit[first] if word == "first" and where else word for word in end]
     own: dict[str, Column] = {}
     joined: dict[str, Column] = {}
-    tied = _tied(unit, unit_of, columns.get("tied"))
-    for name, words in ((UNIT, unit), (TIED, tied), (END, end), (RUN, run), (BEGIN, begin)):
+    of = columns.get("tied")
+    tied = _tied(unit, unit_of, of)
+    with_layers = _tied(unit, unit_of, of, {tied[u] for u in where})
+    for name, words in ((UNIT, unit), (TIED, tied), (TIED_LAYER, with_layers), (END, end), (RUN, run), (BEGIN, begin)):
         own[name], joined[name] = np.full(written.nodes, None, dtype=object), np.full(graph.nodes, None, dtype=object)
         for v, operator in enumerate(node_of):
             if (u := unit_of[v]) >= 0:
@@ -156,8 +160,10 @@ def _with_units(graph: Graph) -> tuple[Graph, bool]:
     return replace(graph, attributes={**graph.attributes, **joined}, fusion=fusion), bool(where)
 
 
-def _tied(unit: Sequence[str], unit_of: Mapping[int, int], tied: Column | None) -> list[str]:
-    """The unit of each unit, with one for those that have weights in common."""
+def _tied(
+    unit: Sequence[str], unit_of: Mapping[int, int], tied: Column | None, only: Collection[str] | None = None
+) -> list[str]:
+    """The unit of each unit, with one for those that have weights in common; ``only``: in these groups alone."""
     if tied is None:
         return list(unit)
     first: dict[object, int] = {}
@@ -165,7 +171,8 @@ def _tied(unit: Sequence[str], unit_of: Mapping[int, int], tied: Column | None) 
             and (of := _value(tied[v])) is not None]  # fmt: skip
     one, other = np.array(same, dtype=np.int64).reshape(-1, 2).T
     both = components(len(unit), np.concatenate([one, other]), np.concatenate([other, one]))
-    return [f"unit {k}" for k in both.tolist()]
+    joined = [f"tied {k}" for k in both.tolist()]
+    return joined if only is None else [one if one in only else own for own, one in zip(unit, joined, strict=True)]
 
 
 def _value(given: object) -> float | str | None:

@@ -28,6 +28,8 @@ def print_conflict(conflict: Conflict, console: Console) -> None:
         console.print("[bold]what would repair it[/bold]" + (", each by itself" if len(conflict.repair) > 1 else ""))
         for line in conflict.repair:
             console.print(f"  {line}", highlight=False, markup=False)
+    if conflict.unfinished:
+        console.print("  There may be other repairs: the time was over before all were tried.", highlight=False)
 
 
 def verdict(conflict: Conflict) -> list[str]:

@@ -13,6 +13,7 @@ from support.paths import ROOT
 
 import placedsl
 from placedsl.cli import main as cli
+from placedsl.diagnosis.infeasibility import repair
 from placedsl.diagnosis.infeasibility.conflict import Conflict
 from placedsl.diagnosis.infeasibility.feasibility import Feasibility
 from placedsl.diagnosis.infeasibility.solver_core import core
@@ -54,6 +55,14 @@ def shown_of(conflict: Conflict) -> list[str]:
     out = io.StringIO()
     print_conflict(conflict, Console(width=120, file=out))
     return [" ".join(line.split()) for line in out.getvalue().splitlines()]
+
+
+def test_repairs_that_were_not_tried_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A conflict that is found at once, with no time for what can be bought or set."""
+    monkeypatch.setattr(repair, "_MOST_SECONDS", 0.0)
+    lines = told("memory\ncontiguous", by_instance=False, room="1 GiB")
+    assert lines[-1] == "There may be other repairs: the time was over before all were tried."
+    assert not any("room = " in line for line in lines)
 
 
 def test_memory_that_is_too_small() -> None:
