@@ -56,7 +56,7 @@ _OWN_RULES = """memory
     free: forall d in gpu: memory(d) + room[d] == 6 GiB
     seats: forall v in nodes, d in gpu where v.memory > 1 GiB: (v on d) <=> seat[v, d] == 1
     steps: forall i in 1..2: step[i] + 1 <= step[i + 1]
-    late: time_per_sample - over <= 9 ms
+    late: time_per_sample - over <= 8 ms
 """
 
 #: One of the two nodes that must share a device runs on the host only, and the other is pinned to the accelerator.
