@@ -304,3 +304,18 @@ def test_damaged_configurations_end_in_diagnostics(seed: int) -> None:
         for values in (graph.memory, *(graph.attributes[k] for k in ("flops", "bytes", "parameters", "kv_cache"))):
             assert np.isfinite(values).all()
             assert (values >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [("config.json", "save the model's config.json there"), ("lama.json", "did you mean 'llama.json'?")],
+)
+def test_a_configuration_that_is_not_there(name: str, advice: str, tmp_path: Path) -> None:
+    for beside in ("llama.json", ".hidden.json", "own.place"):
+        (tmp_path / beside).write_text("{}", encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        read(tmp_path / name)
+    (found,) = caught.value.diagnostics
+    assert found.hint is not None
+    assert found.hint.startswith(advice)
+    assert "hidden" not in found.hint

@@ -22,6 +22,8 @@ MODELS = ("onnx", "torch-export")
 #: Those of texts that describe a model by its sizes, some of which the spec gives.
 DESCRIPTIONS = ("aceso", "hugging-face")
 
+#: What to do where the description of a model is missing.
+_CONFIG = "save the model's config.json there from where the model is published; nothing else of it is needed"
 #: An ONNX model begins with its version, an archive with the letters of its inventor.
 _ONNX, _ARCHIVE = b"\x08", b"PK\x03\x04"
 
@@ -77,12 +79,13 @@ def load_graph(path: Path) -> Source:
     except OSError as problem:
         siblings = [p.name for p in paths.beside(path) if _may_be_a_graph(p)]
         reason = (problem.strerror or "cannot be read").lower()
-        raise InputError([Diagnostic(f"'{path}': {reason}", None, nearest(path.name, siblings))]) from None
+        hint = _CONFIG if path.name == "config.json" else nearest(path.name, siblings)
+        raise InputError([Diagnostic(f"'{path}': {reason}", None, hint)]) from None
 
 
 def _may_be_a_graph(path: Path) -> bool:
     """What is worth being named where a file is missing: a spec is not."""
-    return paths.is_file(path) and path.suffix != ".place"
+    return paths.is_file(path) and path.suffix != ".place" and not path.name.startswith(".")
 
 
 def read(file: Path | Source, format_name: str | None = None, sizes: Sizes | None = None) -> Graph:
