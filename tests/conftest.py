@@ -1,7 +1,8 @@
 """The published workloads, a line in the summary when they are absent, compiled kernels, and the choice of cases.
 
-A test marked ``sampled(n)`` runs one case in 8 n; a case of a costly file, marked ``rotates(n)``, runs on one commit in
-8 n (8 is ``THIN``, for the time of all); a test marked ``everything`` runs with ``--everything`` only, as all cases do.
+A test marked ``sampled(n)`` runs one case in 10 n; a case of a costly file, marked ``rotates(n)``, runs on one commit
+in 10 n (10 is ``THIN``, for the time of all); a test marked ``everything`` runs with ``--everything`` only, as all
+cases do.
 The commit chooses the cases, and ``--cases NUMBER`` repeats the choice of another run.
 """
 
@@ -23,7 +24,7 @@ _STUCK_WORKER, _STUCK_RUN = 2400.0, 3000.0
 #: The stderr of the run; what is written to that of a test, pytest keeps.
 _STDERR = pytest.StashKey[int]()
 #: How much thinner all samples are than their marks say, so that a usual run stays within its minutes.
-THIN = 8
+THIN = 10
 _WHY = "the published workloads are not there"
 
 
