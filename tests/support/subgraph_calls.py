@@ -20,10 +20,11 @@ def random_instance(
     slots: int | None = None,
     alike: bool = False,
     chains: bool = False,
+    adjacent: bool = False,
 ) -> CallInstance:
     """A problem of a few nodes: widths, classes, memory limits, missing support, a host or none, all by chance.
 
-    ``chains``: most nodes read from the one before.
+    ``chains``: most nodes read from the one before; ``adjacent``: and half of them are of its class.
     """
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, nodes + 1))
@@ -56,6 +57,9 @@ def random_instance(
     capacity = np.full(d, float(rng.choice([2.0, 3.0, 4.0, 100.0])))
     capacity[host] = np.inf
     groups = [rng.integers(0, n, n)] if rng.random() < 0.5 else []
+    if adjacent:
+        capacity[~host] = rng.choice([1.0, 2.0, 3.0, 4.0, 6.0], 1 if alike else accelerators)
+        groups = [np.cumsum(rng.random(n) < 0.5)]
     q = int(rng.integers(1, 4)) if slots is None else slots
     return build(
         time=time, transfer=transfer, memory=memory, capacity=capacity, host=host, slots=q, groups=groups,

@@ -16,7 +16,7 @@ import placedsl
 from placedsl.algorithms.partitions.bounds import named
 
 pytestmark = [pytest.mark.xdist_group("bounds")]
-GRAPHS, AT_ONCE = 10_000, 50
+GRAPHS, AT_ONCE = 10_000, 25
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def failures(process: Apart, first: int, count: int) -> int:
 
 @pytest.mark.parametrize("first", [pytest.param(n, marks=pytest.mark.sampled(100)) for n in range(0, GRAPHS, AT_ONCE)])
 def test_bounds_are_those_of_the_enumeration(process: Apart, first: int) -> None:
-    assert failures(process, first, AT_ONCE) >= 0.4 * AT_ONCE
+    assert failures(process, first, AT_ONCE) >= 0.3 * AT_ONCE
 
 
 def repeated(text: str, most: tuple[int, ...], upper: float) -> list[float]:

@@ -93,6 +93,40 @@ def test_what_shorter_chains_prove_holds_where_they_are_whole(seed: int, monkeyp
         assert bound == pytest.approx(best, rel=1e-9)
 
 
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("first", range(0, 1200, 20))
+def test_several_calls_share_the_memory_of_an_accelerator(first: int) -> None:
+    """Classes of adjacent nodes, little memory, up to three calls: no bound is wrong; many are the optimum."""
+    known = reached = found = 0
+    for seed in range(first, first + 20):
+        instance = random_instance(
+            seed, nodes=6 if seed % 7 == 0 else 5, devices=2 if seed % 7 == 0 else 1 + seed % 3,
+            slots=3 if seed % 5 == 0 else 2, alike=seed % 2 == 0, chains=seed % 4 > 0, adjacent=True,
+        )  # fmt: skip
+        best, said = optimum(instance), list(bounds_of(instance))
+        bound, values = said[-1][0], [answer.latency for _, answer in said if answer is not None]
+        assert bound <= best, seed
+        assert all(value >= best * (1 - 1e-9) for value in values), seed
+        if 0.0 < best < math.inf:
+            known, reached = known + 1, reached + (bound >= best * (1 - 1e-9))
+            found += bool(values) and values[-1] <= best * (1 + 1e-9)
+    assert 4 * reached >= known <= 2 * found
+
+
+@pytest.mark.workloads
+def test_two_calls_are_better_than_one(workloads: Path, tmp_path: Path) -> None:
+    """ResNet50 takes 651.12 in one call each; in two it takes less, and no placement takes less than that."""
+    workload = workloads / "dnn-partitioning" / "latency-inputs" / "OperatorGraphs" / "resnet50_inference.json"
+    text = latency_spec_of_workload(read(workload, "dnn-partitioning"), workload, tmp_path)
+    problem = placedsl.loads(text.replace("schedule calls", "schedule calls { pieces = 2 }"), str(tmp_path)).problem
+    said = list(proven_bounds(problem))
+    bound, answer = said[-1][0], [answer for _, answer in said if answer is not None][-1]
+    report = evaluate(problem, answer.placement, values=answer.values)
+    assert report.feasible
+    assert report.objectives[0] == pytest.approx(bound, rel=1e-9)
+    assert bound == pytest.approx(645.46392334, rel=1e-9)
+
+
 @pytest.mark.workloads
 @pytest.mark.parametrize(
     ("file", "least"),

@@ -27,13 +27,14 @@ def shorten_chains(problem: ReducedInstance, most: float) -> bool:
     """
     makers = problem.makers()
     parts: dict[int, float] = {}
+    pairs = set(problem.pairs())
     for w in problem.order():
         if len(makers[w]) != 1 or len(problem.made[w]) != 1 or len(problem.made[w][0].readers) != 1:
             continue
         u, r = next(iter(makers[w])), next(iter(problem.made[w][0].readers))
         if problem.readers(u) != {w} or len(problem.made[u]) != 1 or makers[r] != {w}:
             continue
-        if problem.memory[w] > most * problem.capacity:
+        if problem.memory[w] > most * problem.capacity or {(u, w), (w, r)} & pairs:
             continue
         _become_part(problem, u, w, r)
         makers[r] = {u}
@@ -41,7 +42,8 @@ def shorten_chains(problem: ReducedInstance, most: float) -> bool:
         parts[r] = problem.memory[w]
         parts.pop(w, None)
         problem.memory[r] += problem.memory.pop(w)
-    problem.capacity += _heaviest(problem, parts)
+    problem.spare = _heaviest(problem, parts)
+    problem.capacity += problem.spare
     return bool(parts)
 
 

@@ -1,13 +1,14 @@
 """Lower bounds on the latency of subgraph calls, by dynamic programming over the ideals of less and less reduced
 instances.
 
-The state (an ideal, the calls so far, when each tensor that is still read was made) determines the future of a schedule
-if accelerators are equal and have one slot each: the result is then the optimum, up to the reduction.  Colocation is
-kept where nodes are merged (:mod:`.reduction`), else left out.
+The state (an ideal, what the calls so far have taken of the budget, when each tensor that is still read was made)
+determines the future of a schedule if accelerators are equal and have one slot each, which is a budget of as many
+calls: the result is then the optimum, up to the reduction.  With more slots the calls of all accelerators share the
+memory of all, in whole grains.  Colocation is kept where nodes are merged (:mod:`.reduction`), else left out.
 
 Backwards from the end, each *narrow* ideal (one node last, all nodes outside after it) is explored separately:
 
-* T(c), the least time from the end of its node to the end of all, by the calls left, when only its tensor exists;
+* T(c), the least time from the end of its node to the end of all, by the budget left, when only its tensor exists;
 * S(c), the same from just before its node, which reads its inputs at no cost.
 
 T settles every schedule that passes through the ideal.  S bounds the rest of any state before it: all nodes that did
@@ -30,13 +31,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from placedsl.algorithms.subgraph_calls.bounds.chain_reduction import shorten_chains
-from placedsl.algorithms.subgraph_calls.bounds.ideal_dp_kernel import (
-    ExplorationScratch,
-    IdealLattice,
-    StateTable,
-    begin,
-    explore,
-)
+from placedsl.algorithms.subgraph_calls.bounds.ideal_dp_kernel import begin, explore
 from placedsl.algorithms.subgraph_calls.bounds.lattice import ideal_lattice, narrow_ideals, new_tables, without_last
 from placedsl.algorithms.subgraph_calls.bounds.recovery import (
     IdealStep,
@@ -46,6 +41,7 @@ from placedsl.algorithms.subgraph_calls.bounds.recovery import (
     stitch,
 )
 from placedsl.algorithms.subgraph_calls.bounds.reduction import ReducedInstance, best_devices, reduce
+from placedsl.algorithms.subgraph_calls.bounds.tables import ExplorationScratch, IdealLattice, StateTable
 from placedsl.algorithms.subgraph_calls.initial_placements import all_on_host, fill_accelerators
 from placedsl.algorithms.subgraph_calls.instance import (
     SUPPORTS,
@@ -178,11 +174,11 @@ class TimeLimits:
 
 @dataclass
 class _BackwardSweep:
-    """A sweep from the end to the beginning; all times by the number of calls left.
+    """A sweep from the end to the beginning; all times by the budget left.
 
     ``onward``: the least time from the end of each node to the end of all; ``down``: from its start; ``rest``: T of
     each narrow ideal, 0 for the last of all; ``narrow``: these ideals and their last nodes; ``segment_paths``: the
-    steps that attain T, by narrow ideal and calls left.
+    steps that attain T, by narrow ideal and budget left.
     """
 
     lattice: IdealLattice
@@ -199,7 +195,7 @@ class _BackwardSweep:
     def __post_init__(self) -> None:
         lattice = self.lattice
         self.onward = np.zeros_like(self.down)
-        self.rest = np.zeros((len(self.narrow) + 1, lattice.calls + 1))
+        self.rest = np.zeros((len(self.narrow) + 1, lattice.budget + 1))
         self.tensors = [
             [
                 (float(lattice.into[t]), lattice.reader[lattice.read_start[t] : lattice.read_start[t + 1]].tolist())
@@ -215,11 +211,11 @@ def least_latency(
     """Increasing bounds that end with the least latency, or ``upper`` if that is less, and with the steps that attain
     it.
 
-    ``known``: by node, lower bounds on the time from its start to the end of all, by the calls left, if its inputs cost
-    nothing: results for more reduced instances, to which those found here are added.
+    ``known``: by node, lower bounds on the time from its start to the end of all, by the budget left, if its inputs
+    cost nothing: results for more reduced instances, to which those found here are added.
     """
     nodes = problem.order()
-    entries = lattice.calls + 1
+    entries = lattice.budget + 1
     down = np.array([known.get(v, np.zeros(entries)) for v in nodes]).reshape(len(nodes), entries)
     narrow = narrow_ideals(lattice)
     for number, (i, _) in enumerate(narrow):
@@ -252,14 +248,14 @@ def least_latency(
     for u, row in zip(nodes, sweep.down, strict=True):
         # A less reduced instance pays for this where the tensor is read.
         known[u] = np.maximum(row - problem.charged.get(u, 0.0), known.get(u, 0.0))
-    yield min(bound, upper), stitch(sweep.segment_paths, lattice.calls)
+    yield min(bound, upper), stitch(sweep.segment_paths, lattice.budget)
 
 
 def _remember(sweep: _BackwardSweep, number: int) -> None:
     """Record how an exploration from a narrow ideal (-1: from the beginning) attained its values."""
-    for calls in range(sweep.lattice.calls + 1):
-        if (found := backtrack(sweep.lattice, sweep.states, calls)) is not None:
-            sweep.segment_paths[number, calls] = found
+    for allowed in range(sweep.lattice.budget + 1):
+        if (found := backtrack(sweep.lattice, sweep.states, allowed)) is not None:
+            sweep.segment_paths[number, allowed] = found
 
 
 def _first_starts(lattice: IdealLattice, best: Floats) -> Floats:
@@ -272,9 +268,9 @@ def _first_starts(lattice: IdealLattice, best: Floats) -> Floats:
 
 
 def _explored(sweep: _BackwardSweep, start: int, free: bool, upper: float, limits: TimeLimits) -> Floats | None:
-    """The least time from an ideal, by the calls left, or ``upper`` if that is less (None: abandoned)."""
+    """The least time from an ideal, by the budget left, or ``upper`` if that is less (None: abandoned)."""
     lattice = sweep.lattice
-    value = np.full(lattice.calls + 1, upper)
+    value = np.full(lattice.budget + 1, upper)
     begin(lattice, sweep.states, start, sweep.scratch)
     for at in range(start, len(lattice.narrow), _CHUNK):
         stop = min(at + _CHUNK, len(lattice.narrow))

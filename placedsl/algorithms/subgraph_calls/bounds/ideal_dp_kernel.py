@@ -1,99 +1,36 @@
 """Compiled: the dynamic program over ideals for the least latency of subgraph calls.
 
-A state is an ideal (the nodes that have run), the number of calls so far, and when the tensors that are still read were
-made.  From it one more node runs on the host, or one more call runs the nodes between the ideal and a larger one.  A
-state that another one of its ideal equals or beats in every respect is dropped.
+A state is an ideal (the nodes that have run), how much of the *budget* its calls have taken, and when the tensors that
+are still read were made.  The budget is a number of calls, or of grains of memory for all of them.  From a state one
+more node runs on the host, or one more call runs the nodes between the ideal and a larger one.  A state that another
+one of its ideal equals or beats in every respect is dropped.
+
+Where an accelerator makes several calls, a state knows which *pairs* (:mod:`.parted_pairs_kernel`) the last two calls
+parted that parted any, and what these held.  On the host the nodes of a pair run one after the other.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from placedsl.algorithms.kernels import kernel
-from placedsl.arrays import Booleans, Floats, Integers
-
-
-class IdealLattice(NamedTuple):
-    """h nodes in topological order, t tensors, N ideals by size (the first is empty, the last has all nodes).
-
-    ``fast``, ``slow``, ``memory``    h: seconds on an accelerator and on the host, bytes
-    ``capacity``    the bytes of a call; ``calls``: how many there may be
-    ``out``, ``into``  t: the seconds that a call pays for a tensor; ``reader[read_start[t]:read_start[t + 1]]`` read it
-    ``made``        the tensors that node v makes, from ``made_start[v]`` to ``made_start[v + 1]``
-    ``maker``       the nodes that node v reads from, from ``maker_start[v]`` to ``maker_start[v + 1]``
-    ``inside``      N x h flags
-    ``next_ideal``, ``next_node``   the ideals with one node more, and that node, from ``next_start[i]``
-    ``open_node``   the nodes of ideal i that a node outside reads, from ``open_start[i]`` to ``open_start[i + 1]``
-    ``tail``        for each entry of ``open_node``, by the calls left: a lower bound on the time from the node's end to
-                    the end of all, when the ideal has run
-    ``ahead``       N, by the calls left: the same from the end of the last of the ideal's open nodes
-    ``narrow``      N: the number of a narrow ideal (-1: it is not narrow)
-    """
-
-    fast: Floats
-    slow: Floats
-    memory: Floats
-    capacity: float
-    calls: int
-    out: Floats
-    into: Floats
-    read_start: Integers
-    reader: Integers
-    made_start: Integers
-    made: Integers
-    maker_start: Integers
-    maker: Integers
-    inside: Booleans
-    next_start: Integers
-    next_ideal: Integers
-    next_node: Integers
-    open_start: Integers
-    open_node: Integers
-    tail: Floats
-    ahead: Floats
-    narrow: Integers
-
-
-class StateTable(NamedTuple):
-    """The states met, s at most.
-
-    ``used``: the calls so far; ``times``: of the ideal's open nodes, then of the latest end; ``later``: the next state
-    of its ideal; ``first``: N, the first state of each ideal (-1: none); ``number``: how many states there are, and how
-    many were dropped for lack of space; ``ideal``: of each state; ``before``: its predecessor (-1: none); ``found``: by
-    the calls allowed, the predecessor, the ideal and the calls so far that attained the least time.
-    """
-
-    used: Integers
-    times: Floats
-    later: Integers
-    first: Integers
-    number: Integers
-    ideal: Integers
-    before: Integers
-    found: Integers
-
-
-class ExplorationScratch(NamedTuple):
-    """Working memory: N each, then h, then one per open node of an ideal."""
-
-    stamp: Integers
-    queue: Integers
-    held: Floats
-    length: Floats
-    where: Integers
-    times: Floats
-    needed: Booleans
+from placedsl.algorithms.subgraph_calls.bounds.parted_pairs_kernel import counted, joined, remembered, second
 
 
 @kernel(no_cpython_wrapper=True)
-def _insert(states, j, x, used, times, width):  # type: ignore[no-untyped-def]
+def _insert(states, j, x, called, used, since, held, times, width):  # type: ignore[no-untyped-def]
     """Add a state unless another of its ideal dominates it; drop those that it dominates."""
     y, last = states.first[j], -1
     while y >= 0:
         following = states.later[y]
         no_worse, no_better = states.used[y] <= used, states.used[y] >= used
+        for g in range(len(held)):
+            if g < len(since) and states.since[y, g] != since[g]:
+                no_worse = no_better = False
+            if states.held[y, g] > held[g]:
+                no_worse = False
+            elif states.held[y, g] < held[g]:
+                no_better = False
         for i in range(width):
             a, b = states.times[y, i], times[i]
             if a > b:
@@ -118,7 +55,11 @@ def _insert(states, j, x, used, times, width):  # type: ignore[no-untyped-def]
         return
     states.number[0] = n + 1
     states.used[n] = used
-    states.ideal[n], states.before[n] = j, x
+    for g in range(len(held)):
+        states.held[n, g] = held[g]
+        if g < len(since):
+            states.since[n, g] = since[g]
+    states.ideal[n], states.before[n], states.called[n] = j, x, called
     for i in range(width):
         states.times[n, i] = times[i]
     states.later[n] = states.first[j]
@@ -127,35 +68,36 @@ def _insert(states, j, x, used, times, width):  # type: ignore[no-untyped-def]
 
 @kernel(no_cpython_wrapper=True)
 def _hopeless(lattice, j, used, times, width, value):  # type: ignore[no-untyped-def]
-    """Whether no continuation of a state improves on ``value``, by the calls allowed."""
+    """Whether no continuation of a state improves on ``value``, by the budget allowed."""
     base = lattice.open_start[j]
-    for calls in range(used, lattice.calls + 1):
+    for allowed in range(lattice.budget, used - 1, -1):
         least = times[width - 1]
         for i in range(width - 1):
-            least = max(least, times[i] + lattice.ahead[j, calls - used])
-            least = max(least, times[i] + lattice.tail[base + i, calls - used])
-        if least < value[calls]:
+            least = max(least, times[i] + lattice.ahead[j, allowed - used])
+            least = max(least, times[i] + lattice.tail[base + i, allowed - used])
+        if least < value[allowed]:
             return False
     return True
 
 
 @kernel(no_cpython_wrapper=True)
-def _settle(states, j, x, rest, used, finish, value):  # type: ignore[no-untyped-def]
-    """An ideal was reached from state ``x`` at ``finish``; the least time from it is known by the calls left."""
-    for calls in range(used, len(value)):
-        total = finish + rest[calls - used]
-        if total < value[calls]:
-            value[calls] = total
-            states.found[calls, 0], states.found[calls, 1], states.found[calls, 2] = x, j, used
+def _settle(states, j, x, called, rest, used, finish, value):  # type: ignore[no-untyped-def]
+    """An ideal was reached from state ``x`` at ``finish``; the least time from it is known by the budget left."""
+    for allowed in range(used, len(value)):
+        total = finish + rest[allowed - used]
+        if total < value[allowed]:
+            value[allowed] = total
+            found = states.found[allowed]
+            found[0], found[1], found[2], found[3] = x, j, used, called
 
 
 # More than ten arguments: called for every state and step, too often to pack them.
 @kernel()
-def _reached(lattice, states, j, i, where, x, used, finish, ends, times, rest, value):  # type: ignore[no-untyped-def]
+def _reached(lattice, states, j, i, where, x, called, used, since, held, finish, ends, times, rest, value):  # type: ignore[no-untyped-def]
     """The state of ideal ``j`` after a step from state ``x`` of ideal ``i`` that ended at ``finish``."""
     if lattice.narrow[j] >= 0:
         # Everything in it comes before its one open node, which has just run: there is nothing else to remember.
-        _settle(states, j, x, rest[lattice.narrow[j]], used, finish, value)
+        _settle(states, j, x, called, rest[lattice.narrow[j]], used, finish, value)
         return
     width = lattice.open_start[j + 1] - lattice.open_start[j] + 1
     for k in range(width - 1):
@@ -165,27 +107,52 @@ def _reached(lattice, states, j, i, where, x, used, finish, ends, times, rest, v
     end = states.times[x, lattice.open_start[i + 1] - lattice.open_start[i]]
     times[width - 1] = max(end, finish) if ends else end
     if j == len(lattice.narrow) - 1:
-        _settle(states, j, x, rest[-1], used, times[0], value)
+        _settle(states, j, x, called, rest[-1], used, times[0], value)
     elif not _hopeless(lattice, j, used, times, width, value):
-        _insert(states, j, x, used, times, width)
+        _insert(states, j, x, called, used, since, held, times, width)
 
 
 @kernel(no_cpython_wrapper=True)
-def _on_host(lattice, states, i, where, times, rest, value):  # type: ignore[no-untyped-def]
-    """Steps with one more node on the host."""
+def _with(lattice, j, v):  # type: ignore[no-untyped-def]
+    """The ideal with one node more than ``j``, which is ``v``."""
+    for e in range(lattice.next_start[j], lattice.next_start[j + 1]):
+        if lattice.next_node[e] == v:
+            return lattice.next_ideal[e]
+    return j
+
+
+@kernel(no_cpython_wrapper=True)
+def _on_host(lattice, states, i, where, times, rest, value, begun):  # type: ignore[no-untyped-def]
+    """Steps with one more node, or one more chain of pairs, on the host; ``begun``: ``i`` is where the exploration
+    began.
+    """
     for e in range(lattice.next_start[i], lattice.next_start[i + 1]):
         j, v = lattice.next_ideal[e], lattice.next_node[e]
-        if not np.isfinite(lattice.slow[v]):
+        if not np.isfinite(lattice.slow[v]) or (not begun and second(lattice, i, v)):
             continue
-        ends = lattice.made_start[v] == lattice.made_start[v + 1]
+        takes, last = lattice.slow[v], v
+        while lattice.partner[last] >= 0:
+            last = lattice.partner[last]
+            j, takes = _with(lattice, j, last), takes + lattice.slow[last]
+        ends = lattice.made_start[last] == lattice.made_start[last + 1]
         x = states.first[i]
         while x >= 0:
             start = 0.0
             for k in range(lattice.maker_start[v], lattice.maker_start[v + 1]):
                 start = max(start, states.times[x, where[lattice.maker[k]]])
-            finish = start + lattice.slow[v]
-            _reached(lattice, states, j, i, where, x, states.used[x], finish, ends, times, rest, value)
+            _reached(
+                lattice, states, j, i, where, x, False, states.used[x], states.since[x], states.held[x], start + takes,
+                ends, times, rest, value,
+            )  # fmt: skip
             x = states.later[x]
+
+
+@kernel(no_cpython_wrapper=True)
+def _takes(lattice, held):  # type: ignore[no-untyped-def]
+    """What a call that holds so many bytes takes of the budget, at least."""
+    if lattice.grain == 0.0:
+        return 1
+    return int(max(0.0, (held - lattice.spare) / lattice.grain - 1e-9))
 
 
 @kernel(no_cpython_wrapper=True)
@@ -244,7 +211,7 @@ def _earliest(lattice, states, i, opened):  # type: ignore[no-untyped-def]
             opened = 0  # one that waits for nothing
     x = states.first[i]
     while x >= 0:
-        if states.used[x] < lattice.calls:
+        if states.used[x] + _takes(lattice, 0.0) <= lattice.budget:
             least = np.inf
             for k in range(opened):
                 least = min(least, states.times[x, k])
@@ -254,20 +221,24 @@ def _earliest(lattice, states, i, opened):  # type: ignore[no-untyped-def]
 
 
 @kernel(no_cpython_wrapper=True)
-def _no_better(lattice, i, j, finish, value):  # type: ignore[no-untyped-def]
-    """Whether a call from ideal ``i`` to ``j`` that ends no earlier than ``finish`` improves nothing."""
+def _no_better(lattice, i, j, takes, finish, value):  # type: ignore[no-untyped-def]
+    """Whether a call from ideal ``i`` to ``j`` that ends no earlier than ``finish`` improves nothing; ``takes``: of the
+    budget.
+    """
     for k in range(lattice.open_start[j], lattice.open_start[j + 1]):
         if not lattice.inside[i, lattice.open_node[k]]:
             better = 0
-            for c in range(len(value) - 1):
-                better += finish + lattice.ahead[j, c] < value[c + 1]
+            for left in range(len(value) - takes):
+                better += finish + lattice.ahead[j, left] < value[left + takes]
             return better == 0
     return False
 
 
 @kernel(no_cpython_wrapper=True)
-def _by_call(lattice, states, i, where, rest, value, free, scratch):  # type: ignore[no-untyped-def]
-    """Steps with one more call, breadth first over the ideals that it can end at; ``free``: its inputs cost nothing."""
+def _by_call(lattice, states, i, where, rest, value, free, begun, scratch):  # type: ignore[no-untyped-def]
+    """Steps with one more call, breadth first over the ideals that it can end at; ``free``: its inputs cost nothing;
+    ``begun``: ``i`` is where the exploration began, so that the call may have begun before it.
+    """
     opened = lattice.open_start[i + 1] - lattice.open_start[i]
     earliest, upper = _earliest(lattice, states, i, opened), value[0]
     for k in range(1, len(value)):
@@ -293,16 +264,23 @@ def _by_call(lattice, states, i, where, rest, value, free, scratch):  # type: ig
             scratch.held[j], scratch.length[j] = memory, length
             scratch.queue[tail] = j
             tail += 1
-    # Integers32 ones first: what they settle rules others out.
+    room = (lattice.capacity - lattice.spare) * (1.0 + 1e-12)
+    # Narrow ones first: what they settle rules others out.
     for narrow in (True, False):
         for at in range(1, tail):
             j = scratch.queue[at]
             if (lattice.narrow[j] >= 0) != narrow:
                 continue
-            if not narrow and _no_better(lattice, i, j, earliest + scratch.length[j], value):
+            joins, fresh = counted(lattice, i, j)
+            if begun:
+                joins = 0
+            if joins and fresh and not lattice.shared:
+                continue
+            takes = _takes(lattice, scratch.held[j])
+            if not narrow and _no_better(lattice, i, j, takes, earliest + scratch.length[j], value):
                 continue
             length = scratch.length[j] + _sent(lattice, i, j)
-            if not narrow and _no_better(lattice, i, j, earliest + length, value):
+            if not narrow and _no_better(lattice, i, j, takes, earliest + length, value):
                 continue
             fetched = _fetched(lattice, i, j, scratch.needed)
             if not free:
@@ -312,14 +290,17 @@ def _by_call(lattice, states, i, where, rest, value, free, scratch):  # type: ig
             ends = _ends(lattice, i, j)
             x = states.first[i]
             while x >= 0:
-                if states.used[x] < lattice.calls:
+                which = joined(lattice, states, x, i, j) if joins else -1
+                group = max(0.0, scratch.held[j] - lattice.spare) + (states.held[x, which] if which >= 0 else 0.0)
+                if which >= -1 and states.used[x] + takes <= lattice.budget and group <= room:
+                    remembered(lattice, states, x, i, j, which, fresh, group, scratch)
                     start = 0.0
                     for k in range(opened):
                         if scratch.needed[k]:
                             start = max(start, states.times[x, k])
                     _reached(
-                        lattice, states, j, i, where, x, states.used[x] + 1, start + length, ends, scratch.times, rest,
-                        value,
+                        lattice, states, j, i, where, x, True, states.used[x] + takes, scratch.since,
+                        scratch.room, start + length, ends, scratch.times, rest, value,
                     )  # fmt: skip
                 x = states.later[x]
 
@@ -332,13 +313,15 @@ def begin(lattice, states, start, scratch):  # type: ignore[no-untyped-def]
     states.found[:] = -1
     scratch.stamp[:] = -1
     width = lattice.open_start[start + 1] - lattice.open_start[start] + 1
-    _insert(states, start, -1, 0, np.zeros(width), width)
+    scratch.since[:] = -1
+    scratch.room[:] = 0.0
+    _insert(states, start, -1, False, 0, scratch.since, scratch.room, np.zeros(width), width)
 
 
 @kernel()
 def explore(lattice, states, start, stop, free, rest, value, scratch):  # type: ignore[no-untyped-def]
-    """Extend the states of the ideals from ``start`` up to ``stop``; lowers ``value``, the least time by the calls
-    allowed.
+    """Extend the states of the ideals from ``start`` up to ``stop``; lowers ``value``, the least time by the
+    budget allowed.
 
     ``rest``: that of narrow ideals, known for all beyond the first, then of the last ideal.  ``free``: calls from
     ``start`` pay nothing for their inputs.  Returns whether there was space for all states: otherwise ``value`` is no
@@ -349,8 +332,9 @@ def explore(lattice, states, start, stop, free, rest, value, scratch):  # type: 
             continue
         for k in range(lattice.open_start[i], lattice.open_start[i + 1]):
             scratch.where[lattice.open_node[k]] = k - lattice.open_start[i]
-        _on_host(lattice, states, i, scratch.where, scratch.times, rest, value)
-        _by_call(lattice, states, i, scratch.where, rest, value, free and i == start, scratch)
+        begun = states.before[states.first[i]] < 0
+        _on_host(lattice, states, i, scratch.where, scratch.times, rest, value, begun)
+        _by_call(lattice, states, i, scratch.where, rest, value, free and begun, begun, scratch)
         if states.number[1]:
             return False
     return True

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from placedsl.algorithms.subgraph_calls.bounds.ideal_dp_kernel import ExplorationScratch, IdealLattice, StateTable
 from placedsl.algorithms.subgraph_calls.bounds.reduction import ReducedInstance
+from placedsl.algorithms.subgraph_calls.bounds.tables import ExplorationScratch, IdealLattice, StateTable
 from placedsl.arrays import Integers
+
+#: A state knows which pairs so many calls have parted.
+_KNOWN = 2
 
 
 def ideal_lattice(problem: ReducedInstance, most: int) -> IdealLattice | None:
@@ -37,10 +40,17 @@ def ideal_lattice(problem: ReducedInstance, most: int) -> IdealLattice | None:
     for t, (_, v) in enumerate(tensors):
         made[v].append(t)
     source = np.array([a for a, _, _ in steps], dtype=np.int64)
-    most_states = problem.calls + 1
+    entries = problem.budget + 1
+    partner = np.full(len(nodes), -1, dtype=np.int64)
+    for u, w in problem.pairs():
+        partner[number[u]] = number[w]
+    paired = np.flatnonzero(partner >= 0)
+    parted = [paired[half].tolist() for half in inside[:, paired] & ~inside[:, partner[paired]]]
     return IdealLattice(
         fast=np.array([problem.fast[v] for v in nodes]), slow=np.array([problem.slow[v] for v in nodes]),
-        memory=np.array([problem.memory[v] for v in nodes]), capacity=problem.capacity, calls=problem.calls,
+        memory=np.array([problem.memory[v] for v in nodes]), capacity=problem.capacity, budget=problem.budget,
+        grain=problem.grain, spare=problem.spare, shared=problem.slots > 2, partner=partner,
+        parted_start=_starts(parted), parted=_flat(parted),
         out=np.array([t.out for t, _ in tensors]), into=np.array([t.into for t, _ in tensors]),
         read_start=_starts(reads), reader=_flat(reads), made_start=_starts(made), made=_flat(made),
         maker_start=_starts(maker), maker=_flat(maker), inside=inside,
@@ -48,7 +58,7 @@ def ideal_lattice(problem: ReducedInstance, most: int) -> IdealLattice | None:
         next_ideal=np.array([b for _, b, _ in steps], dtype=np.int64),
         next_node=np.array([v for _, _, v in steps], dtype=np.int64),
         open_start=_starts(opened), open_node=_flat(opened),
-        tail=np.zeros((sum(map(len, opened)), most_states)), ahead=np.zeros((len(masks), most_states)),
+        tail=np.zeros((sum(map(len, opened)), entries)), ahead=np.zeros((len(masks), entries)),
         narrow=np.full(len(masks), -1, dtype=np.int64),
     )  # fmt: skip
 
@@ -90,7 +100,7 @@ def _flat(lists: Sequence[Sequence[int]]) -> Integers:
 def narrow_ideals(lattice: IdealLattice) -> list[tuple[int, int]]:
     """The ideals with their last nodes in which all others come before one node, which all outside come after.
 
-    The last ideal, of all nodes, is left out.
+    The last ideal, of all nodes, is left out, and so are those that part a pair.
     """
     nodes = len(lattice.fast)
     before = np.zeros((nodes, nodes), dtype=bool)
@@ -103,7 +113,7 @@ def narrow_ideals(lattice: IdealLattice) -> list[tuple[int, int]]:
     out = []
     for i in np.flatnonzero(np.diff(lattice.open_start) == 1).tolist():
         v = int(lattice.open_node[lattice.open_start[i]])
-        if comparable[v] and size[i] == before[v].sum() + 1:
+        if comparable[v] and lattice.partner[v] < 0 and size[i] == before[v].sum() + 1:
             out.append((i, v))
     return out
 
@@ -116,17 +126,19 @@ def without_last(lattice: IdealLattice, ideal: int, node: int) -> int:
 
 def new_tables(lattice: IdealLattice, most_states: int) -> tuple[StateTable, ExplorationScratch]:
     """Space for so many states."""
-    (ideals, nodes), calls = lattice.inside.shape, lattice.calls
+    ideals, nodes = lattice.inside.shape
     width = int(np.diff(lattice.open_start).max(initial=0)) + 1
     states = StateTable(
         used=np.empty(most_states, dtype=np.int64), times=np.empty((most_states, width)),
         later=np.empty(most_states, dtype=np.int64), first=np.full(ideals, -1, dtype=np.int64),
         number=np.zeros(2, dtype=np.int64), ideal=np.empty(most_states, dtype=np.int64),
-        before=np.empty(most_states, dtype=np.int64), found=np.full((calls + 1, 3), -1, dtype=np.int64),
+        before=np.empty(most_states, dtype=np.int64), called=np.empty(most_states, dtype=np.bool_),
+        since=np.empty((most_states, _KNOWN), dtype=np.int64), held=np.empty((most_states, _KNOWN + 1)),
+        found=np.full((lattice.budget + 1, 4), -1, dtype=np.int64),
     )  # fmt: skip
     scratch = ExplorationScratch(
         stamp=np.full(ideals, -1, dtype=np.int64), queue=np.empty(ideals, dtype=np.int64), held=np.empty(ideals),
         length=np.empty(ideals), where=np.empty(nodes, dtype=np.int64), times=np.empty(width),
-        needed=np.empty(width, dtype=np.bool_),
+        needed=np.empty(width, dtype=np.bool_), since=np.empty(_KNOWN, dtype=np.int64), room=np.empty(_KNOWN + 1),
     )  # fmt: skip
     return states, scratch

@@ -9,39 +9,41 @@ from __future__ import annotations
 from itertools import islice, permutations
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
-from placedsl.algorithms.subgraph_calls.bounds.ideal_dp_kernel import IdealLattice, StateTable
 from placedsl.algorithms.subgraph_calls.bounds.reduction import ReducedInstance
+from placedsl.algorithms.subgraph_calls.bounds.tables import IdealLattice, StateTable
 from placedsl.algorithms.subgraph_calls.instance import CallPlacement, call_placement, latency_of
 from placedsl.algorithms.subgraph_calls.latency_kernel import CallInstance
-from placedsl.arrays import Integers
+from placedsl.arrays import Floats, Integers
 
 #: Orders of unequal accelerators that are tried, and passes over the nodes that the reduction removed.
 _ORDERS, _PASSES = 720, 3
 
 #: A step from one ideal to a larger one, and whether it is a call (else one node on a host).
 IdealStep = tuple[int, int, bool]
-#: From a narrow ideal, by the calls left: the steps to the next one, its number (-1: the end), the calls used.
+#: From a narrow ideal, by the budget left: the steps to the next one, its number (-1: the end), what they take.
 SegmentPath = tuple[list[IdealStep], int, int]
 
 
-def backtrack(lattice: IdealLattice, states: StateTable, calls: int) -> SegmentPath | None:
+def backtrack(lattice: IdealLattice, states: StateTable, allowed: int) -> SegmentPath | None:
     """The steps by which an exploration that has just ended attained the least time (None: it improved nothing)."""
-    x, j, used = states.found[calls].tolist()
+    x, j, used, called = states.found[allowed].tolist()
     if x < 0:
         return None
     steps: list[IdealStep] = []
-    ideal, so_far = j, used
+    ideal = j
     while x >= 0:
-        steps.append((int(states.ideal[x]), ideal, so_far > states.used[x]))
-        ideal, so_far, x = int(states.ideal[x]), int(states.used[x]), int(states.before[x])
+        steps.append((int(states.ideal[x]), ideal, bool(called)))
+        ideal, called, x = int(states.ideal[x]), states.called[x], int(states.before[x])
     return steps[::-1], int(lattice.narrow[j]), used
 
 
-def stitch(segment_paths: dict[tuple[int, int], SegmentPath], calls: int) -> list[IdealStep] | None:
+def stitch(segment_paths: dict[tuple[int, int], SegmentPath], budget: int) -> list[IdealStep] | None:
     """All steps from the beginning (-1), from each narrow ideal to the next (None: some segment is not known)."""
     steps: list[IdealStep] = []
-    number, left = -1, calls
+    number, left = -1, budget
     while (found := segment_paths.get((number, left))) is not None:
         more, number, used = found
         steps += more
@@ -58,7 +60,7 @@ def recover_placement(
     number = _numbered(instance, problem, lattice, steps)
     free = _follow(instance, number)
     best, least = None, np.inf
-    for places in _arrangements(instance):
+    for places in _arrangements(instance, number):
         place = _on_devices(instance, number, places)
         if place is not None and (value := _settled(instance, place, free)) < least:
             best, least = place, value
@@ -92,19 +94,52 @@ def _follow(instance: CallInstance, number: Integers) -> list[int]:
     return free
 
 
-def _arrangements(instance: CallInstance) -> list[Integers]:
+def _arrangements(instance: CallInstance, number: Integers) -> list[Integers]:
     """The places of the first call, the second, and so on, in every order of the accelerators that is tried."""
     accelerators = np.flatnonzero(~instance.host)
     arrays = (instance.time, instance.transfer, instance.capacity)
     alike = all((x[accelerators] == x[accelerators[:1]]).all() for x in arrays)
-    slots = np.arange(instance.slots)
+    calls = int(number.max(initial=-1)) + 1
+    group = _linked(instance, number, calls)
+    inside = number >= 0
+    held = np.bincount(group[number[inside]], weights=instance.memory[inside], minlength=calls).astype(np.float64)
     out = []
     for order in islice(permutations(accelerators.tolist()), 1 if alike else _ORDERS):
-        places = np.array(order, dtype=np.int64)[:, None] * instance.slots + slots
-        out.append(places.ravel())
-        if instance.slots > 1:
-            out.append(places.T.ravel())
+        chosen = _packed(instance, order, group, held)
+        if chosen is not None:
+            slot = [chosen[:c].count(d) for c, d in enumerate(chosen)]
+            out.append(np.array([d * instance.slots + p for d, p in zip(chosen, slot, strict=True)], dtype=np.int64))
     return out
+
+
+def _linked(instance: CallInstance, number: Integers, calls: int) -> Integers:
+    """For each call the first of those that share an accelerator with it, because nodes of one unit are in both."""
+    inside = np.flatnonzero(number >= 0)
+    links = coo_array(
+        (np.ones(len(inside)), (number[inside], calls + instance.unit[inside])), shape=(calls + len(instance.unit),) * 2
+    )
+    label = connected_components(links, directed=False)[1][:calls]
+    return np.unique(label, return_index=True)[1][np.unique(label, return_inverse=True)[1]].astype(np.int64)
+
+
+def _packed(instance: CallInstance, order: tuple[int, ...], group: Integers, held: Floats) -> list[int] | None:
+    """For each call the accelerator: one each in ``order`` if that makes one call, else the heaviest group first, each
+    to the fullest that has room (None: some call finds none).
+    """
+    if instance.slots == 1:
+        return list(order[: len(group)]) if len(group) <= len(order) else None
+    room, free = instance.capacity.copy(), np.full(len(instance.capacity), instance.slots)
+    size = np.bincount(group, minlength=len(group))
+    chosen = np.zeros(len(group), dtype=np.int64)
+    for g in sorted(np.unique(group).tolist(), key=lambda g: -held[g]):
+        able = [d for d in order if room[d] >= held[g] and free[d] >= size[g]]
+        if not able:
+            return None
+        d = min(able, key=lambda d: float(room[d]))
+        chosen[group == g] = d
+        room[d] -= held[g]
+        free[d] -= size[g]
+    return [int(d) for d in chosen]
 
 
 def _on_devices(instance: CallInstance, number: Integers, places: Integers) -> Integers | None:

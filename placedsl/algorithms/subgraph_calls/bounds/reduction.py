@@ -1,8 +1,9 @@
 """Reduced instances whose least latency is no larger: adjacent nodes are merged, light ones removed.
 
 Every device is relaxed to the best of its kind: an accelerator has, for each node and tensor, the least time of all,
-and the largest memory; the host has the least time of all hosts and no memory limit.  Each slot of an accelerator
-counts as one of ``calls`` calls with a memory of its own.  Then, as often as it applies:
+and the largest memory; the host has the least time of all hosts and no memory limit.  Where an accelerator makes one
+call, there are as many calls; where it makes several, each has the memory of an accelerator, and all together that of
+all of them (:func:`_budget`).  Then, as often as it applies:
 
 * a node that only one other reads, or that reads only from one other, of the same colour class and therefore on its
   device, becomes one node with it (:func:`_merge`); where times do not add up whatever happens, they are left out;
@@ -30,6 +31,9 @@ from placedsl.algorithms.subgraph_calls.latency_kernel import CallInstance
 from placedsl.arrays import Floats
 from placedsl.tolerances import EVALUATION
 
+#: Into how many grains the memory of one accelerator is divided, and that of all at most.
+_GRAINS, _MOST_GRAINS = 16.0, 160.0
+
 
 @dataclass
 class ReducedTensor:
@@ -47,6 +51,10 @@ class ReducedInstance:
     ``fast``, ``slow``: the seconds on an accelerator, on the host (inf: not supported) ``held``: the nodes of the
     original instance that were merged into each ``charged``: the part of ``fast`` that stands for removed transfers of
     inputs
+
+    ``capacity``: the bytes of a call; ``budget``: what all calls take at most, one each if ``grain`` is 0, else the
+    whole grains of so many bytes in what a call holds beyond ``spare`` bytes, which it may not have had; ``slots``: the
+    calls of one accelerator.
     """
 
     fast: dict[int, float]
@@ -55,8 +63,11 @@ class ReducedInstance:
     made: dict[int, list[ReducedTensor]]
     label: dict[int, int]
     held: dict[int, list[int]]
-    calls: int
+    budget: int
     capacity: float
+    grain: float = 0.0
+    spare: float = 0.0
+    slots: int = 1
     charged: dict[int, float] = field(default_factory=dict)
 
     def readers(self, v: int) -> set[int]:
@@ -73,6 +84,18 @@ class ReducedInstance:
         for tensor in self.made[u]:
             tensor.readers.discard(v)
         self.made[u] = [t for t in self.made[u] if t.readers]
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Nodes of one class, the second of which reads the first, and neither anything else: in two calls, these are
+        of one accelerator.
+        """
+        makers = self.makers()
+        out = []
+        for u in self.fast if self.slots > 1 else ():
+            readers = self.readers(u)
+            if len(readers) == 1 and self.label[u] == self.label[w := next(iter(readers))] and makers[w] == {u}:
+                out.append((u, w))
+        return out
 
     def order(self) -> list[int]:
         """The nodes in a topological order."""
@@ -109,12 +132,27 @@ def best_devices(instance: CallInstance) -> ReducedInstance:
         if who:
             paid = cost[t] if np.isfinite(cost[t]) else 0.0
             made[v].append(ReducedTensor(paid, paid, who))
+    budget, grain = _budget(instance)
     return ReducedInstance(
         dict(enumerate(fast)), dict(enumerate(slow)), dict(enumerate(instance.memory.tolist())), made,
         dict(enumerate(instance.unit.tolist())), {v: [v] for v in range(nodes)},
-        instance.slots * int(accelerators.sum()),
-        float(instance.capacity[accelerators].max(initial=0.0)),
+        budget, float(instance.capacity[accelerators].max(initial=0.0)), grain,
+        slots=instance.slots,
     )  # fmt: skip
+
+
+def _budget(instance: CallInstance) -> tuple[int, float]:
+    """What all calls take at most, and the bytes of a grain (0: calls count).
+
+    Several calls of an accelerator share its memory: where that is too little for the graph, it limits more than their
+    number.
+    """
+    room = instance.capacity[~instance.host]
+    calls, total, most = instance.slots * len(room), float(room.sum()), float(room.max(initial=0.0))
+    if instance.slots == 1 or not 0.0 < total < instance.memory.sum():
+        return calls, 0.0
+    grain = most / min(_GRAINS, _MOST_GRAINS * most / total)
+    return int(total / grain + 1e-9), grain
 
 
 def reduce(problem: ReducedInstance, light: float, *, exact_times: bool) -> None:
