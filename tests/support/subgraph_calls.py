@@ -21,10 +21,12 @@ def random_instance(
     alike: bool = False,
     chains: bool = False,
     adjacent: bool = False,
+    tied: bool = False,
 ) -> CallInstance:
     """A problem of a few nodes: widths, classes, memory limits, missing support, a host or none, all by chance.
 
-    ``chains``: most nodes read from the one before; ``adjacent``: and half of them are of its class.
+    ``chains``: most nodes read from the one before; ``adjacent``: and half of them are of its class;
+    ``tied``: what the last node reads is made of what the first of a chain reads.
     """
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, nodes + 1))
@@ -35,6 +37,8 @@ def random_instance(
     pairs = [(u, v) for u in range(n) for v in range(u + 1, n) if rng.random() < density]
     if chains:
         pairs = [(u, v) for u in range(n) for v in range(u + 1, n) if rng.random() < (0.8 if v == u + 1 else 0.1)]
+    if tied and n > 4:
+        pairs = [(0, 1), (0, n - 2), *((v, v + 1) for v in range(1, n - 3)), (n - 3, n - 1), (n - 2, n - 1)]
     producer, read_tensor, reader = [], [], []
     for u in range(n):
         own = [v for w, v in pairs if w == u]

@@ -10,14 +10,13 @@ tensor of u or of w; u and r are joined by a tensor with
 * and ``wait = min(slow_w, fast_w + out_w - out')`` is added to the time of r on the host: it waits for w, which takes
   ``slow_w`` on the host; in the call of u, this ends so much later than with ``out'`` alone; in another, later still.
 
-The memory of w counts where r is.  A call of r without w may not have had it, so the room of every call grows by the
-largest weight of such memories in an antichain: where r comes before s, all that became part of s lies between them,
-and a call that holds both holds it.
+The memory of w counts where r is, as its ``part``: a call of r and u holds it, a call of r without u may not have had
+it.
 """
 
 from __future__ import annotations
 
-from placedsl.algorithms.subgraph_calls.bounds.reduction import ReducedInstance, ReducedTensor, closures
+from placedsl.algorithms.subgraph_calls.bounds.reduction import ReducedInstance, ReducedTensor
 
 
 def shorten_chains(problem: ReducedInstance, most: float) -> bool:
@@ -26,7 +25,7 @@ def shorten_chains(problem: ReducedInstance, most: float) -> bool:
     Returns whether there were any.
     """
     makers = problem.makers()
-    parts: dict[int, float] = {}
+    shortened = False
     pairs = set(problem.pairs())
     for w in problem.order():
         if len(makers[w]) != 1 or len(problem.made[w]) != 1 or len(problem.made[w][0].readers) != 1:
@@ -39,12 +38,11 @@ def shorten_chains(problem: ReducedInstance, most: float) -> bool:
         _become_part(problem, u, w, r)
         makers[r] = {u}
         makers.pop(w)
-        parts[r] = problem.memory[w]
-        parts.pop(w, None)
+        problem.part.pop(w, None)
+        problem.part[r] = problem.memory[w]
         problem.memory[r] += problem.memory.pop(w)
-    problem.spare = _heaviest(problem, parts)
-    problem.capacity += problem.spare
-    return bool(parts)
+        shortened = True
+    return shortened
 
 
 def _become_part(problem: ReducedInstance, u: int, w: int, r: int) -> None:
@@ -61,20 +59,3 @@ def _become_part(problem: ReducedInstance, u: int, w: int, r: int) -> None:
     problem.held[r] += problem.held.pop(w)
     problem.made.pop(w)
     problem.label.pop(w)
-
-
-def _heaviest(problem: ReducedInstance, weight: dict[int, float]) -> float:
-    """No antichain weighs more than this: the nodes lie on so many chains, and it has one node of each at most."""
-    before, _ = closures(problem)
-    chains: list[tuple[int, float]] = []
-    for v in problem.order():
-        if v not in weight:
-            continue
-        able = [i for i, (last, _) in enumerate(chains) if last in before[v]]
-        if able:
-            # The chain that weighs most already.
-            i = max(able, key=lambda i: chains[i][1])
-            chains[i] = (v, max(chains[i][1], weight[v]))
-        else:
-            chains.append((v, weight[v]))
-    return sum(heavy for _, heavy in chains)

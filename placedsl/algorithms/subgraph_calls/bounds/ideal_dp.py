@@ -57,7 +57,10 @@ from placedsl.problem.problem import Problem
 from placedsl.tolerances import BOUND_ROUNDING
 
 #: The reduction at each level: light time and memory, as a share; chains shortened, as a share of a call's memory.
-LEVELS = ((0.01, 0.1), (0.01, 0.05), (0.01, 0.03), (0.01, 0.02), (0.01, 0.0), (0.001, 0.0), (1e-5, 0.0), (0.0, 0.0))
+LEVELS = (
+    (0.01, 0.1), (0.01, 0.05), (0.01, 0.03), (0.01, 0.02), (0.01, 0.01), (0.01, 0.0), (0.001, 0.0), (1e-5, 0.0),
+    (0.0, 0.0),
+)  # fmt: skip
 #: The largest number of ideals, and of states kept.
 MOST_IDEALS, MOST_STATES = 60_000, 1_000_000
 #: Ideals between two checks of the time, and the share of the time left that one exploration may take.

@@ -152,7 +152,7 @@ def _takes(lattice, held):  # type: ignore[no-untyped-def]
     """What a call that holds so many bytes takes of the budget, at least."""
     if lattice.grain == 0.0:
         return 1
-    return int(max(0.0, (held - lattice.spare) / lattice.grain - 1e-9))
+    return int(max(0.0, held / lattice.grain - 1e-9))
 
 
 @kernel(no_cpython_wrapper=True)
@@ -181,25 +181,9 @@ def _sent(lattice, i, j):  # type: ignore[no-untyped-def]
     """The time that a call from ideal ``i`` to ``j`` pays to transfer out."""
     total = 0.0
     for k in range(lattice.open_start[j], lattice.open_start[j + 1]):
-        v = lattice.open_node[k]
-        if lattice.inside[i, v]:
-            continue
-        for m in range(lattice.made_start[v], lattice.made_start[v + 1]):
-            t = lattice.made[m]
-            for n in range(lattice.read_start[t], lattice.read_start[t + 1]):
-                if not lattice.inside[j, lattice.reader[n]]:
-                    total += lattice.out[t]
-                    break
+        if not lattice.inside[i, lattice.open_node[k]]:
+            total += lattice.open_out[k]
     return total
-
-
-@kernel()
-def _ends(lattice, i, j):  # type: ignore[no-untyped-def]
-    """Whether some node between two ideals has no reader."""
-    for v in range(len(lattice.fast)):
-        if lattice.made_start[v] == lattice.made_start[v + 1] and lattice.inside[j, v] and not lattice.inside[i, v]:
-            return True
-    return False
 
 
 @kernel(no_cpython_wrapper=True)
@@ -257,6 +241,10 @@ def _by_call(lattice, states, i, where, rest, value, free, begun, scratch):  # t
             if scratch.stamp[j] == i:
                 continue
             memory = scratch.held[from_here] + lattice.memory[v]
+            if lattice.part[v] > 0.0:
+                maker = lattice.maker_start[v]
+                if maker == lattice.maker_start[v + 1] or lattice.inside[i, lattice.maker[maker]]:
+                    memory -= lattice.part[v]
             length = scratch.length[from_here] + lattice.fast[v]
             if memory > lattice.capacity or earliest + length > upper:
                 continue
@@ -264,7 +252,7 @@ def _by_call(lattice, states, i, where, rest, value, free, begun, scratch):  # t
             scratch.held[j], scratch.length[j] = memory, length
             scratch.queue[tail] = j
             tail += 1
-    room = (lattice.capacity - lattice.spare) * (1.0 + 1e-12)
+    room = lattice.capacity * (1.0 + 1e-12)
     # Narrow ones first: what they settle rules others out.
     for narrow in (True, False):
         for at in range(1, tail):
@@ -287,13 +275,14 @@ def _by_call(lattice, states, i, where, rest, value, free, begun, scratch):  # t
                 length += fetched
             if earliest + length > upper:
                 continue
-            ends = _ends(lattice, i, j)
+            ends = lattice.ends[j] > lattice.ends[i]
             x = states.first[i]
             while x >= 0:
                 which = joined(lattice, states, x, i, j) if joins else -1
-                group = max(0.0, scratch.held[j] - lattice.spare) + (states.held[x, which] if which >= 0 else 0.0)
+                group = scratch.held[j] + (states.held[x, which] if which >= 0 else 0.0)
                 if which >= -1 and states.used[x] + takes <= lattice.budget and group <= room:
-                    remembered(lattice, states, x, i, j, which, fresh, group, scratch)
+                    if len(scratch.room):
+                        remembered(lattice, states, x, i, j, which, fresh, group, scratch)
                     start = 0.0
                     for k in range(opened):
                         if scratch.needed[k]:

@@ -39,6 +39,13 @@ def ideal_lattice(problem: ReducedInstance, most: int) -> IdealLattice | None:
     made: list[list[int]] = [[] for _ in nodes]
     for t, (_, v) in enumerate(tensors):
         made[v].append(t)
+    reads_mask = [sum(1 << r for r in some) for some in reads]
+    left = [
+        sum(tensors[t][0].out for t in made[v] if reads_mask[t] & ~mask)
+        for mask, some in zip(masks, opened, strict=True)
+        for v in some
+    ]
+    unread = np.array([not some for some in made], dtype=bool)
     source = np.array([a for a, _, _ in steps], dtype=np.int64)
     entries = problem.budget + 1
     partner = np.full(len(nodes), -1, dtype=np.int64)
@@ -49,15 +56,16 @@ def ideal_lattice(problem: ReducedInstance, most: int) -> IdealLattice | None:
     return IdealLattice(
         fast=np.array([problem.fast[v] for v in nodes]), slow=np.array([problem.slow[v] for v in nodes]),
         memory=np.array([problem.memory[v] for v in nodes]), capacity=problem.capacity, budget=problem.budget,
-        grain=problem.grain, spare=problem.spare, shared=problem.slots > 2, partner=partner,
-        parted_start=_starts(parted), parted=_flat(parted),
+        grain=problem.grain, part=np.array([problem.part.get(v, 0.0) for v in nodes]), shared=problem.slots > 2,
+        partner=partner, parted_start=_starts(parted), parted=_flat(parted),
         out=np.array([t.out for t, _ in tensors]), into=np.array([t.into for t, _ in tensors]),
         read_start=_starts(reads), reader=_flat(reads), made_start=_starts(made), made=_flat(made),
         maker_start=_starts(maker), maker=_flat(maker), inside=inside,
         next_start=np.searchsorted(source, np.arange(len(masks) + 1)),
         next_ideal=np.array([b for _, b, _ in steps], dtype=np.int64),
         next_node=np.array([v for _, _, v in steps], dtype=np.int64),
-        open_start=_starts(opened), open_node=_flat(opened),
+        open_start=_starts(opened), open_node=_flat(opened), open_out=np.array(left),
+        ends=inside[:, unread].sum(axis=1),
         tail=np.zeros((sum(map(len, opened)), entries)), ahead=np.zeros((len(masks), entries)),
         narrow=np.full(len(masks), -1, dtype=np.int64),
     )  # fmt: skip
@@ -128,17 +136,18 @@ def new_tables(lattice: IdealLattice, most_states: int) -> tuple[StateTable, Exp
     """Space for so many states."""
     ideals, nodes = lattice.inside.shape
     width = int(np.diff(lattice.open_start).max(initial=0)) + 1
+    known, groups = (_KNOWN, _KNOWN + 1) if len(lattice.parted) else (0, 0)
     states = StateTable(
         used=np.empty(most_states, dtype=np.int64), times=np.empty((most_states, width)),
         later=np.empty(most_states, dtype=np.int64), first=np.full(ideals, -1, dtype=np.int64),
         number=np.zeros(2, dtype=np.int64), ideal=np.empty(most_states, dtype=np.int64),
         before=np.empty(most_states, dtype=np.int64), called=np.empty(most_states, dtype=np.bool_),
-        since=np.empty((most_states, _KNOWN), dtype=np.int64), held=np.empty((most_states, _KNOWN + 1)),
+        since=np.empty((most_states, known), dtype=np.int64), held=np.empty((most_states, groups)),
         found=np.full((lattice.budget + 1, 4), -1, dtype=np.int64),
     )  # fmt: skip
     scratch = ExplorationScratch(
         stamp=np.full(ideals, -1, dtype=np.int64), queue=np.empty(ideals, dtype=np.int64), held=np.empty(ideals),
         length=np.empty(ideals), where=np.empty(nodes, dtype=np.int64), times=np.empty(width),
-        needed=np.empty(width, dtype=np.bool_), since=np.empty(_KNOWN, dtype=np.int64), room=np.empty(_KNOWN + 1),
+        needed=np.empty(width, dtype=np.bool_), since=np.empty(known, dtype=np.int64), room=np.empty(groups),
     )  # fmt: skip
     return states, scratch

@@ -15,6 +15,9 @@ all of them (:func:`_budget`).  Then, as often as it applies:
 * a node without makers or without readers whose time and memory are below a threshold is taken away (:func:`_drop`);
 * where all that lies between maker and reader does not fit into one call, no call holds both: the transfers become
   running time of the two, and the reading is taken away where another path joins them (:func:`_charge`);
+* where a node reads only from one that reads nothing, as the transpose of a weight does, and is read only so far from
+  the other readers of that one that no call holds both, it is taken away: the call of its reader pays for the one
+  tensor or for the other (:func:`_untie`);
 * a reading is taken away whose transfer is below the threshold, where another path joins the two (:func:`_shorten`).
 
 To take away a node or a reading takes time, transfers and memory from calls, and things to wait for: no schedule gets
@@ -23,6 +26,7 @@ longer by it.  The calls that remain wait for one another in a circle only if th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -53,8 +57,8 @@ class ReducedInstance:
     inputs
 
     ``capacity``: the bytes of a call; ``budget``: what all calls take at most, one each if ``grain`` is 0, else the
-    whole grains of so many bytes in what a call holds beyond ``spare`` bytes, which it may not have had; ``slots``: the
-    calls of one accelerator.
+    whole grains of so many bytes in what a call holds; ``part``: the bytes of a node's memory that a call does not hold
+    if it does not hold the node's only maker; ``slots``: the calls of one accelerator.
     """
 
     fast: dict[int, float]
@@ -66,9 +70,9 @@ class ReducedInstance:
     budget: int
     capacity: float
     grain: float = 0.0
-    spare: float = 0.0
     slots: int = 1
     charged: dict[int, float] = field(default_factory=dict)
+    part: dict[int, float] = field(default_factory=dict)
 
     def readers(self, v: int) -> set[int]:
         """The readers of a node."""
@@ -169,6 +173,7 @@ def reduce(problem: ReducedInstance, light: float, *, exact_times: bool) -> None
         if exact_times:
             _root(problem)
         _charge(problem)
+        _untie(problem)
         if light > 0.0:
             left -= _absorb(problem, left)
             _drop(problem, light * total, light * problem.capacity)
@@ -207,7 +212,7 @@ def _root(problem: ReducedInstance) -> None:
         problem.made[v] = [tensor for r in readers for tensor in problem.made[r]]
         for r in readers:
             problem.fast[v] += problem.fast[r]
-            problem.memory[v] += problem.memory[r]
+            problem.memory[v] += problem.memory[r] - problem.part.get(r, 0.0)
             problem.held[v] += problem.held[r]
             problem.charged[v] = problem.charged.get(v, 0.0) + problem.charged.get(r, 0.0)
             for onward in problem.readers(r):
@@ -231,7 +236,7 @@ def _join(
         problem.slow[kept] += problem.slow[gone]
     elif not np.isfinite(problem.slow[gone]):
         problem.slow[kept] = np.inf
-    problem.memory[kept] += problem.memory[gone]
+    problem.memory[kept] += problem.memory[gone] - problem.part.get(gone, 0.0)
     problem.held[kept] += problem.held[gone]
     problem.charged[kept] = problem.charged.get(kept, 0.0) + problem.charged.get(gone, 0.0)
     if gone == w:
@@ -249,6 +254,7 @@ def _join(
 def _remove(problem: ReducedInstance, v: int) -> None:
     for x in (problem.fast, problem.slow, problem.memory, problem.made, problem.label, problem.held):
         x.pop(v)
+    problem.part.pop(v, None)
 
 
 def _drop(problem: ReducedInstance, time: float, memory: float) -> None:
@@ -300,23 +306,47 @@ def _absorb(problem: ReducedInstance, memory: float) -> float:
 
 def _charge(problem: ReducedInstance) -> None:
     """Make transfers between nodes that no call can hold both running time of these."""
-    before, after = closures(problem)
+    apart = _apart(problem)
     for v in sorted(problem.fast):
         for tensor in problem.made[v]:
-            most = problem.capacity * (1.0 + EVALUATION)
-            far = [
-                r for r in sorted(tensor.readers)
-                if sum(problem.memory[x] for x in (after[v] | {v}) & (before[r] | {r})) > most
-            ]  # fmt: skip
+            far = [r for r in sorted(tensor.readers) if apart(v, r)]
             if far:
                 # Whoever holds the maker sends it.
                 problem.fast[v] += tensor.out
                 tensor.out = 0.0
-            # A call pays once for all that read it: where there are several, nobody can be charged.
-            if far and len(tensor.readers) == 1 and _reaches(problem, problem.readers(v) - set(far), far[0]):
-                problem.charge(far[0], tensor.into)
-                tensor.readers.discard(far[0])
+            # A call pays once for all that read it: who may share a call with another reader is not charged.
+            for r in far:
+                alone = all(apart(r, other) or apart(other, r) for other in tensor.readers if other != r)
+                if alone and _reaches(problem, problem.readers(v) - {r}, r):
+                    problem.charge(r, tensor.into)
+                    tensor.readers.discard(r)
         problem.made[v] = [t for t in problem.made[v] if t.readers]
+
+
+def _apart(problem: ReducedInstance) -> Callable[[int, int], bool]:
+    """Whether what lies from one node to another does not fit into one call."""
+    before, after = closures(problem)
+    most = problem.capacity * (1.0 + EVALUATION)
+    return lambda u, w: (
+        sum(problem.memory[x] for x in (after[u] | {u}) & (before[w] | {w})) - problem.part.get(u, 0.0) > most
+    )
+
+
+def _untie(problem: ReducedInstance) -> None:
+    """Take away what is made of a node that reads nothing, and read far from all others that read that node."""
+    makers, apart = problem.makers(), _apart(problem)
+    for w in sorted(problem.fast):
+        if len(makers[w]) != 1 or len(problem.made[w]) != 1 or len(problem.made[w][0].readers) != 1:
+            continue
+        u, r = next(iter(makers[w])), next(iter(problem.made[w][0].readers))
+        others = problem.readers(u) - {w}
+        if makers[u] or not others or not all(apart(s, r) for s in others):
+            continue
+        # No call holds u and r, for the other readers of u run between them.
+        read = sum(tensor.into for tensor in problem.made[u] if w in tensor.readers)
+        problem.charge(r, min(problem.made[w][0].into, read + problem.fast[w]))
+        _take_away(problem, makers, w)
+        apart = _apart(problem)
 
 
 def closures(problem: ReducedInstance) -> tuple[dict[int, set[int]], dict[int, set[int]]]:

@@ -12,7 +12,8 @@ class IdealLattice(NamedTuple):
 
     ``fast``, ``slow``, ``memory``    h: seconds on an accelerator and on the host, bytes
     ``capacity``    the bytes of a call; ``budget``: what all calls take at most: each takes 1 if ``grain`` is 0, else
-                    the whole grains of as many bytes in what it holds beyond ``spare`` bytes
+                    the whole grains of as many bytes in what it holds
+    ``part``        h: the bytes of ``memory`` that a call does not hold if it does not hold the node's maker
     ``shared``      whether an accelerator makes more than two calls
     ``partner``     h: the second node of the pair of which a node is the first (-1: of none)
     ``parted``      the first nodes of the pairs that ideal i parts, from ``parted_start[i]``
@@ -22,6 +23,8 @@ class IdealLattice(NamedTuple):
     ``inside``      N x h flags
     ``next_ideal``, ``next_node``   the ideals with one node more, and that node, from ``next_start[i]``
     ``open_node``   the nodes of ideal i that a node outside reads, from ``open_start[i]`` to ``open_start[i + 1]``
+    ``open_out``    for each entry of ``open_node``, the seconds that a call pays for those of its tensors that a node
+                    outside reads; ``ends``: N, how many nodes of ideal i nobody reads
     ``tail``        for each entry of ``open_node``, by the budget left: a lower bound on the time from the node's end
                     to the end of all, when the ideal has run
     ``ahead``       N, by the budget left: the same from the end of the last of the ideal's open nodes
@@ -34,7 +37,7 @@ class IdealLattice(NamedTuple):
     capacity: float
     budget: int
     grain: float
-    spare: float
+    part: Floats
     shared: bool
     partner: Integers
     parted_start: Integers
@@ -53,6 +56,8 @@ class IdealLattice(NamedTuple):
     next_node: Integers
     open_start: Integers
     open_node: Integers
+    open_out: Floats
+    ends: Integers
     tail: Floats
     ahead: Floats
     narrow: Integers
