@@ -16,6 +16,7 @@ import numpy as np
 
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import earliest_end, reachable
 from placedsl.algorithms.operator_scheduling.decomposition.cuts import chosen_cuts
+from placedsl.algorithms.operator_scheduling.decomposition.symmetry import alike_devices, renamed, renamings
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, options
 from placedsl.algorithms.operator_scheduling.list_scheduling import heft
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, schedule_of, sequence_of
@@ -63,6 +64,18 @@ class Block:
                 time[place, device] = 0.0
         return subproblem(instance, self.nodes, time)
 
+    def spread(self, alike: Integers, a: int, b: int) -> None:
+        """What is known for a pair of devices holds for all pairs like it."""
+        for new in renamings(alike, a, b, (self.before >= 0, self.after >= 0)):
+            x, y = int(new[a]) if self.before >= 0 else a, int(new[b]) if self.after >= 0 else b
+            for known in (self.lower_bound, self.latency, self.final, self.effort):
+                known[x, y] = known[a, b]
+            if (a, b) in self.sequences:
+                sequence, inner = self.sequences[a, b]
+                time = np.empty_like(inner.time)
+                time[:, new] = inner.time
+                self.sequences[x, y] = (renamed(sequence, new), inner._replace(time=time))
+
 
 #: See :func:`refined`.
 Improve = Callable[[Block, int, int, float], None]
@@ -70,12 +83,15 @@ Improve = Callable[[Block, int, int, float], None]
 
 @dataclass(eq=False)
 class Chain:
-    """Nodes of a path and the blocks around them, one more than nodes; ``whole``: no node is left out."""
+    """Nodes of a path and the blocks around them, one more than nodes; ``whole``: no node is left out; ``alike``: D,
+    the least of the devices that may change places.
+    """
 
     instance: SchedulingInstance
     nodes: Integers
     blocks: list[Block]
     whole: bool
+    alike: Integers
 
     def shortest(self, of: Callable[[Block], Floats]) -> tuple[float, list[int]]:
         """The least total over the devices of the chain's nodes, and these devices; ``of``: the D x D costs of a
@@ -130,10 +146,11 @@ def chain_of(instance: SchedulingInstance, most: int | None = None) -> Chain:
                 np.zeros((devices, devices), dtype=np.int64),
             )
         )
+    alike = alike_devices(instance)
     for block in blocks:
-        _initial_bounds(instance, block, list_schedules=most is None or len(block.nodes) <= most)
+        _initial_bounds(instance, block, alike, list_schedules=most is None or len(block.nodes) <= most)
     covered = sum(len(b.nodes) - (b.before >= 0) - (b.after >= 0) for b in blocks) + len(chosen)
-    return Chain(instance, np.array(nodes, dtype=np.int64), blocks, covered == instance.nodes)
+    return Chain(instance, np.array(nodes, dtype=np.int64), blocks, covered == instance.nodes, alike)
 
 
 def _beside_nothing(instance: SchedulingInstance) -> list[int]:
@@ -173,11 +190,14 @@ def keep_if_better(block: Block, a: int, b: int, sequence: OperatorSequence | No
         block.final[a, b] |= latency <= block.lower_bound[a, b] * (1.0 + IMPROVEMENT)
 
 
-def _initial_bounds(instance: SchedulingInstance, block: Block, list_schedules: bool) -> None:
+def _initial_bounds(instance: SchedulingInstance, block: Block, alike: Integers, list_schedules: bool) -> None:
     """Bound a block by its longest path, and find list schedules; pairs of devices that are impossible are final."""
     able = options(instance)
+    done = np.zeros((instance.devices, instance.devices), dtype=bool)
     for a in range(instance.devices):
         for b in range(instance.devices):
+            if done[a, b]:
+                continue
             if (block.before < 0 and a > 0) or (block.after < 0 and b > 0):  # an end that is not there has one device
                 block.lower_bound[a, b] = np.inf
                 block.final[a, b] = True
@@ -190,6 +210,9 @@ def _initial_bounds(instance: SchedulingInstance, block: Block, list_schedules: 
             block.lower_bound[a, b] = float(earliest_end(inner).max(initial=0.0))
             if list_schedules:
                 keep_if_better(block, a, b, heft.best(inner, inner.memory_limit)[1], inner)
+            for new in renamings(alike, a, b, (block.before >= 0, block.after >= 0)):
+                done[new[a] if block.before >= 0 else a, new[b] if block.after >= 0 else b] = True
+            block.spread(alike, a, b)
 
 
 def refine(
@@ -228,6 +251,7 @@ def refine(
         block = chain.blocks[i]
         improve(block, a, b, _needed(chain, i, a, b, least))
         block.effort[a, b] += 1
+        block.spread(chain.alike, a, b)
 
 
 def _needed(chain: Chain, i: int, a: int, b: int, upper: float) -> float:
@@ -261,6 +285,7 @@ def absorb(chain: Chain, sequence: OperatorSequence) -> None:
         keep_if_better(
             block, a, b, sequence_of(inner, sequence.device[block.nodes], times.begun[block.nodes], sent), inner
         )
+        block.spread(chain.alike, a, b)
 
 
 def assemble(chain: Chain, path: list[int]) -> OperatorSequence:

@@ -16,8 +16,8 @@ all of them (:func:`_budget`).  Then, as often as it applies:
 * where all that lies between maker and reader does not fit into one call, no call holds both: the transfers become
   running time of the two, and the reading is taken away where another path joins them (:func:`_charge`);
 * where a node reads only from one that reads nothing, as the transpose of a weight does, and is read only so far from
-  the other readers of that one that no call holds both, it is taken away: the call of its reader pays for the one
-  tensor or for the other (:func:`_untie`);
+  the other readers of that one that no call holds both, it is taken away: the calls of that one and of
+  its reader pay for the one tensor or for the other (:func:`_untie`);
 * a reading is taken away whose transfer is below the threshold, where another path joins the two (:func:`_shorten`).
 
 To take away a node or a reading takes time, transfers and memory from calls, and things to wait for: no schedule gets
@@ -173,8 +173,8 @@ def reduce(problem: ReducedInstance, light: float, *, exact_times: bool) -> None
         if exact_times:
             _root(problem)
         _charge(problem)
-        _untie(problem)
         if light > 0.0:
+            _untie(problem)
             left -= _absorb(problem, left)
             _drop(problem, light * total, light * problem.capacity)
             _shorten(problem, light * total)
@@ -342,9 +342,12 @@ def _untie(problem: ReducedInstance) -> None:
         others = problem.readers(u) - {w}
         if makers[u] or not others or not all(apart(s, r) for s in others):
             continue
-        # No call holds u and r, for the other readers of u run between them.
-        read = sum(tensor.into for tensor in problem.made[u] if w in tensor.readers)
-        problem.charge(r, min(problem.made[w][0].into, read + problem.fast[w]))
+        # No call holds u and r, for the other readers of u run between them: one of two tensors passes on.
+        read = next(tensor for tensor in problem.made[u] if w in tensor.readers)
+        problem.charge(r, min(problem.made[w][0].into, read.into + problem.fast[w]))
+        sent = min(read.out, problem.fast[w] + problem.made[w][0].out)
+        problem.fast[u] += sent
+        read.out -= sent
         _take_away(problem, makers, w)
         apart = _apart(problem)
 
