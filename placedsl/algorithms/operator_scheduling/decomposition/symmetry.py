@@ -26,7 +26,7 @@ def _interchangeable(instance: SchedulingInstance, d: int, e: int) -> bool:
     swap[[d, e]] = e, d
     if not np.array_equal(instance.time[:, d], instance.time[:, e]):
         return False
-    pairs = [instance.fixed, instance.per_size, *([instance.given] if len(instance.given) else [])]
+    pairs = [instance.given] if len(instance.given) else [instance.fixed, instance.per_size]
     if not all(np.array_equal(x, x[..., swap, :][..., :, swap], equal_nan=True) for x in pairs):
         return False
     # A transfer between two devices occupies what that between their doubles does: one resource for another.
