@@ -23,11 +23,13 @@ from placedsl.tolerances import EQUAL_COSTS
 
 #: Up to so many nodes times devices the linear program is solved, within so many seconds.
 _MOST_SHARES, _SECONDS = 12_000, 60.0
-#: Up to so many nodes blocks are used; how often each is refined for one pair of devices, before the linear program
-#: and in total.
-_MOST_NODES, _FIRST_ROUNDS, _ROUNDS = 10_000, 3, 9
+#: Up to so many nodes blocks are used, and up to so many cuts with work beside them; how often a block is refined for
+#: one pair of devices, before the linear program and in total.
+_MOST_NODES, _MOST_BESIDE, _FIRST_ROUNDS, _ROUNDS = 40_000, 10_000, 3, 9
 #: A block of more nodes is rarely solved: then cuts with work beside them are accepted.
 _LARGE = 120
+#: Above so many nodes in a block of the whole such cuts are looked for: below, the work of whole blocks says more.
+_WHOLE = 400
 
 
 def proven_bounds(
@@ -63,9 +65,9 @@ def bounds_and_sequences(
     chain: Chain | None = None
     if not done() and instance.nodes <= _MOST_NODES:
         chain = chain_of(instance)
-        if max(len(block.nodes) for block in chain.blocks) > _LARGE:
-            chain = chain_of(instance, _LARGE)
-        best = max(best, chain.bound())
+        if chain.largest() > _WHOLE:
+            chain = chain_of(instance, _LARGE) if instance.nodes <= _MOST_BESIDE else None
+        best = max(best, chain.bound() if chain is not None else 0.0)
         yield best, None
     for rounds in (_FIRST_ROUNDS, _ROUNDS):
         if chain is not None and not done():

@@ -15,17 +15,20 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import earliest_end, reachable
+from placedsl.algorithms.operator_scheduling.bounds.work import work_bound
 from placedsl.algorithms.operator_scheduling.decomposition.cuts import chosen_cuts
 from placedsl.algorithms.operator_scheduling.decomposition.symmetry import alike_devices, renamed, renamings
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, options
 from placedsl.algorithms.operator_scheduling.list_scheduling import heft
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, schedule_of, sequence_of
 from placedsl.algorithms.operator_scheduling.subproblem import subproblem
-from placedsl.arrays import Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 
 #: The number of candidates for a chain: the nodes with the fewest tensors around them.
 _MOST_CANDIDATES = 3000
+#: Blocks of more nodes have bounds by their work.
+RELAXED = 30
 
 
 @dataclass(eq=False)
@@ -36,6 +39,9 @@ class Block:
     ``lower_bound``  D x D seconds: proven for each pair of devices of the two ends
     ``latency``      D x D seconds: that of the best schedule in ``sequences`` (inf: none)
     ``final``        D x D flags: no further work improves the pair; ``effort``: how often it has been refined
+
+    Blocks that are equal but for the numbers of their nodes, as repeated layers are, share all of these but the first
+    three.
     """
 
     before: int
@@ -129,28 +135,49 @@ def chain_of(instance: SchedulingInstance, most: int | None = None) -> Chain:
     chosen = [(v, reachable(instance, v, True), reachable(instance, v, False)) for v in nodes]
     devices = instance.devices
     everything = np.ones(instance.nodes, dtype=bool)
-    blocks = []
+    alike = alike_devices(instance)
+    able = options(instance)
+    blocks: list[Block] = []
+    equal: dict[tuple[object, ...], Block] = {}
     for left, right in zip([None, *chosen], [*chosen, None], strict=True):
         inside = (everything if left is None else left[1]) & (everything if right is None else right[2])
         inside = inside.copy()
         ends = [end[0] for end in (left, right) if end is not None]
         inside[ends] = True
-        blocks.append(
-            Block(
-                -1 if left is None else left[0],
-                -1 if right is None else right[0],
-                instance.topological[inside[instance.topological]],
-                np.zeros((devices, devices)),
-                np.full((devices, devices), np.inf),
-                np.zeros((devices, devices), dtype=bool),
-                np.zeros((devices, devices), dtype=np.int64),
-            )
+        block = Block(
+            -1 if left is None else left[0],
+            -1 if right is None else right[0],
+            instance.topological[inside[instance.topological]],
+            np.zeros((devices, devices)),
+            np.full((devices, devices), np.inf),
+            np.zeros((devices, devices), dtype=bool),
+            np.zeros((devices, devices), dtype=np.int64),
         )
-    alike = alike_devices(instance)
-    for block in blocks:
-        _initial_bounds(instance, block, alike, list_schedules=most is None or len(block.nodes) <= most)
+        free = _with_free_ends(instance, block, able)
+        known = equal.setdefault(_contents(block, free), block)
+        if known is block:
+            _initial_bounds(instance, block, alike, able, list_schedules=most is None or len(block.nodes) <= most)
+        else:
+            block.lower_bound, block.latency, block.final = known.lower_bound, known.latency, known.final
+            block.effort, block.sequences = known.effort, known.sequences
+        blocks.append(block)
     covered = sum(len(b.nodes) - (b.before >= 0) - (b.after >= 0) for b in blocks) + len(chosen)
     return Chain(instance, np.array(nodes, dtype=np.int64), blocks, covered == instance.nodes, alike)
+
+
+def _with_free_ends(instance: SchedulingInstance, block: Block, able: Booleans) -> SchedulingInstance:
+    """The instance of a block with its ends on any device, where they take no time."""
+    time = instance.time[block.nodes].copy()
+    for place, node in ((0, block.before), (-1, block.after)):
+        if node >= 0:
+            time[place] = np.where(able[node], 0.0, np.inf)
+    return subproblem(instance, block.nodes, time)
+
+
+def _contents(block: Block, inner: SchedulingInstance) -> tuple[object, ...]:
+    """What two blocks have in common if they are equal but for the numbers of their nodes."""
+    arrays = (inner.time, inner.producer, inner.reader_start, inner.reader, inner.unit, inner.size, inner.given)
+    return (block.before >= 0, block.after >= 0, *(array.tobytes() for array in arrays))
 
 
 def _beside_nothing(instance: SchedulingInstance) -> list[int]:
@@ -190,9 +217,10 @@ def keep_if_better(block: Block, a: int, b: int, sequence: OperatorSequence | No
         block.final[a, b] |= latency <= block.lower_bound[a, b] * (1.0 + IMPROVEMENT)
 
 
-def _initial_bounds(instance: SchedulingInstance, block: Block, alike: Integers, list_schedules: bool) -> None:
+def _initial_bounds(
+    instance: SchedulingInstance, block: Block, alike: Integers, able: Booleans, *, list_schedules: bool
+) -> None:
     """Bound a block by its longest path, and find list schedules; pairs of devices that are impossible are final."""
-    able = options(instance)
     done = np.zeros((instance.devices, instance.devices), dtype=bool)
     for a in range(instance.devices):
         for b in range(instance.devices):
@@ -208,6 +236,8 @@ def _initial_bounds(instance: SchedulingInstance, block: Block, alike: Integers,
                 continue
             inner = block.with_fixed_ends(instance, a, b)
             block.lower_bound[a, b] = float(earliest_end(inner).max(initial=0.0))
+            if len(block.nodes) > RELAXED:
+                block.lower_bound[a, b] = max(block.lower_bound[a, b], work_bound(inner))
             if list_schedules:
                 keep_if_better(block, a, b, heft.best(inner, inner.memory_limit)[1], inner)
             for new in renamings(alike, a, b, (block.before >= 0, block.after >= 0)):
