@@ -52,13 +52,13 @@ class ReducedTensor:
 class ReducedInstance:
     """The remaining nodes by number, their times, memories and tensors.
 
-    ``fast``, ``slow``: the seconds on an accelerator, on the host (inf: not supported) ``held``: the nodes of the
-    original instance that were merged into each ``charged``: the part of ``fast`` that stands for removed transfers of
-    inputs
-
-    ``capacity``: the bytes of a call; ``budget``: what all calls take at most, one each if ``grain`` is 0, else the
-    whole grains of so many bytes in what a call holds; ``part``: the bytes of a node's memory that a call does not hold
-    if it does not hold the node's only maker; ``slots``: the calls of one accelerator.
+    ``fast``, ``slow``  the seconds on an accelerator, on the host (inf: not supported)
+    ``held``            the nodes of the original instance that were merged into each; ``label``: its class
+    ``charged``         the part of ``fast`` that stands for removed transfers of inputs
+    ``part``            the bytes of ``memory`` that a call does not hold if it does not hold the node's only maker
+    ``capacity``        the bytes of a call; ``slots``: the calls of one accelerator
+    ``budget``          what all calls take at most: one each if ``grain`` is 0, else the whole grains of so many bytes
+                        in what a call holds
     """
 
     fast: dict[int, float]
