@@ -26,9 +26,9 @@ _MOST_SHARES, _SECONDS = 12_000, 60.0
 #: Up to so many nodes blocks are used, and up to so many cuts with work beside them; how often a block is refined for
 #: one pair of devices, before the linear program and in total.
 _MOST_NODES, _MOST_BESIDE, _FIRST_ROUNDS, _ROUNDS = 40_000, 10_000, 3, 9
-#: A block of more nodes is rarely solved: then cuts with work beside them are accepted.
+#: A block of more nodes is rarely solved: then cuts with work beside them are tried as well.
 _LARGE = 120
-#: Above so many nodes in a block of the whole such cuts are looked for: below, the work of whole blocks says more.
+#: A block of more nodes is too large for the work of whole blocks to say something.
 _WHOLE = 400
 
 
@@ -62,18 +62,24 @@ def bounds_and_sequences(
         late = deadline is not None and time.monotonic() >= deadline
         return best >= upper() * (1.0 - EQUAL_COSTS) or stop() or late
 
-    chain: Chain | None = None
-    if not done() and instance.nodes <= _MOST_NODES:
-        chain = chain_of(instance)
-        if chain.largest() > _WHOLE:
-            chain = chain_of(instance, _LARGE) if instance.nodes <= _MOST_BESIDE else None
-        best = max(best, chain.bound() if chain is not None else 0.0)
-        yield best, None
+    chains: list[Chain] = []
+    if not done():
+        for chain in _chains(instance):
+            chains.append(chain)
+            best = max(best, chain.bound())
+            yield best, None
     for rounds in (_FIRST_ROUNDS, _ROUNDS):
-        if chain is not None and not done():
-            for bound, sequence in refine(
-                chain, block_improver(instance, seed, runs=RUNS if chain.whole else 1), upper, rounds
-            ):
+        refined = [
+            refine(chain, block_improver(instance, seed, runs=RUNS if chain.whole else 1), upper, rounds)
+            for chain in chains
+        ]
+        while refined and not done():
+            for of_one in tuple(refined):
+                step = next(of_one, None)
+                if step is None:
+                    refined.remove(of_one)
+                    continue
+                bound, sequence = step
                 if bound > best or sequence is not None:
                     best = max(best, bound)
                     yield best, sequence
@@ -84,3 +90,16 @@ def bounds_and_sequences(
                 left = _SECONDS if deadline is None else min(_SECONDS, deadline - time.monotonic())
                 best = max(best, relaxed_latency(instance, max(left, 0.1), pairs=pairs))
                 yield best, None
+
+
+def _chains(instance: SchedulingInstance) -> Iterator[Chain]:
+    """The chains whose blocks are refined in turn: that of the whole unless a block of it is far too large, and one
+    with smaller blocks and work beside them.
+    """
+    if instance.nodes > _MOST_NODES:
+        return
+    whole = chain_of(instance)
+    if whole.largest() <= _WHOLE:
+        yield whole
+    if whole.largest() > _LARGE and instance.nodes <= _MOST_BESIDE:
+        yield chain_of(instance, _LARGE)
