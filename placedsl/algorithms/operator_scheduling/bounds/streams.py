@@ -69,22 +69,12 @@ def bounds_and_sequences(
             best = max(best, chain.bound())
             yield best, None
     for rounds in (_FIRST_ROUNDS, _ROUNDS):
-        refined = [
-            refine(chain, block_improver(instance, seed, runs=RUNS if chain.whole else 1), upper, rounds)
-            for chain in chains
-        ]
-        while refined and not done():
-            for of_one in tuple(refined):
-                step = next(of_one, None)
-                if step is None:
-                    refined.remove(of_one)
-                    continue
-                bound, sequence = step
-                if bound > best or sequence is not None:
-                    best = max(best, bound)
-                    yield best, sequence
-                if done():
-                    return
+        for bound, sequence in _in_turn(instance, chains, upper, rounds, seed):
+            if bound > best or sequence is not None:
+                best = max(best, bound)
+                yield best, sequence
+            if done():
+                return
         if rounds == _FIRST_ROUNDS and not done() and instance.nodes * instance.devices <= _MOST_SHARES:
             for pairs in (False, True):
                 left = _SECONDS if deadline is None else min(_SECONDS, deadline - time.monotonic())
@@ -103,3 +93,19 @@ def _chains(instance: SchedulingInstance) -> Iterator[Chain]:
         yield whole
     if whole.largest() > _LARGE and instance.nodes <= _MOST_BESIDE:
         yield chain_of(instance, _LARGE)
+
+
+def _in_turn(
+    instance: SchedulingInstance, chains: list[Chain], upper: Callable[[], float], rounds: int, seed: int
+) -> Iterator[tuple[float, OperatorSequence | None]]:
+    """Refine chains, one step of one of them at a time: a step counts as the square of the largest block."""
+    left = [refine(one, block_improver(instance, seed, runs=RUNS if one.whole else 1), upper, rounds) for one in chains]
+    spent, weight = [0.0] * len(chains), [float(one.largest() ** 2) for one in chains]
+    while min(spent, default=np.inf) < np.inf:
+        i = int(np.argmin(spent))
+        step = next(left[i], None)
+        if step is None:
+            spent[i] = np.inf
+        else:
+            spent[i] += weight[i]
+            yield step

@@ -28,7 +28,7 @@ from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 #: The number of candidates for a chain: the nodes with the fewest tensors around them.
 _MOST_CANDIDATES = 3000
 #: Blocks of more nodes have bounds by their work.
-RELAXED = 30
+RELAXED = 60
 
 
 @dataclass(eq=False)
