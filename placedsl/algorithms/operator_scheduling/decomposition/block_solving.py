@@ -13,7 +13,7 @@ import numpy as np
 from placedsl.algorithms.annealing import CoolingSchedule
 from placedsl.algorithms.operator_scheduling.bounds.domain_reduction import destructive_bound
 from placedsl.algorithms.operator_scheduling.bounds.relaxation import relaxed_latency
-from placedsl.algorithms.operator_scheduling.decomposition.blocks import RELAXED, Block, keep_if_better
+from placedsl.algorithms.operator_scheduling.decomposition.blocks import Block, keep_if_better
 from placedsl.algorithms.operator_scheduling.exact_cp_sat import solve_exactly
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence
@@ -29,12 +29,13 @@ _QUICK = 30
 #: CP-SAT's deterministic time at first; four times as much each further time.
 _EFFORT = 0.5
 #: Blocks of more nodes are not annealed if there are proofs; of more than the second, never, nor solved by CP-SAT.
-_ANNEALED, _MOST = 100, 400
+_ANNEALED, _MOST = 120, 400
 #: Limits tried in a row, the first halfway from the bound to the best latency, then nearer to the bound by this factor
 #: after each that is not decided; a gap below this share is closed at once.
 _TRIALS, _NEARER, _NARROW = 6, 0.25, 0.01
-#: The seconds of the linear program of work, paths and transfers of a block.
-_SECONDS = 5.0
+#: Blocks of more nodes than CP-SAT decides in short time have the bound of a linear program of work, paths and
+#: transfers, which takes so many seconds at most.
+_MOST_EXACT, _SECONDS = 120, 5.0
 
 
 def block_improver(
@@ -62,7 +63,7 @@ def block_improver(
                     alike[key] = block.sequences[a, b][0]
             if prove:
                 _refute(block, a, b, inner, min(float(block.latency[a, b]), needed))
-                if inner.nodes > RELAXED and not block.final[a, b]:
+                if inner.nodes > _MOST_EXACT and not block.final[a, b]:
                     _raise(block, a, b, relaxed_latency(inner, _SECONDS))
             return
         if inner.nodes > _MOST:
