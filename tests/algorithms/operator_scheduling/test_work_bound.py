@@ -27,7 +27,7 @@ def test_no_bound_is_above_the_optimum(first: int) -> None:
 @pytest.mark.parametrize("seed", range(60))
 def test_blocks_with_their_work(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In blocks as well, whatever their size."""
-    monkeypatch.setattr(of_blocks, "RELAXED", 0)
+    monkeypatch.setattr(of_blocks, "_BY_WORK", 0)
     case = sample(seed, nodes=5, devices=2, sequential=True)
     case.room[:] = np.inf
     for most in (None, 3):

@@ -28,7 +28,7 @@ from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 #: The number of candidates for a chain: the nodes with the fewest tensors around them.
 _MOST_CANDIDATES = 3000
 #: Blocks of more nodes have bounds by their work.
-RELAXED = 60
+_BY_WORK = 120
 
 
 @dataclass(eq=False)
@@ -236,7 +236,7 @@ def _initial_bounds(
                 continue
             inner = block.with_fixed_ends(instance, a, b)
             block.lower_bound[a, b] = float(earliest_end(inner).max(initial=0.0))
-            if len(block.nodes) > RELAXED:
+            if len(block.nodes) > _BY_WORK:
                 block.lower_bound[a, b] = max(block.lower_bound[a, b], work_bound(inner))
             if list_schedules:
                 keep_if_better(block, a, b, heft.best(inner, inner.memory_limit)[1], inner)
