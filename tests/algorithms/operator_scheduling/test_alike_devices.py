@@ -38,7 +38,7 @@ def proven(instance: SchedulingInstance, seed: int) -> float:
     return bound
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(40))
 def test_what_is_known_for_pairs_of_alike_devices(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     instance = diamonds(seed)

@@ -24,10 +24,12 @@ def test_no_bound_is_above_the_optimum(first: int) -> None:
 
 
 @pytest.mark.sampled(2)
+@pytest.mark.parametrize("few", [1, 6])
 @pytest.mark.parametrize("seed", range(60))
-def test_blocks_with_their_work(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In blocks as well, whatever their size."""
+def test_blocks_with_their_work(seed: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In blocks as well, whatever their size and the number of devices."""
     monkeypatch.setattr(of_blocks, "_BY_WORK", 0)
+    monkeypatch.setattr(of_blocks, "_FEW", few)
     case = sample(seed, nodes=5, devices=2, sequential=True)
     case.room[:] = np.inf
     for most in (None, 3):

@@ -27,8 +27,9 @@ from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 
 #: The number of candidates for a chain: the nodes with the fewest tensors around them.
 _MOST_CANDIDATES = 3000
-#: Blocks of more nodes have bounds by their work.
-_BY_WORK = 120
+#: Blocks of more nodes have bounds by their work: one for each pair of devices if there are at most so many devices,
+#: else one for all pairs.
+_BY_WORK, _FEW = 120, 6
 
 
 @dataclass(eq=False)
@@ -157,6 +158,8 @@ def chain_of(instance: SchedulingInstance, most: int | None = None) -> Chain:
         known = equal.setdefault(_contents(block, free), block)
         if known is block:
             _initial_bounds(instance, block, alike, able, list_schedules=most is None or len(block.nodes) <= most)
+            if len(block.nodes) > _BY_WORK and instance.devices > _FEW:
+                np.maximum(block.lower_bound, work_bound(free), out=block.lower_bound)
         else:
             block.lower_bound, block.latency, block.final = known.lower_bound, known.latency, known.final
             block.effort, block.sequences = known.effort, known.sequences
@@ -236,7 +239,7 @@ def _initial_bounds(
                 continue
             inner = block.with_fixed_ends(instance, a, b)
             block.lower_bound[a, b] = float(earliest_end(inner).max(initial=0.0))
-            if len(block.nodes) > _BY_WORK:
+            if len(block.nodes) > _BY_WORK and instance.devices <= _FEW:
                 block.lower_bound[a, b] = max(block.lower_bound[a, b], work_bound(inner))
             if list_schedules:
                 keep_if_better(block, a, b, heft.best(inner, inner.memory_limit)[1], inner)
