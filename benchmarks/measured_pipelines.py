@@ -101,6 +101,13 @@ def solved(model: str, ranks: int, folder: Path) -> tuple[float, list[float]]:
     return answer["objective"]["value"], [loads[stage["devices"][0]] for stage in answer["plan"]["stages"]]
 
 
+def evaluated(folder: Path) -> tuple[float, list[float]]:
+    """Time per sample of the placement that was found, and its loads, under the profile that is there now."""
+    placedsl(folder, "evaluate", "spec.place", "answer.json", "--json", "later.json")
+    told = json.loads((folder / "later.json").read_text(encoding="utf-8"))
+    return told["objectives"][0]["value"], [device["load"] for device in told["devices"]]
+
+
 def run(model: str, exported: Path) -> list[dict[str, Any]]:
     """The batches that the processes measure: those that had the machine for themselves, or all if none had."""
     words = [sys.executable, str(HERE / "measured_stages.py"), model, str(exported)]
@@ -133,10 +140,14 @@ def row(model: str, ranks: int, folder: Path) -> list[str]:
     measured, others = median(between), median(batch["others"] for batch in batches)
     computing = [median(column) for column in zip(*(batch["computing"] for batch in batches), strict=True)]
     cpu = max(median(column) for column in zip(*(batch["cpu"] for batch in batches), strict=True))
+    profile(model, folder, f"{model}.csv", min(ranks, cores) - 1, *calls)
+    later, loads_later = evaluated(folder)
+    shared_later = max(later, sum(loads_later) / cores)
     drift = whole(profile(model, folder, f"{model}-again.csv", 0, *clock)) / before
     return [
-        model, str(ranks), f"{alone * 1e3:.2f}", f"{shared * 1e3:.2f}", f"{measured * 1e3:.2f}",
-        f"{min(between) * 1e3:.2f} to {max(between) * 1e3:.2f}", f"{measured / alone:.2f}", f"{measured / shared:.2f}",
+        model, str(ranks), f"{alone * 1e3:.2f}", f"{shared * 1e3:.2f}", f"{shared_later * 1e3:.2f}",
+        f"{measured * 1e3:.2f}", f"{min(between) * 1e3:.2f} to {max(between) * 1e3:.2f}", f"{measured / alone:.2f}",
+        f"{measured / shared:.2f}", f"{2 * measured / (shared + shared_later):.2f}",
         f"{cpu * 1e3:.2f}", f"{cpu / predicted:.2f}", f"{max(others, 0.0):.2f}", f"{drift:.2f}",
         " ".join(f"{seconds * 1e3:.1f}" for seconds in loads),
         " ".join(f"{seconds * 1e3:.1f}" for seconds in computing),
@@ -160,10 +171,10 @@ def main(folder: Path, *, training: bool) -> None:
     wait_for_quiet()
     placedsl(folder, "profile", "--links", "--as", "worker", "-o", "links.place")
     print((folder / "links.place").read_text(encoding="utf-8").splitlines()[-1])
-    print("| model | processes | predicted alone, ms | predicted, ms | measured, ms | range | ratio alone | ratio "
-          "| CPU, ms | ratio of the CPU | cores of others | profile after / before | loads, ms "
-          "| computing, ms |")  # fmt: skip
-    print("|" + " --- |" * 14)
+    print("| model | processes | predicted alone, ms | predicted, ms | predicted after, ms | measured, ms | range "
+          "| ratio alone | ratio | ratio to the mean | CPU, ms | ratio of the CPU | cores of others "
+          "| profile after / before | loads, ms | computing, ms |")  # fmt: skip
+    print("|" + " --- |" * 16)
     for model in measured_models.TRAINED if training else measured_models.MODELS:
         if not training:
             module, one = measured_models.made(model)

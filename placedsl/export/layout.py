@@ -132,18 +132,6 @@ class Layout:
         """Whether all devices of the pipeline are in one cluster, or in none, so that numbers tell them apart."""
         return len({self.plan.device(name).cluster for name in self.ranks}) <= 1
 
-    def visible(self) -> list[str]:
-        """Lines of a file of environment variables: which devices the ranks are on."""
-        if not self.in_one_place:
-            return [
-                "# The devices are in several clusters: start the ranks on them in this order: "
-                + ", ".join(self.ranks) + "."
-            ]  # fmt: skip
-        return [
-            "# Accelerators are numbered from 0 in the order of declaration.",
-            f"CUDA_VISIBLE_DEVICES={','.join(str(self.number(name)) for name in self.ranks)}",
-        ]
-
 
 def _joined(stages: Sequence[Stage]) -> list[Stage]:
     """Neighbours on the same devices as one stage: what lay between them was glue."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, Span, UsageError, nearest
 from placedsl.export.layout import described
+from placedsl.export.servers import RANKS
 from placedsl.graph.layers import Unit, Units, units
 from placedsl.graph.order import topological
 from placedsl.graph.readers import load, load_graph
@@ -17,6 +18,7 @@ from placedsl.problem.plan import ATTRIBUTES, PlannedDevice, PlannedNode, device
 from placedsl.problem.problem import Problem
 from placedsl.system import paths
 
+_RANKS = re.compile(re.escape(RANKS.removeprefix("# ")) + r"(.*)")
 _VISIBLE = re.compile(r"CUDA_VISIBLE_DEVICES[ ]?[=:][ ]?['\"]?(\d{1,9}(?:,\d{1,9})*)")
 
 
@@ -205,12 +207,13 @@ class Model:
         return self.in_stages(stage_of, devices)
 
     def ranks(self, number: int, text: str, source: Source | None, each: int = 1) -> list[list[str]]:
-        """The devices of each of so many stages: those of CUDA_VISIBLE_DEVICES in a text, else the first ones.
+        """The devices of each of so many stages: those that a text names in the order of the ranks, or those of its
+        CUDA_VISIBLE_DEVICES, else the first ones.
 
         ``each``: devices of a stage that stand one after another.
         """
-        order = visible(text)
         names = self.accelerators
+        order = visible(text) if (told := _RANKS.search(text)) is None else self._positions(told[1], source)
         if order is None:
             order = list(range(number * each))
         if len(order) < number * each or any(k >= len(names) for k in order[: number * each]):
@@ -218,10 +221,21 @@ class Model:
             hint = f"accelerators are numbered from 0 in the order of declaration: {', '.join(names) or 'none'}"
             message = f"{number * each} devices are needed, and the spec has {len(names)} accelerators"
             if len(order) < number * each:
-                message = f"CUDA_VISIBLE_DEVICES names {len(order)} devices, and {number * each} are needed"
+                says = "CUDA_VISIBLE_DEVICES" if told is None else "this file"
+                message = f"{says} names {len(order)} devices, and {number * each} are needed"
             raise InputError([Diagnostic(message, place, hint)])
         chosen = [names[k] for k in order[: number * each]]
         return [chosen[k * each : (k + 1) * each] for k in range(number)]
+
+    def _positions(self, listed: str, source: Source | None) -> list[int]:
+        """The positions of accelerators that are named one after another; InputError where the spec has none such."""
+        out = []
+        for name in (part.strip() for part in listed.split(",")):
+            if name not in self.accelerators:
+                place = None if source is None else source.whole()
+                raise wrong(f"the spec has no accelerator '{name}'", place, nearest(name, self.accelerators))
+            out.append(self.accelerators.index(name))
+        return out
 
 
 def visible(text: str) -> list[int] | None:

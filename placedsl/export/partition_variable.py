@@ -8,18 +8,20 @@ from collections.abc import Sequence
 from placedsl.diagnostics import Source, nearest
 from placedsl.export.layout import Layout
 from placedsl.export.model import Model, Split, counts_of, setting, wrong
+from placedsl.export.servers import visible
 
 _SIZES = re.compile(r"--(?:tensor-parallel-size|tp-size|tensor-parallel|tp)[ =](\d{1,9})|-tp[ =](\d{1,9})")
 
 
-def text(layout: Layout, launch: Sequence[str], variable: str) -> str:
-    """A file of environment variables: what it was made of, how it is launched, layers per stage, devices."""
+def text(layout: Layout, launch: Sequence[str], variable: str, each: Sequence[str] = ()) -> str:
+    """A file of environment variables: what it was made of, how it is launched, layers per stage, devices;
+    ``each``: the command of each node."""
     where = [f"{stage.devices[0]}" if len(stage.devices) == 1 else "+".join(stage.devices) for stage in layout.stages]
     lines = [
         f"# {layout.plan.spec}: {sum(layout.counts)} layers (by {layout.units.source}) on {', '.join(where)}",
         *launch,
         f"{variable}={','.join(map(str, layout.counts))}",
-        *layout.visible(),
+        *visible(layout, each),
     ]
     return "\n".join([*lines, ""])
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from placedsl.diagnostics import Source
 from placedsl.export.layout import Layout, some
+from placedsl.export.servers import visible
 from placedsl.graph.readers.json_text import parsed
 from placedsl.problem.json_entries import Document, Entry
 
@@ -48,7 +49,7 @@ def readme(layout: Layout, rules: str, launch: Sequence[str], devices: Sequence[
         "",
         *launch,
         "",
-        *(line.removeprefix("# ") for line in (layout.visible() if devices is None else devices)),
+        *(line.removeprefix("# ") for line in (visible(layout) if devices is None else devices)),
     ]
     return "\n".join([*lines, ""])
 

@@ -150,14 +150,6 @@ def test_stages_that_share_devices_are_refused() -> None:
     ]
 
 
-def test_devices_in_several_clusters_get_no_common_numbers() -> None:
-    pods = "cluster pod[2] {\n device gpu[2]: accelerator\n interconnect { bandwidth = 64 GiB/s }\n}"
-    places = placed({"pod[1].gpu[2]": [0, 1, 2], "pod[2].gpu[1]": [3, 4, 5]})
-    text = vllm.write(plan_of(model(devices=pods), places))["vllm.env"]
-    assert "VLLM_PP_LAYER_PARTITION=3,3" in text
-    assert "CUDA_VISIBLE_DEVICES" not in text
-
-
 @pytest.fixture
 def answer(tmp_path: Path) -> Path:
     (tmp_path / "model.place").write_text(solvable(), encoding="utf-8")

@@ -139,6 +139,8 @@ def test_exit_codes_and_the_conflict(tmp_path: Path) -> None:
     told = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
     assert page.island("answer") == told
     assert "exit code 3" in page.words()
+    assert page.words().startswith("s: infeasible")
+    assert told["conflict"]["unfinished"] is False
     assert told["conflict"]["constraints"]
     for one in told["conflict"]["constraints"]:
         assert one["name"] in page.words()

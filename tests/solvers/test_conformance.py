@@ -145,7 +145,6 @@ def test_time_limit(solver: str) -> None:
     for program in (split(), split(slacks=False)):
         found = solve(solver, program, time_limit=0.5)
         assert found.termination == "time_limit", found
-        assert found.seconds < 5
         if found.incumbent is None:
             assert found.objective == INF
         else:

@@ -75,7 +75,6 @@ def test_hanging_worker(monkeypatch: pytest.MonkeyPatch, patient: bool) -> None:
     found = run_isolated("highs", split(), budget, child.signals(signal.SIGSTOP))
     assert found.termination == "time_limit"
     assert found.incumbent is not None
-    assert found.seconds < 5
     assert child.gone()
 
 
@@ -95,7 +94,6 @@ def test_stopped_by_progress(solver: str) -> None:
     found = run_isolated(solver, split(), Budget(20.0, workers=1), lambda point, *_: point is not None)
     assert found.termination == "interrupted"
     assert found.incumbent is not None
-    assert found.seconds < 8
 
 
 def test_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from placedsl.export.layout import (
     unknown_against,
 )
 from placedsl.export.model import Given, Model, Split, layers_expected, wrong
+from placedsl.export.servers import nodes, several, visible
 from placedsl.problem.plan import Plan
 
 MEANING = "Megatron-LM: arguments with the layout of the pipeline"
@@ -99,11 +100,23 @@ def write(plan: Plan) -> dict[str, str]:
     first = layout.stages[:ranks]
     one_turn = Layout(plan, layout.nodes, layout.units, tuple(first))
     processes = len(one_turn.ranks)
+    script = "pretrain_gpt.py ... $(grep -v '^#' megatron.args)"
+    launch, each = [f"# torchrun --nproc-per-node {processes} {script}"], list[str]()
+    if several(one_turn):
+        own = nodes(one_turn)
+        launch, each = (
+            [],
+            [
+                f"torchrun --nnodes {len(own)} --node-rank {k} --master-addr ADDRESS "
+                f"--nproc-per-node {len(node.numbers)} {script}"
+                for k, node in enumerate(own)
+            ],
+        )
     lines = [
         f"# {plan.spec}: {sum(layout.counts)} layers (by {layout.units.source}) on "
         + ", ".join("+".join(stage.devices) for stage in first),
-        f"# torchrun --nproc-per-node {processes} pretrain_gpt.py ... $(grep -v '^#' megatron.args)",
-        *(f"# {line}" if not line.startswith("#") else line for line in one_turn.visible()),
+        *launch,
+        *(f"# {line}" if not line.startswith("#") else line for line in visible(one_turn, each)),
         f"--num-layers {sum(layout.counts)}",
         f"--pipeline-model-parallel-size {ranks}",
         *([f"--tensor-model-parallel-size {layout.tensor}"] if layout.tensor > 1 else []),

@@ -13,6 +13,7 @@ from placedsl.diagnostics import Source
 from placedsl.export.layout import Layout, degrees_against, hosts_against, pipeline_against, runs_against
 from placedsl.export.layout import training_against as training
 from placedsl.export.model import Given, Model, Split, counts_of, wrong
+from placedsl.export.servers import visible
 from placedsl.problem.plan import Plan
 
 MEANING = "TensorRT-LLM: pp_partition, options of trtllm-serve and trtllm-bench as YAML"
@@ -44,7 +45,7 @@ def write(plan: Plan) -> dict[str, str]:
         f"# {plan.spec}: {sum(layout.counts)} layers (by {layout.units.source}) on "
         + ", ".join("+".join(stage.devices) for stage in layout.stages),
         "# trtllm-serve MODEL --extra_llm_api_options tensorrt-llm.yaml",
-        *(f"# {line}" if not line.startswith("#") else line for line in layout.visible()),
+        *(f"# {line}" if not line.startswith("#") else line for line in visible(layout)),
         f"pipeline_parallel_size: {len(layout.stages)}",
         *([f"tensor_parallel_size: {layout.tensor}"] if layout.tensor > 1 else []),
         f"pp_partition: [{', '.join(map(str, layout.counts))}]",

@@ -2,7 +2,8 @@
 
 Rules: ``vllm/distributed/utils.py: get_pp_indices`` of vLLM 0.32, which takes whole numbers, one per rank, whose sum is
 the number of hidden layers.  A rank without layers passes there and fails when the KV cache is
-made, so it is refused here.
+made, so it is refused here.  On several machines (``v1/executor/multiproc_executor.py`` of vLLM 0.20.2) each node has
+as many ranks as the others, one node's after another's, in the order of ``--node-rank``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from placedsl.export import partition_variable
 from placedsl.export.layout import Layout, degrees_against, hosts_against, pipeline_against, runs_against
 from placedsl.export.layout import training_against as training
 from placedsl.export.model import Given, Model, Split
+from placedsl.export.servers import nodes, several
 from placedsl.problem.plan import Plan
 
 MEANING = "vLLM: environment variables for pipeline parallelism with layers per rank"
@@ -34,8 +36,14 @@ def write(plan: Plan) -> dict[str, str]:
     flags = f"--pipeline-parallel-size {len(layout.stages)}"
     flags += f" --tensor-parallel-size {layout.tensor}" * (layout.tensor > 1)
     flags += f" --data-parallel-size {layout.data}" * (layout.data > 1)
-    lines = [f"# vllm serve MODEL {flags}"]
-    return {"vllm.env": partition_variable.text(layout, lines, _VARIABLE)}
+    if not several(layout):
+        return {"vllm.env": partition_variable.text(layout, [f"# vllm serve MODEL {flags}"], _VARIABLE)}
+    own = nodes(layout)
+    each = [
+        f"vllm serve MODEL {flags} --nnodes {len(own)} --node-rank {k} --master-addr ADDRESS" + " --headless" * (k > 0)
+        for k in range(len(own))
+    ]
+    return {"vllm.env": partition_variable.text(layout, [], _VARIABLE, each)}
 
 
 def read(given: Given, model: Model) -> Split:

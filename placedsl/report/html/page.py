@@ -107,7 +107,7 @@ def _head(document: Mapping[str, Any]) -> dict[str, Any]:
     exit_code = _EXIT.get(ended, 4 if document["placement"] is not None else 5)
     by = [document["method"], document["solver"], f"{document['seconds']['total']:.2f} s", f"seed {document['seed']}"]
     return {
-        "title": (document["plan"] or {}).get("spec") or document["objective"]["name"],
+        "title": document["spec"],
         "ended": WORDS.get(ended, ended), "mood": _MOOD.get(ended, "warning"), "exit_code": exit_code,
         "message": status["message"], "by": ", ".join(str(one) for one in by if one),
         "objectives": [_objective(goal, ended) for goal in document["objectives"]],

@@ -38,6 +38,7 @@ def document(answer: Answer, conflict: Conflict | None = None, why: Why | None =
         )
     return {
         "schema": SCHEMA,
+        "spec": problem.name.strip("<>"),
         "status": {"termination": answer.termination, "solution": answer.solution, "message": answer.message},
         "objective": goals[0],
         "objectives": goals,
@@ -99,6 +100,7 @@ def conflict_document(conflict: Conflict) -> dict[str, Any]:
         "smallest": conflict.smallest,
         "never": conflict.never,
         "repair": list(conflict.repair),
+        "unfinished": conflict.unfinished,
     }  # fmt: skip
 
 

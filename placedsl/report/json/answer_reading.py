@@ -25,6 +25,7 @@ def read_answer(source: Source) -> dict[str, Any]:
         for key in ("value", "bound", "gap"):
             _number(goal.at(key))
         _text(goal.get("bound_by"))
+    root.at("spec").text()
     root.at("seconds").at("total").number()
     root.at("seed").whole()
     root.at("method").text()
@@ -84,6 +85,7 @@ def _conflict(conflict: Entry | None) -> None:
         return
     conflict.at("smallest").truth()
     conflict.at("never").truth()
+    conflict.at("unfinished").truth()
     for text in conflict.at("repair").each():
         text.text()
     for one in conflict.at("constraints").each():
