@@ -128,7 +128,7 @@ def row(model: str, ranks: int, folder: Path) -> list[str]:
     first = profile(model, folder, f"{model}.csv", 0, *clock)
     before = whole(first)  # the file is written anew
     alone, _ = solved(model, ranks, folder)
-    calls = clock or ("--interpreted",)
+    calls = (*clock, "--interpreted")
     profile(model, folder, f"{model}.csv", min(ranks, cores) - 1, *calls)
     predicted, loads = solved(model, ranks, folder)
     shared = max(predicted, sum(loads) / cores)

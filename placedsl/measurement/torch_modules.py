@@ -19,6 +19,7 @@ import numpy as np
 
 from placedsl.arrays import Floats
 from placedsl.diagnostics import Diagnostic, InputError
+from placedsl.measurement.interpreter import exported, shares
 from placedsl.measurement.python_models import Called
 from placedsl.measurement.runs import Pass, Request, Runnable
 from placedsl.measurement.training_graph import BACKWARD, MeasuredUnit, training_graph
@@ -71,6 +72,8 @@ def prepare(request: Request, called: Called, paths: Sequence[str], content: str
         settings["threads"] = str(torch.get_num_threads())
     if request.cpu_time:
         settings["clock"] = "of the processor"
+    if request.interpreted:
+        settings["calls"] = "by an interpreter"
     given = [one for one in _tensors((called.arguments, called.options)) if one.dim() <= 5]
     settings["inputs"] = ", ".join("x".join(map(str, one.shape)) or "1" for one in given[:4])
     names = [unit.path for unit in units]
@@ -165,6 +168,10 @@ class _Running:
 
         self.torch, self.called, self.units, self.device = torch, called, units, device
         self.training, self.clock = request.training, request.clock
+        self.interpreter, self.calls = None, np.zeros(len(units))
+        if request.interpreted:
+            self.interpreter = exported(called)
+            self.calls = shares(self.interpreter, [unit.path for unit in units])
 
     def passes(self, count: int) -> list[Pass]:
         """So many passes."""
@@ -254,8 +261,16 @@ class _Running:
             seconds[len(self.units) + k] = self._now() - begun
         begun = self._now()
         made = [one for one in _tensors(_values(_run(self.called))) if one.requires_grad]
+        forward = self._now() - begun
         self.torch.autograd.backward(made, [self.torch.ones_like(one) for one in made])
-        return Pass(seconds, self._now() - begun)
+        whole = self._now() - begun
+        if self.interpreter is not None:
+            begun = self._now()
+            self.interpreter(*self.called.arguments, **_fresh(self.called.options))
+            added = max(0.0, self._now() - begun - forward)
+            seconds[: len(self.units)] += added * self.calls
+            whole += added
+        return Pass(seconds, whole)
 
 
 def _values(made: Any) -> Any:

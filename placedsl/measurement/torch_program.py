@@ -17,7 +17,6 @@ import logging
 import math
 import os
 import sys
-import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ import numpy as np
 from placedsl.arrays import Floats
 from placedsl.diagnostics import Diagnostic, InputError, Source
 from placedsl.graph.readers import read, torch_export
+from placedsl.measurement.interpreter import unflattened
 from placedsl.measurement.runs import Pass, Request, Runnable
 from placedsl.measurement.torch_calls import Step, first_readers, steps_of
 
@@ -56,7 +56,7 @@ def prepare(request: Request, source: Source) -> Runnable:
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     beginning = dict(zip(placeholders, flat, strict=True))
     own_code = _Whole(module, arguments, options)
-    interpreter = _Whole(_unflattened(program), arguments, options) if request.interpreted else None
+    interpreter = _Whole(unflattened(program), arguments, options) if request.interpreted else None
     running = _Running(steps, beginning, device, operators, (own_code, interpreter), request.clock)
     settings = {"runtime": f"torch {torch.__version__}", "device": _name(device)}
     if request.cpu_time:
@@ -84,19 +84,6 @@ class _Whole:
     def __call__(self) -> Any:
         """Run it."""
         return self.module(*self.arguments, **self.options)
-
-
-def _unflattened(program: Any) -> Any:
-    """The program as nested modules that an interpreter runs, as the stages of torch.distributed.pipelining are."""
-    import torch
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about what PyTorch calls itself
-            return torch.export.unflatten(program)
-    except Exception as problem:  # noqa: BLE001 - whatever PyTorch raises is about the program
-        message = f"PyTorch does not make nested modules of this program: {_first_line(problem)}"
-        raise InputError([Diagnostic(message, None, "leave out --interpreted")]) from None
 
 
 def _device(name: str) -> Any:

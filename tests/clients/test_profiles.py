@@ -270,6 +270,26 @@ def test_layers_are_measured_forward_and_backward(made: Path) -> None:
     assert layer > 2 * 5 * models.WIDTH * 4, "a layer keeps more than its input"
 
 
+@needs("torch")
+def test_what_an_interpreter_adds_to_layers(made: Path) -> None:
+    """Layers that are alike make as many calls; a table says that calls are by an interpreter."""
+    import models
+    import torch
+
+    from placedsl.measurement.interpreter import exported, shares
+    from placedsl.measurement.python_models import Called
+
+    layers = [f"model.layers.{k}" for k in range(3)]
+    units = ["model.embed_tokens", *layers, "model.norm", "lm_head"]
+    nested = exported(Called(models.decoder(3).eval(), (torch.arange(10).reshape(2, 5),)))
+    found = shares(nested, [*units, "model.absent"])
+    assert found.sum() == pytest.approx(1.0)
+    assert found[1] == found[2] == found[3] > found[0] > found[6] == 0.0
+    said = run("profile", "made.py:decoder", "--training", "--interpreted", *ON_CPU, "-o", "t.csv", folder=made)
+    assert "calls by an interpreter" in said
+    assert len(rows(made / "t.csv")) == 12
+
+
 @needs("torch", "transformers")
 @pytest.mark.parametrize("sizes", [("batch=2", "length=6"), ("batch=1", "length=9", "tokens=1", "logits=1")])
 def test_layers_of_a_configuration_are_measured(sizes: tuple[str, ...], tmp_path: Path) -> None:
