@@ -2,7 +2,7 @@
 
 Rules: ``vllm/distributed/utils.py: get_pp_indices`` of vLLM 0.32, which takes whole numbers, one per rank, whose sum is
 the number of hidden layers.  A rank without layers passes there and fails when the KV cache is
-made, so it is refused here.  On several machines (``v1/executor/multiproc_executor.py`` of vLLM 0.20.2) each node has
+made, so it is refused here.  On several machines (``v1/executor/multiproc_executor.py`` of vLLM 0.32) each node has
 as many ranks as the others, one node's after another's, in the order of ``--node-rank``.
 """
 
