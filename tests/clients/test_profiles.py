@@ -273,9 +273,9 @@ def test_layers_are_measured_forward_and_backward(made: Path) -> None:
 @needs("torch")
 def test_what_an_interpreter_adds_to_layers(made: Path) -> None:
     """Layers that are alike make as many calls; a table says that calls are by an interpreter."""
-    import models
     import torch
 
+    import models
     from placedsl.measurement.interpreter import exported, shares
     from placedsl.measurement.python_models import Called
 
