@@ -51,9 +51,11 @@ def fits(problem: Problem) -> bool:
 
 @dataclass
 class StageSearch(BestPartition):
-    """A search in progress; ``units``: what pipelines of the instance are pipelines of."""
+    """A search in progress; ``units``: what pipelines of the instance are pipelines of; ``given``: it began elsewhere
+    than at a division of its own."""
 
     units: PartitionUnits = field(kw_only=True)
+    given: bool = field(kw_only=True)
     precedence: Precedence = field(init=False)
 
     def __post_init__(self) -> None:
@@ -74,7 +76,8 @@ def begin(problem: Problem, start: Integers | None, seed: int) -> StageSearch:
     """
     units = partition_units(problem, contiguous=True)
     device = _first_stages(units) if start is None else units.device_of(start)
-    return StageSearch(units.instance, device, value_of(units.instance, device), seed, units=units)
+    value, given = value_of(units.instance, device), start is not None
+    return StageSearch(units.instance, device, value, seed, units=units, given=given)
 
 
 def _first_stages(units: PartitionUnits) -> Integers:
@@ -121,12 +124,14 @@ def run(search: StageSearch) -> Iterator[bool]:
 
 
 def _anneal_run(search: StageSearch) -> Iterator[bool]:
-    """One run: from the best pipeline, or from a random one."""
+    """One run: from the best pipeline, or from a random one; where units are many, once from the division of its own
+    that a given start took the place of, as few runs leave the pipelines near a start."""
     instance, number = search.instance, search.runs
     search.runs += 1
     large = FIRST_STEPS * len(search.best) > 2 * MOST_STEPS
     fresh = (number % 3 == 2 and not large) or not np.isfinite(search.value)
-    device = _random_stages(search) if fresh else search.best
+    own = large and number == 1 and search.given
+    device = _first_stages(search.units) if own else _random_stages(search) if fresh else search.best
     device = device if _supported(instance, device) else search.best
     state = state_of(instance, device)
     first = min(FIRST_STEPS * len(device), MOST_STEPS)
