@@ -13,8 +13,10 @@ from support.random_specs import random_spec
 
 import placedsl
 from placedsl.algorithms.partitions import stage_annealing
+from placedsl.algorithms.partitions.instance import PartitionUnits
 from placedsl.algorithms.pipelines.solve import sliced
 from placedsl.algorithms.supports import reasons_against
+from placedsl.arrays import Integers
 from placedsl.evaluation.evaluate import evaluate
 from placedsl.problem.problem import Problem
 
@@ -59,3 +61,28 @@ def test_one_seed_is_one_sequence(seed: int) -> None:
         search = stage_annealing.begin(problem, None, seed)
         values.append([search.value for _ in islice(stage_annealing.run(search), 5)])
     assert values[0] == values[1]
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_many_units_begin_at_a_division_of_their_own_too(given: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second run of a search from a start that is given; the best of both counts."""
+    units = 900
+    lines = [f"    node n{k} {{ time = {1 + k % 7} ms, output = {1 + k % 5} KiB }}" for k in range(units)]
+    arrows = [f"    n{k} -> n{k + 1}" for k in range(units - 1)]
+    head = ["device gpu[3]: accelerator", "interconnect { bandwidth = 1 MiB/s }", "minimize time_per_sample"]
+    text = "\n".join(["graph {", *lines, *arrows, "}", *head, "subject to", "    contiguous", ""])
+    problem = placedsl.loads(text).problem
+    start = np.repeat(np.arange(3), [10, 10, units - 20])
+    search = stage_annealing.begin(problem, start if given else None, 1)
+    first, asked, values = stage_annealing._first_stages, list[int](), [search.value]
+
+    def counted(found: PartitionUnits) -> Integers:
+        asked.append(search.runs)
+        return first(found)
+
+    monkeypatch.setattr(stage_annealing, "_first_stages", counted)
+    for _ in islice(stage_annealing.run(search), 6):
+        values.append(search.value)
+    assert asked == ([2] if given else [])
+    assert values == sorted(values, reverse=True)
+    assert not evaluate(problem, search.placement.tolist()).violations
