@@ -237,7 +237,9 @@ def bounds(asked: argparse.Namespace) -> int:
         for name, by_devices in found.items():
             own = list(of[name].values())
             ended = sum(one["final"] for one in own) / len(own)
-            row(name, by_devices, f"{sum(one['seconds'] for one in own) / len(own):.2f}; {ended:.0%}")
+            more = f"{sum(one['seconds'] for one in own) / len(own):.2f}; {ended:.0%}"
+            means = (f"{mean(by_devices[k]):.4f}" if k in by_devices else "-" for k in asked.devices)
+            print(f"| {name} | " + " | ".join(means) + f" | {more} |", flush=True)
         print()
     if asked.plot is not None:
         points = {name: [(str(k), mean(v)) for k, v in by.items()] for name, by in ratio.items()}
@@ -268,8 +270,9 @@ def draw(file: Path, found: dict[str, list[tuple[Any, float]]], across: str, up:
 
     figure = Figure(figsize=(6.5, 4.0), layout="constrained")
     axes = figure.add_subplot()
-    for label, points in found.items():
-        own = {"drawstyle": "steps-post"} if steps else {"marker": "o"}
+    for number, (label, points) in enumerate(found.items()):
+        style = {"marker": "osD^v<>phXPd*+x"[number % 15], "color": f"C{number % 10}", "markersize": 5}
+        own = {"drawstyle": "steps-post"} if steps else style
         axes.plot([x for x, _ in points], [y for _, y in points], label=label, **own)
     axes.set_xlabel(across)
     axes.set_ylabel(up)
