@@ -21,7 +21,7 @@ ADDRESS = "ADDRESS"
 class Server:
     """Ranks that follow one another on one machine.
 
-    ``name``     of the cluster
+    ``name``     of the cluster, or of the first of its devices outside of all clusters
     ``first``    the first of these ranks, from 0
     ``numbers``  of their accelerators on that machine, from 0, in the order of the ranks
     """
@@ -49,9 +49,9 @@ def servers(layout: Layout) -> list[Server]:
         if device.kind == "accelerator":
             inside.setdefault(device.cluster, []).append(device.name)
     out: list[Server] = []
-    for cluster, own in groupby(layout.ranks, key=lambda name: layout.plan.device(name).cluster):
-        first = out[-1].first + len(out[-1].numbers) if out else 0
-        out.append(Server(cluster, first, tuple(inside[cluster].index(name) for name in own)))
+    for cluster, group in groupby(layout.ranks, key=lambda name: layout.plan.device(name).cluster):
+        own, first = list(group), out[-1].first + len(out[-1].numbers) if out else 0
+        out.append(Server(cluster or own[0], first, tuple(inside[cluster].index(name) for name in own)))
     return out
 
 

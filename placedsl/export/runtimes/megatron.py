@@ -104,14 +104,12 @@ def write(plan: Plan) -> dict[str, str]:
     launch, each = [f"# torchrun --nproc-per-node {processes} {script}"], list[str]()
     if several(one_turn):
         own = nodes(one_turn)
-        launch, each = (
-            [],
-            [
-                f"torchrun --nnodes {len(own)} --node-rank {k} --master-addr ADDRESS "
-                f"--nproc-per-node {len(node.numbers)} {script}"
-                for k, node in enumerate(own)
-            ],
-        )
+        launch.clear()
+        each += [
+            f"torchrun --nnodes {len(own)} --node-rank {k} --master-addr ADDRESS "
+            f"--nproc-per-node {len(node.numbers)} {script}"
+            for k, node in enumerate(own)
+        ]
     lines = [
         f"# {plan.spec}: {sum(layout.counts)} layers (by {layout.units.source}) on "
         + ", ".join("+".join(stage.devices) for stage in first),
