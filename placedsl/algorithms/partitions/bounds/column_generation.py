@@ -23,9 +23,8 @@ PRICE_ROUNDING = 1e-10
 PROOF_MARGIN = 1e-7
 #: Numbers of groups of units, from coarse to fine; relaxed pricing stops at the last but one.
 GROUPS = (20, 50, 100, 10**9)
-#: Labels per state, increased while no column is found; and of how many of these numbers are tried while units are in
-#: groups: finer prices help sooner than more labels.
-LABELS_PER_STATE, IN_GROUPS = (30, 100, 500, 3000, 20000), 3
+#: Labels per state, increased while no column is found.
+LABELS_PER_STATE = (30, 100, 500, 3000, 20000)
 #: Smoothing of the duals towards the best so far, decreased while no column is found.
 SMOOTHING = (0.7, 0.35, 0.0)
 #: The half width of the box of the duals, the factor by which it is widened, and how often.
@@ -117,15 +116,13 @@ class ColumnGeneration:
             for column in (*self.warm_start.columns, *self._combinations):
                 if column.load <= self.largest:
                     master.add(column.shares, column.class_index)
-            outcome, loose = self._column_generation(master, len(LABELS_PER_STATE) if finest else IN_GROUPS)
+            outcome, loose = self._column_generation(master)
             if not loose or (outcome == "beyond" and not finest) or self.effort <= 0:
                 break
         return outcome
 
-    def _column_generation(self, master: MasterProgram, numbers: int) -> tuple[Outcome, bool]:
-        """Master program and pricing in turn, with so many of the numbers of labels; returns the outcome, and whether
-        it depends on the box of the duals.
-        """
+    def _column_generation(self, master: MasterProgram) -> tuple[Outcome, bool]:
+        """Master program and pricing in turn; returns the outcome, and whether it depends on the box of the duals."""
         keep = smoothing = 0
         while not self.over() and self.effort > 0:
             master_duals = master.solve()
@@ -152,7 +149,7 @@ class ColumnGeneration:
                     smoothing = 0
                 elif smoothing + 1 < len(SMOOTHING):
                     smoothing += 1
-                elif self.exact and dropped and keep + 1 < numbers:
+                elif self.exact and dropped and keep + 1 < len(LABELS_PER_STATE):
                     keep += 1
                 else:
                     return "beyond", master_duals.loose
