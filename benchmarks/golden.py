@@ -229,8 +229,7 @@ def answer(found: dict[str, Any]) -> dict[str, Any]:
         return {"json": {"status": {"termination": said["status"]["termination"]}}}
     raced: dict[str, Any] = {}
     if conflict := said.get("conflict"):
-        raced = {"conflict": conflict["constraints"]}
-        raced |= {name: conflict.pop(name) for name in ("repair", "unfinished")}
+        raced = {name: conflict.pop(name) for name in ("repair", "unfinished")} | {"conflict": conflict["constraints"]}
         conflict["constraints"] = [part for part in raced["conflict"] if part["line"] is not None]
     if said["method"] != "dp":
         raced |= {name: said.pop(name) for name in RACED if name in said}
