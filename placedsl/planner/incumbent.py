@@ -70,6 +70,19 @@ class Incumbent:
             self.tell()
         return True
 
+    def rearrange(self, rearranged: Callable[[Problem, Integers], Integers]) -> None:
+        """Exchange the placement for another one that the evaluator finds equal in all objectives."""
+        if self.placement is None or self.evaluation is None:
+            return
+        placement, start = rearranged(self.problem, self.placement), time.monotonic()
+        if (placement == self.placement).all():
+            return
+        evaluation = evaluate(self.problem, placement.tolist(), self.evaluation.values)
+        self.verifying += time.monotonic() - start
+        pairs = zip(evaluation.objectives, self.evaluation.objectives, strict=True)
+        if not evaluation.violations and all(same(new, known) for new, known in pairs):
+            self.placement, self.evaluation = placement, evaluation
+
     def finish(self, slack: float) -> float:
         """Regard the next objective as finished, and return the limit on it while later ones are minimised.
 

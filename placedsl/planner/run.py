@@ -48,6 +48,8 @@ class Run:
         #: Whether the solver itself failed the last time.
         self.crashed = False
         self.asked = 0.0
+        #: Whether the search began with a placement that was given, whose devices keep their names.
+        self.began_with_placement = False
         self.notes = list(problem.notes)
         self.method, self.solver, self.prover = "none", "", ""
         #: Of the solvers that were used, by name.

@@ -17,6 +17,7 @@ from placedsl.algorithms.simple_bounds import SIMPLE, STREAMED, path_bound, simp
 from placedsl.diagnostics import PlacedslError, UsageError
 from placedsl.planner.answer import Answer
 from placedsl.planner.incumbent import Incumbent, Progress
+from placedsl.planner.pipeline_order import in_pipeline_order
 from placedsl.planner.request import Request, resolve
 from placedsl.planner.run import Run, is_quantity
 from placedsl.planner.strategies.registry import decision
@@ -58,6 +59,7 @@ def _offer(run: Run, placement: Sequence[int], values: Values) -> None:
     """Begin with a placement that is known."""
     goal = run.problem.objectives[0]
     if run.best.offer(np.asarray(placement), values):
+        run.began_with_placement = True
         run.notes.append(f"the search began with a placement of {goal.name} = {show(run.best.value, goal.dimension)}")
     elif run.best.last_rejected is not None:
         broken = ", ".join(dict.fromkeys(violation.rule for violation in run.best.last_rejected.violations))
@@ -89,6 +91,8 @@ def _answer(run: Run) -> Answer:
 def _told(run: Run, termination: str, message: str) -> Answer:
     """What was found, as the answer."""
     best = run.best
+    if not run.began_with_placement:
+        best.rearrange(in_pipeline_order)
     if best.refuted():
         termination = "error"
         message = f"{run.solver or run.method} claims a bound that a verified placement refutes; try another one"
