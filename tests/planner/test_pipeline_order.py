@@ -76,3 +76,14 @@ def test_stages_with_copies_stay() -> None:
     spec = TWO_KINDS.replace("minimize", "parallelism { microbatches = 16, data = 1..4 }\nminimize")
     problem = loads(spec).problem
     assert in_pipeline_order(problem, np.array([1, 0, 3])).tolist() == [1, 0, 3]
+
+
+def test_what_a_row_of_a_formulation_says_stays() -> None:
+    """No evaluation knows of such rows."""
+    row = (
+        'extend max_load {\n    subject to\n        first: forall v in nodes where v.id == "a": x[v, fast[2]] == 1\n}\n'
+    )
+    spec = loads(TWO_KINDS + row)
+    assert in_pipeline_order(spec.problem, np.array([1, 0, 3])).tolist() == [1, 0, 3]
+    answer = spec.solve()
+    assert answer.device_of()["a"] == "fast[2]"
