@@ -3,7 +3,8 @@
 A step fixes most of the best pipeline by colocation: the fixed units of a stage stay together.  Units near the borders
 of a few neighbouring stages, the bottleneck among them, or near all borders are free, and the dynamic program finds the
 best pipeline of this smaller problem.  How many units are free is set by the number of ideals that a step may have.
-First pipelines come from coarse graphs, whose clusters of units are drawn at random.
+First pipelines come from coarse graphs, whose clusters of units are drawn at random.  Where the whole has no more
+ideals than a step may have, the first step is the whole.
 
 Each step is a problem of the same kind with further colocation, so the search supports the constraints that the dynamic
 program supports.  Work is counted in ideals: one seed gives one sequence of pipelines, unless a step exceeds its time
@@ -107,6 +108,11 @@ def run(search: PipelineSearch) -> Iterator[bool]:
     """Search until the best pipeline is proven to be that; yields after each step whether it has become better."""
     if not np.isfinite(search.costs.least).all():
         return  # some unit runs nowhere
+    if fits_a_step(search.problem):
+        search.ideals = _MOST_IDEALS
+        yield search.take(_solved(search, search.problem, search.value, whole=True))
+        if search.proven:
+            return
     if search.best is not None:
         yield from _improve(search, search.best)
     while not search.proven:
@@ -171,6 +177,11 @@ def _solved(search: PipelineSearch, part: Problem, below: float, *, whole: bool)
     better = found.placement is not None and found.value < below * (1.0 - EQUAL_COSTS)
     search.proven = search.proven or (whole and found.complete)
     return PipelinePlacement(found.placement, found.value) if better and found.placement is not None else None
+
+
+def fits_a_step(problem: Problem) -> bool:
+    """Whether one step may take the whole problem."""
+    return _small_enough(problem, _MOST_IDEALS)
 
 
 def _small_enough(part: Problem, ideals: int) -> bool:

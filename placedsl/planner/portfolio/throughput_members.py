@@ -200,7 +200,7 @@ class MemberRow:
 
 def _pipelines(problem: Problem, start: Integers | None, _workers: int, seed: int) -> list[Member]:
     known = not reasons_against(problem, stage_annealing.SUPPORTS) and stage_annealing.fits(problem)
-    later = LATER_S if known else 0.0
+    later = LATER_S if known and not pipeline_search.fits_a_step(problem) else 0.0
     return [Member("the search for pipelines", search_pipelines, (problem, start, seed), later)]
 
 

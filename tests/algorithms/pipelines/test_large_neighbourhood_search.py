@@ -98,16 +98,28 @@ def test_a_bad_start_is_left() -> None:
     assert begun > 10
 
 
-def test_a_seed_gives_one_sequence() -> None:
+def test_a_seed_gives_one_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Branches side by side, taken in parts."""
+    monkeypatch.setattr(pipeline_search, "_FIRST_IDEALS", 50)
+    monkeypatch.setattr(pipeline_search, "_MOST_IDEALS", 800)
     problem = placedsl.loads(branches(5, 6)).problem
 
     def sequence(seed: int) -> list[float]:
-        search = begin(problem, None, seed)
-        search.ideals = 50
+        search = PipelineSearch(problem, None, seed)
         return [search.value for step, _ in zip(range(30), run(search), strict=False)]
 
     assert sequence(1) == sequence(1)
+    assert len(set(sequence(1))) > 1, "it has become better"
+
+
+def test_the_first_step_is_the_whole_where_a_step_may_take_it() -> None:
+    """Not much good would come of parts: 7^5 ideals are fewer than a step may have."""
+    problem = placedsl.loads(branches(5, 6)).problem
+    assert pipeline_search.fits_a_step(problem)
+    search = begin(problem, None, 1)
+    assert len(list(run(search))) == 1
+    assert search.proven
+    assert search.value == contiguous.solve(problem).value
 
 
 def test_unrelated_nodes_make_coarse_graphs_too() -> None:
