@@ -3,9 +3,10 @@
 A solver takes a row for satisfied that is off by a share of its coefficients: with sizes in bytes, by many bytes.
 Above what its tolerance amounts to, its own reductions cut off points that keep the row to the last unit as well: what
 it then calls a bound is none.  For solvers that compute in floating point, large rows of whole numbers are therefore
-made as small as they can be exactly (:mod:`placedsl.solvers.whole_rows`), and those that stay large are written in
-digits.  What a solver gives is checked in whole numbers; where a point breaks such rows nevertheless, all of them are
-written in digits, and the solver runs again.
+made as small as they can be exactly (:mod:`placedsl.solvers.whole_rows`).  The sides of those that stay large are moved
+outwards by a margin that is more than tolerances amount to: no point is cut off then, and bounds are bounds.  Equations
+among them are written in digits.  What a solver gives is checked in whole numbers; where a point breaks such rows, all
+of them are written in digits, and the solver runs again.
 
 *Digits.*  With base ``K`` and ``a = sum_k K^k a_k`` (all but the last digit between 0 and ``K - 1``), a point of whole
 numbers satisfies ``a x <= u`` if and only if there are whole carries ``c_k`` with ``a_0 x - K c_0 <= u_0``,
@@ -33,7 +34,7 @@ from placedsl.solvers.whole_rows import LARGE, WholeRows, reduced
 
 #: Above such sums, solvers that compute in floating point cut off points that keep a row: HiGHS, asked for 1e-8, does
 #: from 2^27 on.
-_AT_ONCE = 2.0**24
+_CUT_OFF = 2.0**24
 #: The bits of a digit.
 _BITS = 16
 Solve = Callable[[LinearProgram, Budget, Progress], Outcome]
@@ -67,11 +68,12 @@ def solved_exactly(
             best[:] = [point]
         return progress(point, objective, bound)
 
-    in_digits = np.zeros(program.rows, dtype=bool)
+    in_digits, begun = np.zeros(program.rows, dtype=bool), plain
     if not in_integers and not len(program.assumed_zero):
-        in_digits[large.rows[large.reach >= _AT_ONCE]] = True
+        in_digits[large.rows[(large.reach >= _CUT_OFF) & (large.low == large.high)]] = True
+        begun = with_margins(plain, large)
     while True:
-        asked = with_digits(plain, large, in_digits) if in_digits.any() else plain
+        asked = with_digits(begun, large, in_digits) if in_digits.any() else begun
         found = solve(asked, replace(budget, time_limit=clock.left), heard)
         if _doubtful(found, program) and not in_digits[large.rows].all():
             in_digits[large.rows] = True
@@ -147,6 +149,18 @@ def with_spent_columns(program: LinearProgram) -> LinearProgram:
         row_upper=program.row_upper - moved,
         hint=hint,
     )
+
+
+def with_margins(program: LinearProgram, known: WholeRows) -> LinearProgram:
+    """The program with the sides of its largest rows of whole numbers so far outwards that no solver cuts off what
+    keeps them."""
+    margin = np.where(known.reach >= _CUT_OFF, np.ceil(known.reach / _CUT_OFF), 0.0)
+    if not margin.any():
+        return program
+    row_lower, row_upper = program.row_lower.copy(), program.row_upper.copy()
+    row_lower[known.rows] -= margin
+    row_upper[known.rows] += margin
+    return replace(program, row_lower=row_lower, row_upper=row_upper)
 
 
 def with_digits(program: LinearProgram, known: WholeRows, which: Booleans) -> LinearProgram:
