@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from support.operator_schedules import Sample, optimum, sample, wrong
 
-import placedsl
 from placedsl.algorithms.annealing import CoolingSchedule
 from placedsl.algorithms.operator_scheduling.bounds.domain_reduction import destructive_bound, reduce_domains
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import reachable
@@ -18,7 +17,7 @@ from placedsl.algorithms.operator_scheduling.bounds.streams import bounds_and_se
 from placedsl.algorithms.operator_scheduling.decomposition.block_solving import block_improver
 from placedsl.algorithms.operator_scheduling.decomposition.blocks import chain_of, refine
 from placedsl.algorithms.operator_scheduling.exact_cp_sat import solve_exactly
-from placedsl.algorithms.operator_scheduling.instance import scheduling_instance, supported
+from placedsl.algorithms.operator_scheduling.instance import supported
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, schedule_of, values_of
 from placedsl.algorithms.operator_scheduling.search.annealing import run_annealing
 from placedsl.algorithms.operator_scheduling.search.incremental_kernel import incremental_schedule
@@ -99,21 +98,6 @@ def test_no_lower_bound_lies_above_the_optimum(seed: int) -> None:
     chain = chain_of(instance, 2)
     for bound, _ in refine(chain, block_improver(instance, seed), lambda: np.inf, 3):
         assert bound <= best + 1e-9
-
-
-def test_work_waits_for_what_it_reads() -> None:
-    """Two devices have nothing to run before 3 MB have come, nor after the last node begins: a third of 8 ms is not
-    enough."""
-    reads = "\n".join(
-        f"    node w{i} {{ time = {{accelerator: 1 ms}}, output = 0 B }}\n    first -> w{i} -> last" for i in range(6)
-    )
-    nodes = f"    node first {{ time = {{a: 1 ms}}, output = 3 MB }}\n{reads}\n    node last {{ time = {{a: 1 ms}} }}\n"
-    machine = "device a: accelerator\ndevice b[2]: accelerator\ninterconnect { bandwidth = 1 GB/s }\n"
-    goal = "schedule dataflow\nminimize latency\nsubject to\n    sequential\n    congestion\n"
-    text = f"graph {{\n{nodes}}}\n{machine}{goal}"
-    instance = scheduling_instance(placedsl.loads(text).problem)
-    # With a share x of each of the six on b[1] and on b[2], a takes 8 - 12x, and the others 6x + (4 + 1) x.
-    assert relaxed_latency(instance, 10.0, pairs=False) == pytest.approx(88e-3 / 23, rel=1e-4)
 
 
 @pytest.mark.sampled(16)

@@ -3,19 +3,16 @@
     minimise T
     the shares of a node on the devices add up to 1; the memory of the shares on a device is within its limit
     end(v) >= end(u) + the time of v at its shares + the transfer time at the shares of pairs of devices,  end <= T
-    sequential: the times of the shares on a device add up to at most T, less what comes before and after
-    congestion: the transfer times over a resource add up to at most T, less what comes before and after
+    sequential: the times of the shares on a device add up to at most T
+    congestion: the transfer times over a resource add up to at most T
 
 For each read of a tensor, the shares of pairs of devices have the shares of the producer and of the reader as sums.
-What comes before and after on a device are the least head and the least tail of what may be on it, times the largest
-share that is on it: where something is, the first of it starts no earlier, and no less follows the last.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import heads, paths_only, tails
 from placedsl.algorithms.operator_scheduling.instance import (
     SchedulingInstance,
     options,
@@ -55,12 +52,10 @@ def relaxed_latency(instance: SchedulingInstance, seconds: float, *, pairs: bool
     for d in np.flatnonzero(np.isfinite(instance.memory_limit)).tolist():
         here = np.flatnonzero(device == d)
         rows.at_most(np.zeros(len(here), dtype=np.int64), here, size[unit[here]], instance.memory_limit[[d]])
-    head, tail = _heads_and_tails(instance)
-    width = latency + 1
     if instance.sequential:
-        some = time > 0.0
-        around = _least(on[some], head[node[some], on[some]], tail[node[some], on[some]], instance.devices)
-        width = _one_at_a_time(rows, on[some], share[some], time[some], around, latency, width)
+        own = np.arange(instance.devices)
+        rows.at_most(np.concatenate([on, own]), np.concatenate([share, np.full(instance.devices, latency)]),
+                     np.concatenate([time, -np.ones(instance.devices)]), np.zeros(instance.devices))  # fmt: skip
     every = np.arange(instance.nodes)
     one = np.ones(instance.nodes)
     rows.at_most(np.tile(every, 2), np.concatenate([ends, np.full(instance.nodes, latency)]),
@@ -75,6 +70,7 @@ def relaxed_latency(instance: SchedulingInstance, seconds: float, *, pairs: bool
     columns = [ends[source], ends[target], share[pair_share]]
     entries = [np.ones(len(reads)), -np.ones(len(reads)), time[pair_share]]
     lines = [reads, reads, read_of]
+    width = latency + 1
     rows.equal(unit, np.arange(shares), np.ones(shares), np.ones(len(able)))
     if pairs and 0 < len(reads) * instance.devices**2 <= _MOST_PAIRS:
         a, b = np.divmod(np.arange(instance.devices**2), instance.devices)
@@ -97,7 +93,7 @@ def relaxed_latency(instance: SchedulingInstance, seconds: float, *, pairs: bool
             rows.equal(np.concatenate([place, np.arange(len(key))]), np.concatenate([pair, share_of]),
                        np.concatenate([np.ones(len(pair)), -np.ones(len(key))]), np.zeros(len(key)))  # fmt: skip
             _absent(rows, number, instance, end, reads, key)
-        width = _resources(rows, instance, (head, tail), tensor[r], way, pair, latency, width)
+        width = _resources(rows, instance, tensor[r], way, pair, latency, width)
     rows.at_most(np.concatenate(lines), np.concatenate(columns), np.concatenate(entries), np.zeros(len(reads)))
     goal = np.zeros(width)
     goal[latency] = 1.0
@@ -125,46 +121,12 @@ def _absent(
     rows.equal(np.arange(len(column)), column, np.ones(len(column)), np.zeros(len(column)))
 
 
-def _heads_and_tails(instance: SchedulingInstance) -> tuple[Floats, Floats]:
-    """n x D seconds: what comes before and after a node, by longest paths."""
-    every, paths = np.full(instance.nodes, -1, dtype=np.int64), paths_only(instance)
-    return heads(instance, every, paths), tails(instance, every, paths, np.zeros(instance.time.shape))
-
-
-def _least(of: Integers, before: Floats, after: Floats, count: int) -> Floats:
-    """The least of what comes before plus the least of what comes after, for each of ``count``; 0 without any."""
-    out = np.zeros((2, count))
-    for least, values in zip(out, (before, after), strict=True):
-        least[:] = np.inf
-        np.minimum.at(least, of, values)
-    total = np.asarray(out.sum(axis=0))
-    return np.where(np.isfinite(total), total, 0.0)
-
-
-def _one_at_a_time(
-    rows: LinearRows, of: Integers, column: Integers, time: Floats, around: Floats, latency: int, width: int
-) -> int:
-    """What is done one after the other: the times of each, with what comes before and after, within the latency; the
-    new number of columns."""
-    own, used = np.arange(len(around)), width + np.arange(len(around))
-    columns = np.concatenate([column, used, np.full(len(own), latency)])
-    rows.at_most(np.concatenate([of, own, own]), columns, np.concatenate([time, around, -np.ones(len(own))]),
-                 np.zeros(len(own)))  # fmt: skip
-    bound = around[of] > 0.0
-    line, one = np.arange(int(bound.sum())), np.ones(int(bound.sum()))
-    rows.at_most(np.tile(line, 2), np.concatenate([column[bound], used[of[bound]]]), np.concatenate([one, -one]),
-                 np.zeros(len(line)))  # fmt: skip
-    return width + len(own)
-
-
 def _resources(
-    rows: LinearRows, instance: SchedulingInstance, around: tuple[Floats, Floats], tensor: Integers, way: Integers,
-    pair: Integers, latency: int, width: int,
+    rows: LinearRows, instance: SchedulingInstance, tensor: Integers, way: Integers, pair: Integers, latency: int,
+    width: int,
 ) -> int:  # fmt: skip
     """Add the rows of the resources: a tensor moves over a pair of devices as much as its reader with the largest
     share; the new number of columns.
-
-    ``around``: heads and tails of nodes.
     """
     if not instance.resources:
         return width
@@ -176,13 +138,9 @@ def _resources(
                  np.concatenate([np.ones(len(pair)), -np.ones(len(pair))]), np.zeros(len(pair)))  # fmt: skip
     a, b = np.divmod(over, instance.devices)
     time = _moves(instance, moved, a, b)
-    head, tail = around
-    before = (head + instance.time)[instance.producer[moved], a]
-    reads, at = rows_of(instance.reader_start, moved)
-    after = np.full(len(key), np.inf)
-    np.minimum.at(after, reads, (instance.time + tail)[instance.reader[at], b[reads]])
     of, at = rows_of(instance.resource_start, over)
-    some = time[of] > 0.0
-    of, use = of[some], instance.resource[at[some]]
-    least = _least(use, before[of], after[of], instance.resources)
-    return _one_at_a_time(rows, use, most[of], time[of], least, latency, width + len(key))
+    own = np.arange(instance.resources)
+    ones = np.ones(instance.resources)
+    rows.at_most(np.concatenate([instance.resource[at], own]), np.concatenate([most[of], np.full(len(own), latency)]),
+                 np.concatenate([time[of], -ones]), np.zeros(len(own)))  # fmt: skip
+    return width + len(key)
