@@ -7,12 +7,12 @@ program over the paths found so far (Kelley's cutting planes, Dantzig and Wolfe'
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from placedsl.algorithms.pipelines.path_program.stage_table_kernel import cheapest_path
-from placedsl.arrays import Floats, Integers32
+from placedsl.arrays import Floats, Integers, Integers32
 from placedsl.ir.linear_rows import LinearRows
 from placedsl.solvers.highs import linear_model
 
@@ -20,26 +20,31 @@ from placedsl.solvers.highs import linear_model
 _MOST_PATHS = 300
 #: The cheapest path has to cost so much more than the limits allow (they are about 1) for a proof.
 _PROOF = 1e-9
-#: Prices are the best there are where bound and master program differ by this share.
+#: Prices are taken for the best there are where bound and master program differ by this share.
 _CLOSE = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
 class Priced:
     """``refuted``: the box has no path (None: not known); ``prices``: K x R, of which the first ``ranking`` are those
-    that no mixture of paths had met yet, and the others are the best."""
+    that no mixture of paths had met yet, and the others are the best.  ``paths``: what was asked for, as positions of
+    stages, and the ``weights`` of the last mixture of them, which add up to 1 where there is one."""
 
     refuted: bool | None
     prices: Floats
     ranking: int
+    paths: tuple[Integers, ...] = ()
+    weights: Floats = field(default_factory=lambda: np.zeros(0))
 
 
 def priced(
-    base: Integers32, goal: Integers32, values: Floats, limits: Floats, nodes: int, *, thorough: bool = False
-) -> Priced:
+    base: Integers32, goal: Integers32, values: Floats, limits: Floats, nodes: int, *, thorough: bool = False,
+    close: float = _CLOSE,
+) -> Priced:  # fmt: skip
     """Decide the relaxation of S stages by rising goal with S x R numbers and R limits.
 
-    ``thorough``: the prices are to be the best there are, also where they refute nothing.
+    ``thorough``: the prices are to be the best there are, also where they refute nothing.  ``close``: they are the best
+    where bound and master program differ by this share.
     """
     rows = len(limits)
     best, kept, early = -np.inf, list[Floats](), list[Floats]()
@@ -48,6 +53,7 @@ def priced(
     master = _Master(limits)
     prices = np.full(rows, 1.0 / rows)
     feasible: bool | None = None
+    paths = list[Integers]()
     for _ in range(_MOST_PATHS):
         cost, path = cheapest_path(base, goal, values @ prices, nodes)
         if not len(path):
@@ -58,6 +64,7 @@ def priced(
             kept.append(prices)
         if over > _PROOF:
             return Priced(True, np.array(kept[-4:]), len(kept[-4:]))
+        paths.append(path)
         violation, new = master.with_path(values[path].sum(axis=0))
         if new is None:
             break
@@ -65,11 +72,11 @@ def priced(
             feasible, early = False, [*kept[-3:], prices]
             if not thorough:
                 break
-        if violation - best < _CLOSE * max(-best, _CLOSE) or np.array_equal(new, prices):
+        if violation - best < close * max(-best, close) or np.array_equal(new, prices):
             break
         prices = new
     early = early or kept[-4:]
-    return Priced(feasible, np.array([*early, *kept[-2:]]), len(early))
+    return Priced(feasible, np.array([*early, *kept[-2:]]), len(early), tuple(paths), master.weights())
 
 
 class _Master:
@@ -98,3 +105,7 @@ class _Master:
         total = float(dual.sum())
         violation = float(self.solver.getObjectiveValue()) - 1.0
         return violation, dual / total if total > 0.0 else np.full(self.count, 1.0 / self.count)
+
+    def weights(self) -> Floats:
+        """Of each path, in the mixture with the least violation."""
+        return np.array(self.solver.getSolution().col_value)[1:]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from placedsl.algorithms.pipelines.path_program.box import Box, FamilyRange, StageChoice, broken
+from placedsl.algorithms.pipelines.path_program.device_counts import groups, refuted_by_counts
 from placedsl.algorithms.pipelines.path_program.instance import PathInstance
 from placedsl.algorithms.pipelines.path_program.labels import path_by_labels, refuted_by_labels
 from placedsl.algorithms.pipelines.path_program.path_bound import Priced, priced
@@ -33,7 +34,6 @@ _MOST_REFUSED = 20
 #: Ways to choose among like devices that are tried for a path.
 _MOST_WAYS = 100
 
-
 #: Units with the groups of device classes that they may be on.
 Sides = tuple[tuple[int, tuple[frozenset[int], ...]], ...]
 
@@ -42,7 +42,7 @@ Sides = tuple[tuple[int, tuple[frozenset[int], ...]], ...]
 class _Effort:
     """How hard a question is tried.
 
-    ``labels``        labels times stages, about: so many are kept at an ideal
+    ``labels``        labels times stages, about: so many are kept at an ideal; and parts by numbers of devices
     ``relaxes``       labels of a relaxation are asked first, eight times as many
     ``most_columns``  programs of no more columns are solved where labels do not decide
     ``near``          thresholds are tried until the two sides are this near
@@ -64,6 +64,8 @@ _EFFORTS = (
     _Effort(200_000_000, True, 20_000, SAME_VALUE, 2_000_000_000, 10.0),
     _Effort(10_000_000_000, False, 1_000_000, SAME_VALUE, 10**12, 600.0),
 )
+#: Parts by numbers of stages that a box is divided into.
+_MOST_PARTS = 1_000
 #: Labels that are kept at an ideal.
 _FEWEST_LABELS, _MOST_LABELS = 64, 50_000
 #: What a relaxation rounds sums to, as a share of their limits, and which difference of work it overlooks, of the load.
@@ -96,6 +98,7 @@ class PathSearch:
         self.choice: StageChoice | None = None
         self.reach = 0.0
         self.effort = 0
+        self.counted = groups(instance)
 
     def run(self) -> bool:
         """Search; whether all is settled."""
@@ -141,12 +144,20 @@ class PathSearch:
     def _refutes(self, choice: StageChoice, box: Box, sides: Sides) -> bool:
         """Whether the relaxation has no path in a box, nor in its parts by where units are."""
         rows = path_rows(choice, box)
-        if rows is None or self._priced(choice, rows, *rows.limits(box)).refuted:
+        if rows is None:
+            return True
+        values, limits = rows.limits(box)
+        if self._priced(choice, rows, values, limits).refuted:
             return True
         if not sides:
-            return False
+            return self._by_counts(choice, rows, values, limits)
         (unit, groups), *rest = sides
         return all(self._refutes(choice, box.with_side(unit, group), tuple(rest)) for group in groups)
+
+    def _by_counts(self, choice: StageChoice, rows: PathRows, values: Floats, limits: Floats) -> bool:
+        """Whether no path of a box is left once the numbers of stages on groups of devices are whole."""
+        most = int(np.clip(_EFFORTS[self.effort].labels // len(rows.stages), 1, _MOST_PARTS))
+        return refuted_by_counts(choice.table, rows, values, limits, self.counted, most, self._over)
 
     def _priced(
         self, choice: StageChoice, rows: PathRows, values: Floats, limits: Floats, *, thorough: bool = False
@@ -225,8 +236,10 @@ class PathSearch:
                 thresholds.append((self.bound, no_proof))
             if not thresholds:
                 break
-            for low, high in thresholds:
+            for low, high in dict.fromkeys(thresholds):
                 threshold = self._between(low, high)
+                if threshold <= self.bound:
+                    continue  # the first of them has proven more
                 verdict = self._ask(threshold)
                 if verdict is None or self._over():
                     return False
@@ -301,6 +314,8 @@ class PathSearch:
             return False, none
         if len(box.sides) < len(sides := choice.sides()):
             return self._by_sides(choice, box, excluded, sides[len(box.sides)])
+        if self._by_counts(choice, rows, values, limits):
+            return False, none
         mixed = bool(self.instance.rules.general) or bool(excluded)
         effort = _EFFORTS[self.effort]
         room = int(np.clip(effort.labels // len(rows.stages), _FEWEST_LABELS, _MOST_LABELS))
