@@ -114,6 +114,10 @@ class InputError(PlacedslError):
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
         super().__init__("\n\n".join(d.render() for d in self.diagnostics))
 
+    def __reduce__(self) -> tuple[type[InputError], tuple[tuple[Diagnostic, ...]]]:
+        """From one process to another, as what it was made of."""
+        return type(self), (self.diagnostics,)
+
 
 class UsageError(PlacedslError):
     """A command or call that asks for something that does not exist."""

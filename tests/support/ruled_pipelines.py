@@ -139,3 +139,23 @@ def searched(text: str) -> tuple[float, float, bool, int]:
 
     settled = solve(problem, found, bounds.append, deadline=time.monotonic() + _SECONDS)
     return min(values), max(bounds), settled, len(values) - 1
+
+
+def refuted(text: str, threshold: float) -> tuple[bool, bool]:
+    """Whether mixtures of paths refute a time per sample, and whether whole numbers of devices do."""
+    from placedsl.algorithms.pipelines.path_program.instance import instance
+    from placedsl.algorithms.pipelines.path_program.path_bound import priced
+    from placedsl.algorithms.pipelines.path_program.path_rows import path_rows
+    from placedsl.algorithms.pipelines.path_program.search import PathSearch
+
+    known = instance(placedsl.loads(text).problem)
+    assert known is not None
+    search = PathSearch(known, lambda _: True, lambda _: None, lambda: None)
+    choice, box = search._stages(threshold), search._box(threshold)
+    assert choice is not None
+    rows = path_rows(choice, box)
+    assert rows is not None
+    values, limits = rows.limits(box)
+    base, goal = choice.table.base[rows.stages], choice.table.goal[rows.stages]
+    mixed = priced(base, goal, values, limits, choice.table.ideals.count)
+    return mixed.refuted is True, search._by_counts(choice, rows, values, limits)

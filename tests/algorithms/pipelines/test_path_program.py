@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.apart import Apart
 from support.odd_ruled_pipelines import MOST_PLACEMENTS, least, odd_ruled_pipeline
-from support.ruled_pipelines import optimum, ruled_pipeline, searched
+from support.ruled_pipelines import optimum, refuted, ruled_pipeline, searched
 
 import placedsl
 from placedsl.algorithms.exclusion import with_implied
@@ -98,3 +98,22 @@ def test_what_is_left_of_numbers_that_cancel_refutes_nothing(apart: Apart) -> No
         value, bound, _, _ = apart.call("paths", searched, text)
         assert value == pytest.approx(best, rel=1e-6), text
         assert bound <= best * (1 + 1e-9), text
+
+
+def test_half_a_device_is_none(apart: Apart) -> None:
+    """Below 21 ms two quick devices and two cheap ones leave 36 layers for the quick ones, one too many, and a third
+    cheap one costs too much; a mixture of paths has two and a fifth."""
+    layers = "\n".join(f"    node l{i} {{ time = {{quick: 1 ms, cheap: 3 ms}} }}" for i in range(48))
+    text = "\n".join([
+        f"graph {{\n{layers}\n    {' -> '.join(f'l{i}' for i in range(48))}\n}}",
+        "device quick[3]: accelerator { price = 4 USD/h }", "device cheap[8]: accelerator { price = 1.6 USD/h }",
+        "minimize time_per_sample", "subject to", "    contiguous",
+        "    paid: sum(d in devices: d.price * used(d)) <= 11.5 USD/h",
+        "    few: sum(v in nodes, d in quick: v on d) <= 35",
+    ])  # fmt: skip
+    value, bound, complete, _ = apart.call("paths", searched, text)
+    assert complete
+    assert value == pytest.approx(21e-3)
+    assert bound == pytest.approx(value)
+    assert apart.call("paths", refuted, text, 0.999 * value) == (False, True)
+    assert apart.call("paths", refuted, text, 1.001 * value) == (False, False)
