@@ -42,7 +42,8 @@ Sides = tuple[tuple[int, tuple[frozenset[int], ...]], ...]
 class _Effort:
     """How hard a question is tried.
 
-    ``labels``        labels times stages, about: so many are kept at an ideal; and parts by numbers of devices
+    ``labels``        labels times stages, about: so many are kept at an ideal
+    ``parts``         parts by numbers of devices that a box is divided into
     ``relaxes``       labels of a relaxation are asked first, eight times as many
     ``most_columns``  programs of no more columns are solved where labels do not decide
     ``near``          thresholds are tried until the two sides are this near
@@ -51,6 +52,7 @@ class _Effort:
     """
 
     labels: int
+    parts: int
     relaxes: bool
     most_columns: int
     near: float
@@ -59,13 +61,11 @@ class _Effort:
 
 
 _EFFORTS = (
-    _Effort(3_000_000, False, 10_000, 5e-3, 30_000_000, 3.0),
-    _Effort(20_000_000, True, 10_000, 5e-3, 200_000_000, 1.0),
-    _Effort(200_000_000, True, 20_000, SAME_VALUE, 2_000_000_000, 10.0),
-    _Effort(10_000_000_000, False, 1_000_000, SAME_VALUE, 10**12, 600.0),
+    _Effort(3_000_000, 12, False, 10_000, 5e-3, 30_000_000, 3.0),
+    _Effort(20_000_000, 60, True, 10_000, 5e-3, 200_000_000, 1.0),
+    _Effort(200_000_000, 500, True, 20_000, SAME_VALUE, 2_000_000_000, 10.0),
+    _Effort(10_000_000_000, 5_000, False, 1_000_000, SAME_VALUE, 10**12, 600.0),
 )
-#: Parts by numbers of stages that a box is divided into.
-_MOST_PARTS = 1_000
 #: Labels that are kept at an ideal.
 _FEWEST_LABELS, _MOST_LABELS = 64, 50_000
 #: What a relaxation rounds sums to, as a share of their limits, and which difference of work it overlooks, of the load.
@@ -144,20 +144,17 @@ class PathSearch:
     def _refutes(self, choice: StageChoice, box: Box, sides: Sides) -> bool:
         """Whether the relaxation has no path in a box, nor in its parts by where units are."""
         rows = path_rows(choice, box)
-        if rows is None:
-            return True
-        values, limits = rows.limits(box)
-        if self._priced(choice, rows, values, limits).refuted:
+        if rows is None or self._priced(choice, rows, *rows.limits(box)).refuted:
             return True
         if not sides:
-            return self._by_counts(choice, rows, values, limits)
+            return False
         (unit, groups), *rest = sides
         return all(self._refutes(choice, box.with_side(unit, group), tuple(rest)) for group in groups)
 
     def _by_counts(self, choice: StageChoice, rows: PathRows, values: Floats, limits: Floats) -> bool:
         """Whether no path of a box is left once the numbers of stages on groups of devices are whole."""
-        most = int(np.clip(_EFFORTS[self.effort].labels // len(rows.stages), 1, _MOST_PARTS))
-        return refuted_by_counts(choice.table, rows, values, limits, self.counted, most, self._over)
+        parts = _EFFORTS[self.effort].parts
+        return refuted_by_counts(choice.table, rows, values, limits, self.counted, parts, self._over)
 
     def _priced(
         self, choice: StageChoice, rows: PathRows, values: Floats, limits: Floats, *, thorough: bool = False
