@@ -35,6 +35,8 @@ from placedsl.solvers.whole_rows import LARGE, WholeRows, reduced
 #: Above such sums, solvers that compute in floating point cut off points that keep a row: HiGHS, asked for 1e-8, does
 #: from 2^27 on.
 _CUT_OFF = 2.0**24
+#: They drop coefficients that are a smaller share of the largest of a row, by a factor of ten.
+_DROPPED = 1e-8
 #: The bits of a digit.
 _BITS = 16
 Solve = Callable[[LinearProgram, Budget, Progress], Outcome]
@@ -153,10 +155,15 @@ def with_spent_columns(program: LinearProgram) -> LinearProgram:
 
 def with_margins(program: LinearProgram, known: WholeRows) -> LinearProgram:
     """The program with the sides of its largest rows of whole numbers so far outwards that no solver cuts off what
-    keeps them."""
-    margin = np.where(known.reach >= _CUT_OFF, np.ceil(known.reach / _CUT_OFF), 0.0)
-    if not margin.any():
+    keeps them, by its tolerance or by the coefficients that it drops."""
+    if not (known.reach >= _CUT_OFF).any():
         return program
+    column, size = program.column[known.entries], np.abs(program.coefficient[known.entries])
+    largest = np.zeros(len(known.rows))
+    np.maximum.at(largest, known.place, size)
+    ends = np.maximum(np.abs(program.lower), np.abs(program.upper))[column]
+    dropped = known.sums(np.where(size <= _DROPPED * largest[known.place], size * ends, 0.0))
+    margin = np.where(known.reach >= _CUT_OFF, np.ceil(known.reach / _CUT_OFF) + dropped, 0.0)
     row_lower, row_upper = program.row_lower.copy(), program.row_upper.copy()
     row_lower[known.rows] -= margin
     row_upper[known.rows] += margin

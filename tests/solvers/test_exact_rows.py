@@ -14,7 +14,7 @@ from support.programs import INF, dense, linear
 
 from placedsl.budget import Budget
 from placedsl.ir.program import LinearProgram
-from placedsl.solvers.exact_rows import solved_exactly, with_digits, with_spent_columns
+from placedsl.solvers.exact_rows import solved_exactly, with_digits, with_margins, with_spent_columns
 from placedsl.solvers.outcome import heard_by_nobody
 from placedsl.solvers.registry import get
 from placedsl.solvers.whole_rows import WholeRows, reduced
@@ -161,6 +161,17 @@ def full_to_the_byte(seed: int, bits: int) -> tuple[LinearProgram, float]:
         if all(one <= limit for one, limit in zip(used, limits, strict=True)):
             best = min(best, max(load))
     return program, best
+
+
+def test_margins_are_more_than_what_is_dropped() -> None:
+    """A point that keeps a row keeps it with a margin of a share of the sum, and of the terms that solvers drop."""
+    sizes = np.array([[2.0**40, -1.0, -3.0, 2.0**20]])
+    program = linear([0] * 4, sizes, [-INF], [2.0**40 - 4.0], [0] * 4, [1] * 4, [True] * 4)
+    wider = with_margins(program, WholeRows.of(program))
+    assert wider.row_upper[0] - program.row_upper[0] == np.ceil(np.abs(sizes).sum() / 2.0**24) + 1.0 + 3.0
+    assert wider.row_lower[0] == -INF
+    small = linear([0] * 2, np.array([[2.0**20, 1.0]]), [-INF], [2.0**20], [0] * 2, [1] * 2, [True] * 2)
+    assert with_margins(small, WholeRows.of(small)) is small
 
 
 @pytest.mark.parametrize("solver", ["highs", "mip"])
