@@ -127,11 +127,7 @@ def swept(
     jobs = list({job.key: job for job in jobs}.values())
     folders.ready(folder)
     folders.write_list(folder, jobs)
-    rows: dict[str, Row] = {}
-    for job in jobs:
-        row = row_in(folder, job.run, job.key, earlier=True)
-        if row is not None and not row.failed:
-            rows[job.key] = row
+    rows = _finished(folder, jobs, earlier=True)
     left = sorted((job for job in jobs if job.key not in rows), key=_largest_first)
     stopped = False
     try:
@@ -147,9 +143,17 @@ def swept(
             raise
         interruption.caught()
         stopped = True
+    if stopped:  # an answer may have been written when the interrupt came, and its row not been noted
+        rows |= _finished(folder, [job for job in jobs if job.key not in rows], earlier=False)
     table = Table(tuple(rows.get(job.key) or Row(job.run) for job in jobs), stopped and len(rows) < len(jobs))
     files.write(folder / folders.TABLE, table.csv())
     return table
+
+
+def _finished(folder: Path, jobs: Sequence[Job], *, earlier: bool) -> dict[str, Row]:
+    """The rows of the jobs whose answers the folder holds, by key."""
+    found = {job.key: row_in(folder, job.run, job.key, earlier=earlier) for job in jobs}
+    return {key: row for key, row in found.items() if row is not None and not row.failed}
 
 
 def _largest_first(job: Job) -> tuple[str, tuple[int, ...]]:
