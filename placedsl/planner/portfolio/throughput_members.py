@@ -56,15 +56,16 @@ class _Leave:
 
 
 def search_splits(channel: PlannerChannel, units: PartitionUnits, start: Integers | None, seed: int) -> None:
-    """Search for splits for ever, and say each better one."""
+    """Search for splits for ever, and say each better one.
+
+    It steps back for nobody: the bound needs the best value, which may be a minute's search away.
+    """
     from placedsl.algorithms.partitions.search import run, search_from
 
     search = search_from(units.instance, start, seed)
     if start is None and np.isfinite(search.value):
         channel.report(units.placement(search.best), -np.inf)
-    leave = _Leave(channel)
     for better in run(search):
-        leave.after(search.value, better)
         if better:
             channel.report(units.placement(search.best), -np.inf)
 
