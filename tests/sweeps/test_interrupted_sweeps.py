@@ -10,10 +10,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.commands import finished, run, started
 from support.sweep_specs import answers, hard_spec
+
+import placedsl
+from placedsl.sweeps import engine
 
 pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="signals and /proc"), pytest.mark.rotates(2)]
 COMMAND = ("hard.place", "--method", "program", "--solver", "highs", "--seed", "0..5", "--time-limit", "0.5s")
@@ -101,3 +105,17 @@ def test_ctrl_c_keeps_what_has_ended(folder: Path) -> None:
     assert f"stopped: {6 - len(kept)} of 6 were not run; the same command goes on from here" in done.stderr
     assert (done.stdout.count("time limit"), done.stdout.count("not run")) == (len(kept), 6 - len(kept))
     until(lambda: not any(runs("placedsl", p) for p in started_by_it), "its processes leave")
+
+
+def test_an_answer_whose_row_was_not_noted_counts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep = engine.folders.keep
+
+    def interrupted(*arguments: Any) -> None:
+        keep(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine.folders, "keep", interrupted)
+    monkeypatch.chdir(folder)
+    table = placedsl.sweep("hard.place", seed=range(4), method="program", solver="highs", time_limit=0.2, jobs=1)
+    assert (table.stopped, len(answers(Path("runs")))) == (True, 1)
+    assert [row.exit_code for row in table].count(None) == 3

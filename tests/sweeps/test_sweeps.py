@@ -17,7 +17,7 @@ from support.sweep_specs import answers
 
 import placedsl
 from placedsl.cli.main import main
-from placedsl.sweeps import engine, processes
+from placedsl.sweeps import processes
 from placedsl.sweeps.engine import planned
 from placedsl.sweeps.jobs import jobs_of
 from placedsl.sweeps.runs import Run, count, product, ranged, several
@@ -281,19 +281,6 @@ def test_a_failure_that_is_cured_leaves_no_message(spec: Path) -> None:
     assert [row.termination for row in placedsl.sweep("small.place", method="dp")] == ["optimal"]
     assert not failure.exists()
     assert json.loads(answer.read_text(encoding="utf-8"))["placement"] == document["placement"]
-
-
-def test_an_answer_whose_row_was_not_noted_counts(spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    keep = engine.folders.keep
-
-    def interrupted(*arguments: Any) -> None:
-        keep(*arguments)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(engine.folders, "keep", interrupted)
-    table = placedsl.sweep(spec, seed=range(4), solver="highs", out="runs", jobs=1)
-    assert (table.stopped, len(answers(Path("runs")))) == (True, 1)
-    assert [row.exit_code for row in table].count(None) == 3
 
 
 def test_from_python(spec: Path) -> None:
