@@ -20,6 +20,8 @@ from placedsl.algorithms.partitions.bounds.state_graph_kernel import StateGraph
 from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.tolerances import LIMIT_SLACK
 
+#: What rounding may add to a value that is found, as a share of it.
+ROUNDING = 1e-12
 #: The largest number of labels of one search.
 MOST_LABELS = 6_000_000
 
@@ -56,7 +58,7 @@ class Pricing:
     def best_priced_set(
         self, price: Floats, largest: float, threshold: float, keep: int, most: int
     ) -> tuple[float, list[tuple[Booleans, float]], bool]:
-        """The best sets by label setting with at most ``keep`` labels per state.
+        """The best sets by label setting with about ``keep`` labels per state.
 
         Returns an upper bound on the value; up to ``most`` sets (u flags) worth more than ``threshold``, with their
         loads; and whether following more labels could not improve the bound.
@@ -67,18 +69,19 @@ class Pricing:
         graph = self.graph
         if self._labels is None:
             self._labels = _labels(MOST_LABELS, len(graph.before))
-        labels, count, lost = self._labels, -1, 0.0
+        labels, count = self._labels, -1
         while count < 0:
-            count, lost = label_setting(
+            count = label_setting(
                 graph, self._envelopes, labels, price[graph.order], largest * (1 + LIMIT_SLACK), threshold, keep
             )
             self.effort += count if count >= 0 else MOST_LABELS
             keep = max(1, keep // 3)
         first, end = (int(x) for x in labels.start[-2:])
-        best_first = range(end - 1, first - 1, -1)[:most]
-        sets = [(self._members(labels, label), float(labels.load[label])) for label in best_first]
-        best = float(labels.value[end - 1]) if sets else threshold
-        return max(best, threshold, lost), sets, lost <= max(best, threshold)
+        best = max(float(labels.value[first:end].max(initial=threshold)), threshold)
+        most_value = max(float((labels.value[first:end] + labels.slack[first:end]).max(initial=best)), best)
+        better = [label for label in range(end - 1, first - 1, -1)[:most] if labels.value[label] > threshold]
+        sets = [(self._members(labels, label), float(labels.load[label])) for label in better]
+        return min(most_value, bound), sets, most_value <= best * (1.0 + ROUNDING)
 
     def _members(self, labels: Labels, label: int) -> Booleans:
         """u flags: the units in the set of a label of the last layer."""
@@ -106,6 +109,6 @@ def _envelopes(vertices: int, states: int) -> Envelopes:
 def _labels(size: int, states: int) -> Labels:
     """Space for so many labels; untouched parts of it take no memory."""
     return Labels(
-        load=np.empty(size), value=np.empty(size), parent=np.empty(size, dtype=np.int64),
+        load=np.empty(size), value=np.empty(size), slack=np.empty(size), parent=np.empty(size, dtype=np.int64),
         taken=np.empty(size, dtype=np.bool_), start=_integers(states + 1),
     )  # fmt: skip

@@ -2,7 +2,9 @@
 
 :func:`concave_envelopes` bounds the value from above by one backward sweep; :func:`decompose` gives the convex
 combination of sets that attains that bound; :func:`label_setting` finds the best set by a forward sweep that keeps, for
-each state, the labels (load, value) that are not dominated and whose bound exceeds a threshold.
+each state, the labels (load, value) that are not dominated and whose bound exceeds a threshold.  Where there are too
+many, labels of nearly the same value are joined to the one with the least load, which carries the most that the others
+are worth more: the sets found are real ones, and what is carried makes their value an upper bound.
 """
 
 from __future__ import annotations
@@ -43,12 +45,14 @@ class Envelopes(NamedTuple):
 class Labels(NamedTuple):
     """Sets of the units so far, m at most, those of one state by ascending load and value.
 
-    ``load`` seconds; ``value``; ``parent``: the label it extends; ``taken``: whether the last unit is in the set.
+    ``load`` seconds; ``value``; ``slack``: no set that was joined to it is worth more than that in addition, whatever
+    follows; ``parent``: the label it extends; ``taken``: whether the last unit is in the set.
     ``start``   s + 1 offsets: the labels of each state
     """
 
     load: Floats
     value: Floats
+    slack: Floats
     parent: Integers
     taken: Booleans
     start: Integers
@@ -212,26 +216,26 @@ def decompose(graph: StateGraph, envelopes: Envelopes) -> Floats:
 @kernel(allocates=True)
 def label_setting(
     graph: StateGraph, envelopes: Envelopes, labels: Labels, price: Floats, largest: float, threshold: float, keep: int
-) -> tuple[int, float]:
-    """Fill the labels; returns their number (-1: no space for all) and the best bound among those dropped.
+) -> int:
+    """Fill the labels; returns their number (-1: no space for all).
 
-    ``price`` n by layer; ``largest`` seconds.  At most ``keep`` labels per state stay, those with the best bounds.  No
-    set is worth more than the best of ``threshold``, the dropped bound and the labels of the last layer.
+    ``price`` n by layer; ``largest`` seconds.  About ``keep`` labels per state stay.  No set is worth more than the
+    largest of ``threshold`` and value and slack together of a label of the last layer.
     """
     _, work, state_start, move_start, source, target, taken, cost, _, _, _ = graph[:11]
     dominating_start = graph.dominating_start
     envelope_load, envelope_value, _, _, _, _, _, begin, end = envelopes
-    load, value, parent, taken_last, start = labels
+    load, value, slack, parent, taken_last, start = labels
     layers = len(work)
     space = len(load)
     load[0] = 0.0
     value[0] = 0.0
+    slack[0] = 0.0
     parent[0] = -1
     taken_last[0] = False
     start[0] = 0
     start[1] = 1
     count = 1
-    lost = NOTHING
     for i in range(layers):
         e = move_start[i]
         first = count
@@ -243,18 +247,9 @@ def label_setting(
             while last < move_start[i + 1] and target[last] == s:
                 most += start[source[last] + 1] - start[source[last]]
                 last += 1
-            current_load, current_value, current_parent, current_taken = (
-                np.empty(most),
-                np.empty(most),
-                np.empty(most, np.int64),
-                np.empty(most, np.bool_),
-            )
-            merged_load, merged_value, merged_parent, merged_taken = (
-                np.empty(most),
-                np.empty(most),
-                np.empty(most, np.int64),
-                np.empty(most, np.bool_),
-            )
+            current, merged = np.empty((3, most)), np.empty((3, most))
+            current_parent, merged_parent = np.empty(most, np.int64), np.empty(most, np.int64)
+            current_taken, merged_taken = np.empty(most, np.bool_), np.empty(most, np.bool_)
             while e < last:
                 added_load = cost[e]
                 added_value = 0.0
@@ -276,84 +271,64 @@ def label_setting(
                             continue
                         new_value = value[y] + added_value
                     if x < number and (
-                        y >= z
-                        or current_load[x] < new_load
-                        or (current_load[x] == new_load and current_value[x] >= new_value)
+                        y >= z or current[0, x] < new_load or (current[0, x] == new_load and current[1, x] >= new_value)
                     ):
-                        if current_value[x] > best:
-                            best = current_value[x]
-                            merged_load[r], merged_value[r], merged_parent[r], merged_taken[r] = (
-                                current_load[x],
-                                current_value[x],
-                                current_parent[x],
-                                current_taken[x],
-                            )
+                        if current[1, x] > best:
+                            best = current[1, x]
+                            merged[0, r], merged[1, r], merged[2, r] = current[0, x], best, current[2, x]
+                            merged_parent[r], merged_taken[r] = current_parent[x], current_taken[x]
                             r += 1
+                        else:
+                            merged[2, r - 1] = max(merged[2, r - 1], current[1, x] + current[2, x] - best)
                         x += 1
                     else:
-                        if new_value > best:
+                        most_value = new_value + slack[y]
+                        if most_value > best:
                             load_left = largest - new_load
                             while g > low and envelope_load[g] > load_left:
                                 g -= 1
-                            bound = new_value + envelope_value[g]
+                            bound = most_value + envelope_value[g]
                             if g < high - 1:
                                 slope = (envelope_value[g + 1] - envelope_value[g]) / (
                                     envelope_load[g + 1] - envelope_load[g]
                                 )
                                 bound += (load_left - envelope_load[g]) * slope
                             if bound > threshold:
-                                best = new_value
-                                merged_load[r], merged_value[r], merged_parent[r], merged_taken[r] = (
-                                    new_load,
-                                    new_value,
-                                    y,
-                                    taken[e],
-                                )
-                                r += 1
+                                if new_value > best:
+                                    best = new_value
+                                    merged[0, r], merged[1, r], merged[2, r] = new_load, new_value, slack[y]
+                                    merged_parent[r], merged_taken[r] = y, taken[e]
+                                    r += 1
+                                else:
+                                    merged[2, r - 1] = max(merged[2, r - 1], most_value - best)
                         y += 1
-                current_load, merged_load = merged_load, current_load
-                current_value, merged_value = merged_value, current_value
+                current, merged = merged, current
                 current_parent, merged_parent = merged_parent, current_parent
                 current_taken, merged_taken = merged_taken, current_taken
                 number = r
                 e += 1
             if number > keep:
-                bounds = np.empty(number)
-                g = high - 1
-                for x in range(number):
-                    load_left = largest - current_load[x]
-                    while g > low and envelope_load[g] > load_left:
-                        g -= 1
-                    bounds[x] = current_value[x] + envelope_value[g]
-                    if g < high - 1:
-                        slope = (envelope_value[g + 1] - envelope_value[g]) / (envelope_load[g + 1] - envelope_load[g])
-                        bounds[x] += (load_left - envelope_load[g]) * slope
-                least = np.sort(bounds)[number - keep]
+                near = (current[1, number - 1] - current[1, 0]) / keep
                 r = 0
-                for x in range(number):
-                    if bounds[x] < least or r >= keep:
-                        lost = max(lost, bounds[x])
+                for x in range(1, number):
+                    if current[1, x] - current[1, r] <= near:
+                        current[2, r] = max(current[2, r], current[1, x] + current[2, x] - current[1, r])
                     else:
-                        current_load[r], current_value[r], current_parent[r], current_taken[r] = (
-                            current_load[x],
-                            current_value[x],
-                            current_parent[x],
-                            current_taken[x],
-                        )
                         r += 1
-                number = r
+                        current[0, r], current[1, r], current[2, r] = current[0, x], current[1, x], current[2, x]
+                        current_parent[r], current_taken[r] = current_parent[x], current_taken[x]
+                number = r + 1
             if count + number > space:
-                return -1, lost
+                return -1
             for x in range(number):
-                load[count] = current_load[x]
-                value[count] = current_value[x]
+                load[count], value[count], slack[count] = current[0, x], current[1, x], current[2, x]
                 parent[count] = current_parent[x]
                 taken_last[count] = current_taken[x]
                 count += 1
             start[s + 1] = count
         if dominating_start[state_start[i + 2]] > dominating_start[state_start[i + 1]]:
             count = _drop_dominated(graph, labels, i + 1, first, count)
-    return count, lost
+    return count
 
 
 @kernel(no_cpython_wrapper=True, allocates=True)
@@ -361,7 +336,7 @@ def _drop_dominated(graph: StateGraph, labels: Labels, layer: int, first: int, c
     """Drop the labels of a layer (from ``first`` on) that one of another state dominates whatever follows."""
     state_start, dominating_start = graph.state_start, graph.dominating_start
     dominating_state, dominating_cost = graph.dominating_state, graph.dominating_cost
-    load, value, parent, taken_last, start = labels
+    load, value, slack, parent, taken_last, start = labels
     stays = np.ones(count - first, np.bool_)
     a = first
     for s in range(state_start[layer], state_start[layer + 1]):
@@ -374,7 +349,7 @@ def _drop_dominated(graph: StateGraph, labels: Labels, layer: int, first: int, c
                 while x < other_end and load[x] <= load[y] - cost:
                     best = value[x]
                     x += 1
-                if best >= value[y]:
+                if best >= value[y] + slack[y]:
                     stays[y - first] = False
         a = z
     a = first
@@ -383,7 +358,7 @@ def _drop_dominated(graph: StateGraph, labels: Labels, layer: int, first: int, c
         z = start[s + 1]
         for y in range(a, z):
             if stays[y - first]:
-                load[count], value[count] = load[y], value[y]
+                load[count], value[count], slack[count] = load[y], value[y], slack[y]
                 parent[count], taken_last[count] = parent[y], taken_last[y]
                 count += 1
         a = z
