@@ -6,7 +6,6 @@ how far it gets within a time limit depends on the machine.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -28,11 +27,10 @@ STEPS_PER_UNIT, MOST_STEPS = 20_000, 4_000_000
 _HOT, _COLD = 0.03, 0.0002
 #: How far below the best value the target of the loads lies, as a share of it.
 _MARGINS = (0.01, 0.02)
-#: Rounds, of which the last is repeated: slices of an annealing run, and neighbourhoods without an improvement before
-#: annealing resumes.  The first ones are short: a value is often found in one of several short runs from another start.
-_ROUNDS = ((1, 4), (1, 8), (4, 16), (16, 16))
-#: Annealing runs of a round, and the deterministic time of a neighbourhood.
-_RUNS, _EFFORT = 3, 0.4
+#: Slices of the first run, and of the longest.
+_FIRST, _LONGEST = 1, 16
+#: Neighbourhoods without an improvement before annealing resumes, and the deterministic time of each.
+_IN_VAIN, _EFFORT = 16, 0.4
 
 
 @dataclass
@@ -57,13 +55,13 @@ def run(search: PartitionSearch) -> Iterator[bool]:
     """Search without end; yields after each slice of work whether the best partition has improved."""
     if search.value <= 0.0 or len(search.instance.capacity) < 2:
         return
-    for count, in_vain in itertools.chain(_ROUNDS, itertools.repeat(_ROUNDS[-1])):
-        for _ in range(_RUNS):
+    count = _FIRST
+    while search.value > 0.0:
+        for _ in range(3):
             yield from _anneal_run(search, count)
         if np.isfinite(search.value):
-            yield from _large_neighbourhood_search(search, in_vain)
-        if search.value <= 0.0:
-            return
+            yield from _large_neighbourhood_search(search)
+        count = min(_LONGEST, 4 * count)
 
 
 def _anneal_run(search: PartitionSearch, count: int) -> Iterator[bool]:
@@ -92,10 +90,10 @@ def anneal_from(
     return found if value < undercut else None
 
 
-def _large_neighbourhood_search(search: PartitionSearch, most_in_vain: int) -> Iterator[bool]:
+def _large_neighbourhood_search(search: PartitionSearch) -> Iterator[bool]:
     """Solve neighbourhoods of the best partition while that helps; they grow while they are solved to optimality."""
     instance, in_vain = search.instance, 0
-    while in_vain < most_in_vain and search.value > 0.0:
+    while in_vain < _IN_VAIN and search.value > 0.0:
         state = state_of(instance, search.best)
         by_device = search.neighbourhoods % 2 == 0
         if by_device:
