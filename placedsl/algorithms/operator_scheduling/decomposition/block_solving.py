@@ -1,4 +1,5 @@
-"""Blocks solved: annealing and domain reduction first, then CP-SAT with increasing effort.
+"""Blocks solved: annealing, domain reduction and the bound by what is broadcast first, then CP-SAT with more and more
+effort.
 
 Bounds are destructive: a limit on the latency is refuted.  The nearer a limit is to the bound, the less it leaves of
 the block.
@@ -11,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from placedsl.algorithms.annealing import CoolingSchedule
+from placedsl.algorithms.operator_scheduling.bounds.broadcast import Weights, broadcast_bound
 from placedsl.algorithms.operator_scheduling.bounds.domain_reduction import destructive_bound
 from placedsl.algorithms.operator_scheduling.bounds.relaxation import relaxed_latency
 from placedsl.algorithms.operator_scheduling.decomposition.blocks import Block, keep_if_better
@@ -34,7 +36,7 @@ _ANNEALED, _MOST = 120, 400
 #: after each that is not decided; a gap below this share is closed at once.
 _TRIALS, _NEARER, _NARROW = 6, 0.25, 0.01
 #: Blocks of more nodes than CP-SAT decides in short time have the bound of a linear program of work, paths and
-#: transfers, which takes so many seconds at most.
+#: transfers, which takes so many seconds at most, where no tensor that is broadcast says more.
 _MOST_EXACT, _SECONDS = 120, 5.0
 
 
@@ -47,6 +49,7 @@ def block_improver(
     """
     rng = np.random.default_rng(seed)
     alike: dict[tuple[object, ...], OperatorSequence] = {}
+    weights = Weights()
 
     def improve(block: Block, a: int, b: int, needed: float) -> None:
         inner = block.sequences[a, b][1] if (a, b) in block.sequences else block.with_fixed_ends(instance, a, b)
@@ -62,8 +65,11 @@ def block_improver(
                 if (a, b) in block.sequences:
                     alike[key] = block.sequences[a, b][0]
             if prove:
-                _refute(block, a, b, inner, min(float(block.latency[a, b]), needed))
-                if inner.nodes > _MOST_EXACT and not block.final[a, b]:
+                upper = min(float(block.latency[a, b]), needed)
+                _refute(block, a, b, inner, upper)
+                known = float(block.lower_bound[a, b])
+                _raise(block, a, b, broadcast_bound(inner, known, upper, weights))
+                if inner.nodes > _MOST_EXACT and not block.final[a, b] and block.lower_bound[a, b] == known:
                     _raise(block, a, b, relaxed_latency(inner, _SECONDS))
             return
         if inner.nodes > _MOST:

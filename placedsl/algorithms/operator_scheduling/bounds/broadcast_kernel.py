@@ -1,0 +1,213 @@
+"""Compiled: the least priced placement of a block in which a tensor goes to given devices, and prices that raise it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from placedsl.algorithms.kernels import kernel
+from placedsl.arrays import Booleans, Floats, Integers
+
+
+class Reads(NamedTuple):
+    """The reads that are counted: of each tensor by each node, less those of the tensor that is broadcast, and less
+    those that would close a cycle among nodes with several devices.
+
+    ``tensor``, ``source``, ``target``, ``share``   r: the share of the tensor's transfer that counts for the read
+    ``move``     t x D x D seconds of the transfer of each tensor (inf: impossible)
+    ``uses``     resources x D x D flags: what a transfer between two devices occupies
+    ``only``     n: the device of a node that has no other, else -1
+    ``order``    the nodes that have others, each before the one that it is attached to
+    ``attached`` n: the read that attaches a node to another of them, -1 where there is none
+    ``aside``    the reads of which one end has a single device
+    """
+
+    tensor: Integers
+    source: Integers
+    target: Integers
+    share: Floats
+    move: Floats
+    uses: Booleans
+    only: Integers
+    order: Integers
+    attached: Integers
+    aside: Integers
+
+
+class Case(NamedTuple):
+    """In which order devices receive the tensor.
+
+    ``time``     n x D seconds (inf: not there)
+    ``floor``    n x D: the level of a reader of the tensor; that of what reads from it is at least the same
+    ``around``   (D + resources) x levels seconds: before and after the work or the transfers of that level and higher
+    ``taken``    resources: seconds that the tensor itself takes
+    """
+
+    time: Floats
+    floor: Integers
+    around: Floats
+    taken: Floats
+
+
+@kernel()
+def _crossing(reads: Reads, k: int, a: int, b: int, i: int, transfer: Floats) -> float:
+    """The price of a read from device ``a`` by ``b``, sent at level ``i`` (inf: impossible)."""
+    if a == b:
+        return 0.0
+    seconds = float(reads.move[reads.tensor[k], a, b])
+    if seconds == np.inf:
+        return seconds
+    return float(reads.share[k] * seconds * transfer[a, b, i])
+
+
+@kernel()
+def _attach(
+    case: Case, reads: Reads, v: int, k: int, transfer: Floats, price: Floats, chosen: Integers
+) -> None:  # fmt: skip
+    """Add the least price of a node and all that is attached to it to that of the node at the other end of read ``k``,
+    and keep where it is least.
+    """
+    devices, levels = price.shape[1], price.shape[2]
+    sends = reads.source[k] == v
+    w = reads.target[k] if sends else reads.source[k]
+    for d in range(devices):
+        if case.time[w, d] == np.inf:
+            continue
+        least, at = np.inf, 0
+        for i in range(levels):  # a reader has at least the level of what it reads
+            if not sends:
+                least = np.inf
+            for e in range(devices):
+                moved = _crossing(reads, k, e, d, i, transfer) if sends else _crossing(reads, k, d, e, i, transfer)
+                for j in range(i, i + 1 if sends else levels):
+                    if price[v, e, j] + moved < least:
+                        least, at = price[v, e, j] + moved, e * levels + j
+            price[w, d, i] += least
+            chosen[v, d, i] = at
+
+
+@kernel(allocates=True)
+def least_priced(
+    case: Case, reads: Reads, work: Floats, transfer: Floats, device: Integers, level: Integers
+) -> float:  # fmt: skip
+    """The least price of a placement (inf: there is none); ``device`` and ``level`` n are filled in.
+
+    ``work``: D x levels, the price of a second of work on a device at a level; ``transfer``: D x D x levels, that of a
+    second of a transfer that is sent at a level.
+    """
+    nodes, devices = case.time.shape
+    levels = work.shape[1]
+    price, chosen = np.empty((nodes, devices, levels)), np.zeros((nodes, devices, levels), np.int64)
+    for v in reads.order:
+        for d in range(devices):
+            for i in range(levels):
+                able = case.time[v, d] < np.inf and i >= case.floor[v, d]
+                price[v, d, i] = case.time[v, d] * work[d, i] if able else np.inf
+    for k in reads.aside:
+        u, v = reads.source[k], reads.target[k]
+        for d in range(devices):
+            for i in range(levels):
+                if reads.only[v] >= 0:
+                    price[u, d, i] += _crossing(reads, k, d, reads.only[v], i, transfer)
+                else:
+                    price[v, d, i] += _crossing(reads, k, reads.only[u], d, 0, transfer)
+    total = 0.0
+    for v in reads.order:
+        k = reads.attached[v]
+        if k >= 0:
+            _attach(case, reads, v, k, transfer, price, chosen)
+        else:
+            least = np.inf
+            for d in range(devices):
+                for i in range(levels):
+                    if price[v, d, i] < least:
+                        least, device[v], level[v] = price[v, d, i], d, i
+            total += least
+    for j in range(len(reads.order) - 1, -1, -1):
+        v = reads.order[j]
+        k = reads.attached[v]
+        if k >= 0:
+            w = reads.target[k] if reads.source[k] == v else reads.source[k]
+            at = chosen[v, device[w], level[w]]
+            device[v], level[v] = at // levels, at % levels
+    return total
+
+
+@kernel()
+def _use(case: Case, reads: Reads, device: Integers, level: Integers, used: Floats) -> None:
+    """(D + resources) x levels seconds: what a placement uses at each level and above."""
+    devices, resources = case.time.shape[1], reads.uses.shape[0]
+    levels = used.shape[1]
+    for r in range(devices + resources):
+        for i in range(levels):
+            used[r, i] = 0.0
+    for v in reads.order:
+        used[device[v], level[v]] += case.time[v, device[v]]
+    for k in range(len(reads.tensor)):
+        a, b = device[reads.source[k]], device[reads.target[k]]
+        if reads.share[k] > 0.0 and a != b:
+            for x in range(resources):
+                if reads.uses[x, a, b]:
+                    used[devices + x, level[reads.source[k]]] += reads.share[k] * reads.move[reads.tensor[k], a, b]
+    for r in range(devices + resources):
+        for i in range(levels - 2, -1, -1):
+            used[r, i] += used[r, i + 1]
+    for x in range(resources):
+        used[devices + x, 0] += case.taken[x]
+
+
+@kernel()
+def _prices(reads: Reads, weight: Floats, work: Floats, transfer: Floats) -> None:
+    """Prices from weights: a second at a level counts for this level and all below it."""
+    devices, levels = work.shape
+    for i in range(levels):
+        for d in range(devices):
+            work[d, i] = weight[d, i] + (work[d, i - 1] if i else 0.0)
+        for a in range(devices):
+            for b in range(devices):
+                transfer[a, b, i] = transfer[a, b, i - 1] if i else 0.0
+                for x in range(reads.uses.shape[0]):
+                    if reads.uses[x, a, b]:
+                        transfer[a, b, i] += weight[devices + x, i]
+
+
+@kernel(allocates=True)
+def raised(
+    case: Case, reads: Reads, weight: Floats, known: float, enough: float, before: int, steps: int, length: float
+) -> float:  # fmt: skip
+    """A lower bound on the latency of a case, at least ``known``, after so many steps that change ``weight``, which
+    adds up to 1; ``before``: steps that were made already.  It ends early with a bound of ``enough``.
+    """
+    nodes, devices = case.time.shape
+    rows, levels = weight.shape
+    work, transfer = np.empty((devices, levels)), np.empty((devices, devices, levels))
+    used, device, level = np.empty((rows, levels)), np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
+    for v in range(nodes):
+        device[v] = max(reads.only[v], 0)
+    best = known
+    for step in range(before, before + steps):
+        if best >= enough:
+            break
+        _prices(reads, weight, work, transfer)
+        if least_priced(case, reads, work, transfer, device, level) == np.inf:
+            return np.inf
+        _use(case, reads, device, level, used)
+        bound = most = 0.0
+        for r in range(rows):
+            for i in range(levels):
+                used[r, i] += min(case.around[r, i], best)  # what is around nothing counts no more than is proven
+                bound += weight[r, i] * used[r, i]
+                most = max(most, used[r, i])
+        best = max(best, bound)
+        if most <= 0.0:
+            break
+        total = 0.0
+        for r in range(rows):
+            for i in range(levels):
+                weight[r, i] *= np.exp(length / np.sqrt(1.0 + step) * (used[r, i] / most - 1.0))
+                total += weight[r, i]
+        for r in range(rows):
+            for i in range(levels):
+                weight[r, i] /= total
+    return float(best)
