@@ -16,7 +16,6 @@ forest finds the least sum.  The bound is the least over the cases of the larges
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -29,25 +28,19 @@ from placedsl.tolerances import LIMIT_SLACK
 #: Fewer readers are left to other bounds; with more devices there are too many orders (5: 65).
 _FEWEST_READERS, _MOST_DEVICES = 3, 5
 #: Steps of each case at first, of the case with the least bound each further time, and of all cases together; the
-#: length of the first; less than this share gained in a turn is the end.
-_FIRST, _TURN, _STEPS, _LENGTH, _LEAST_GAIN = 10, 20, 1500, 3.0, 2e-4
+#: length of the first.  So many turns of a case in a row that gain less than this share are the end.
+_FIRST, _TURN, _STEPS, _LENGTH, _IDLE, _LEAST_GAIN = 10, 20, 1500, 3.0, 2, 1e-3
 
 
-@dataclass
-class Weights:
-    """Weights that were good for blocks before, by the device that sends the tensor and those that receive it."""
-
-    of: dict[tuple[int, ...], Floats] = field(default_factory=dict)
-
-
-def broadcast_bound(instance: SchedulingInstance, known: float, enough: float, weights: Weights) -> float:
+def broadcast_bound(instance: SchedulingInstance, known: float, enough: float) -> float:
     """A lower bound on the latency in seconds of an instance in which a node with a single device sends a tensor to
     many; ``known`` where there is none.
 
-    ``known``: what is proven; ``enough``: a bound that need not be exceeded.  ``weights``: those of similar blocks,
-    which are replaced by those of this one.
+    ``known``: what is proven; ``enough``: a bound that need not be exceeded.
     """
     if not instance.sequential or not 1 < instance.devices <= _MOST_DEVICES:
+        return known
+    if not (np.isfinite(instance.time) & (instance.time > 0.0)).any():
         return known
     only, move = np.asarray(single_device(instance)), _moves(instance)
     broadcast = _broadcast(instance, only, move)
@@ -56,24 +49,23 @@ def broadcast_bound(instance: SchedulingInstance, known: float, enough: float, w
     home = int(only[instance.producer[broadcast]])
     reads = _counted(instance, only, move, broadcast)
     transfers = _around_transfers(instance, reads.uses)
-    keys: list[tuple[int, ...]] = []
     cases: list[Case] = []
     bounds: list[float] = []
     for count in range(instance.devices):
         for receivers in itertools.permutations([d for d in range(instance.devices) if d != home], count):
             case, least = _case(instance, reads, broadcast, (home, *receivers), transfers)
             if least < enough:
-                keys.append((home, *receivers))
                 cases.append(case)
                 bounds.append(max(least, known))
-    started = [_weights(case, weights.of.get(key)) for key, case in zip(keys, cases, strict=True)]
-    made, left = [0] * len(cases), max(_STEPS, _FIRST * len(cases))
+    used = [np.isfinite(case.around) for case in cases]
+    weights = [floats(some / some.sum()) for some in used]
+    made, idle, left = [0] * len(cases), [0] * len(cases), max(_STEPS, _FIRST * len(cases))
     while cases and left > 0:
         i = int(np.argmin([bound if steps else -1.0 for bound, steps in zip(bounds, made, strict=True)]))
         before, steps = bounds[i], _TURN if made[i] else _FIRST
-        bounds[i] = raised(cases[i], reads, started[i], before, enough, made[i], steps, _LENGTH)
-        weights.of[keys[i]] = started[i]
-        if min(bounds) >= enough or (made[i] and bounds[i] < before * (1.0 + _LEAST_GAIN)):
+        bounds[i] = raised(cases[i], reads, weights[i], before, enough, made[i], steps, _LENGTH)
+        idle[i] = idle[i] + 1 if made[i] and bounds[i] < before * (1.0 + _LEAST_GAIN) else 0
+        if min(bounds) >= enough or idle[i] == _IDLE:
             break
         made[i] += steps
         left -= steps
@@ -193,11 +185,3 @@ def _case(
     after = np.concatenate([np.where(runs, tail, np.inf).min(axis=0), transfers[1]])
     around = np.maximum(before[:, None], arrival[None, :]) + after[:, None]
     return Case(time, floor, around, taken), least
-
-
-def _weights(case: Case, known: Floats | None) -> Floats:
-    """Weights to begin with: those that are known, or equal ones of all rows of which something may be used."""
-    used = np.isfinite(case.around)
-    if known is not None and known.shape == used.shape and not known[~used].any():
-        return known.copy()
-    return floats(used / used.sum())
