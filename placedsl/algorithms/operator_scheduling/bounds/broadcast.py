@@ -27,8 +27,8 @@ from placedsl.tolerances import LIMIT_SLACK
 
 #: Fewer readers are left to other bounds; with more devices there are too many orders (5: 65).
 _FEWEST_READERS, _MOST_DEVICES = 3, 5
-#: Steps of each case at first, of the case with the least bound each further time, and of all cases together; the
-#: length of the first.  So many turns of a case in a row that gain less than this share are the end.
+#: Steps of the case with the least bound, at first and each further time, and of all cases together; the length of the
+#: first.  So many turns of a case in a row that gain less than this share are the end.
 _FIRST, _TURN, _STEPS, _LENGTH, _IDLE, _LEAST_GAIN = 10, 20, 1500, 3.0, 2, 1e-3
 
 
@@ -59,9 +59,9 @@ def broadcast_bound(instance: SchedulingInstance, known: float, enough: float) -
                 bounds.append(max(least, known))
     used = [np.isfinite(case.around) for case in cases]
     weights = [floats(some / some.sum()) for some in used]
-    made, idle, left = [0] * len(cases), [0] * len(cases), max(_STEPS, _FIRST * len(cases))
+    made, idle, left = [0] * len(cases), [0] * len(cases), _STEPS
     while cases and left > 0:
-        i = int(np.argmin([bound if steps else -1.0 for bound, steps in zip(bounds, made, strict=True)]))
+        i = int(np.argmin(bounds))
         before, steps = bounds[i], _TURN if made[i] else _FIRST
         bounds[i] = raised(cases[i], reads, weights[i], before, enough, made[i], steps, _LENGTH)
         idle[i] = idle[i] + 1 if made[i] and bounds[i] < before * (1.0 + _LEAST_GAIN) else 0
