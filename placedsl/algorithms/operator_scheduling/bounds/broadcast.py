@@ -11,25 +11,46 @@ take at most the latency; for ports and links the same holds of transfers.  With
 the latency is at least the least weighted sum over all placements.  Reads among nodes with several devices are counted
 where they form a forest, and a tensor with several readers as a share for each, so that dynamic programming over the
 forest finds the least sum.  The bound is the least over the cases of the largest over the weights that are tried.
+
+Cases that begin alike are a branch, in which the tensor may reach other devices after the next arrival; the branch with
+the least bound is divided.  Of devices that may change places one is the next.
 """
 
 from __future__ import annotations
 
-import itertools
+from dataclasses import dataclass
 
 import numpy as np
 
 from placedsl.algorithms.operator_scheduling.bounds.broadcast_kernel import Case, Reads, raised
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import heads, paths_only, single_device, tails
+from placedsl.algorithms.operator_scheduling.decomposition.symmetry import alike_devices
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, floats, integers
 from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.tolerances import LIMIT_SLACK
 
-#: Fewer readers are left to other bounds; with more devices there are too many orders (5: 65).
-_FEWEST_READERS, _MOST_DEVICES = 3, 5
-#: Steps of the case with the least bound, at first and each further time, and of all cases together; the length of the
+#: Fewer readers are left to other bounds.
+_FEWEST_READERS = 3
+#: Steps of the branch with the least bound, at first and each further time, and of all together; the length of the
 #: first.  So many turns of a case in a row that gain less than this share are the end.
 _FIRST, _TURN, _STEPS, _LENGTH, _IDLE, _LEAST_GAIN = 10, 20, 1500, 3.0, 2, 1e-3
+
+
+@dataclass
+class _Branch:
+    """Cases that begin alike: the tensor reaches the devices after the first, its producer's, in this order.
+
+    ``more``: others may receive it later, on a level of their own.  ``idle``: turns in a row that gained next to
+    nothing.
+    """
+
+    devices: tuple[int, ...]
+    more: bool
+    case: Case
+    bound: float
+    weights: Floats
+    steps: int = 0
+    idle: int = 0
 
 
 def broadcast_bound(instance: SchedulingInstance, known: float, enough: float) -> float:
@@ -38,38 +59,46 @@ def broadcast_bound(instance: SchedulingInstance, known: float, enough: float) -
 
     ``known``: what is proven; ``enough``: a bound that need not be exceeded.
     """
-    if not instance.sequential or not 1 < instance.devices <= _MOST_DEVICES:
-        return known
-    if not (np.isfinite(instance.time) & (instance.time > 0.0)).any():
+    if not instance.sequential or not (np.isfinite(instance.time) & (instance.time > 0.0)).any():
         return known
     only, move = np.asarray(single_device(instance)), _moves(instance)
     broadcast = _broadcast(instance, only, move)
     if broadcast < 0:
         return known
-    home = int(only[instance.producer[broadcast]])
     reads = _counted(instance, only, move, broadcast)
     transfers = _around_transfers(instance, reads.uses)
-    cases: list[Case] = []
-    bounds: list[float] = []
-    for count in range(instance.devices):
-        for receivers in itertools.permutations([d for d in range(instance.devices) if d != home], count):
-            case, least = _case(instance, reads, broadcast, (home, *receivers), transfers)
-            if least < enough:
-                cases.append(case)
-                bounds.append(max(least, known))
-    used = [np.isfinite(case.around) for case in cases]
-    weights = [floats(some / some.sum()) for some in used]
-    made, idle, left = [0] * len(cases), [0] * len(cases), _STEPS
-    while cases and left > 0:
-        i = int(np.argmin(bounds))
-        before, steps = bounds[i], _TURN if made[i] else _FIRST
-        bounds[i] = raised(cases[i], reads, weights[i], before, enough, made[i], steps, _LENGTH)
-        idle[i] = idle[i] + 1 if made[i] and bounds[i] < before * (1.0 + _LEAST_GAIN) else 0
-        if min(bounds) >= enough or idle[i] == _IDLE:
+    alike = alike_devices(instance)
+    begun: list[tuple[tuple[int, ...], bool, float]] = [((int(only[instance.producer[broadcast]]),), True, known)]
+    branches: list[_Branch] = []
+    left = _STEPS
+    while left > 0:
+        for devices, more, bound in begun:
+            case, least = _case(instance, reads, broadcast, devices, more, transfers)
+            if max(least, bound) < enough:
+                used = np.isfinite(case.around)
+                branches.append(_Branch(devices, more, case, max(least, bound), floats(used / used.sum())))
+        begun = []
+        now = min(branches, key=lambda branch: branch.bound, default=None)
+        if now is None or now.bound >= enough or (now.idle == _IDLE and not now.more):
             break
-        made[i] += steps
+        if now.more and now.steps:
+            branches.remove(now)
+            begun = [(devices, more, now.bound) for devices, more in _divided(now.devices, alike)]
+            continue
+        before, steps = now.bound, _TURN if now.steps else _FIRST
+        now.bound = raised(now.case, reads, now.weights, before, enough, now.steps, steps, _LENGTH)
+        now.idle = now.idle + 1 if now.steps and now.bound < before * (1.0 + _LEAST_GAIN) else 0
+        now.steps += steps
         left -= steps
-    return max(known, min(min(bounds, default=np.inf), enough) * (1.0 - LIMIT_SLACK))
+    least = min((branch.bound for branch in branches), default=np.inf)
+    return max(known, min(least, enough) * (1.0 - LIMIT_SLACK))
+
+
+def _divided(devices: tuple[int, ...], alike: Integers) -> list[tuple[tuple[int, ...], bool]]:
+    """What follows after the devices that a tensor has reached: nothing, or one of each kind of the others."""
+    rest = [d for d in range(len(alike)) if d not in devices]
+    first = {int(alike[d]): d for d in reversed(rest)}
+    return [(devices, False), *(((*devices, d), len(rest) > 1) for d in first.values())]
 
 
 def _moves(instance: SchedulingInstance) -> Floats:
@@ -155,31 +184,40 @@ def _heads_and_tails(instance: SchedulingInstance) -> tuple[Floats, Floats]:
 
 
 def _case(
-    instance: SchedulingInstance, reads: Reads, broadcast: int, devices: tuple[int, ...], transfers: Floats
+    instance: SchedulingInstance, reads: Reads, broadcast: int, devices: tuple[int, ...], more: bool, transfers: Floats
 ) -> tuple[Case, float]:  # fmt: skip
     """A case, and the latency that it has at least by paths (inf: there is none).
 
-    ``devices``: that of the producer and those that the tensor reaches, in that order; on no other one a node reads it.
+    ``devices``: that of the producer and those that the tensor reaches, in that order; on other ones nodes read it only
+    with ``more``, after its arrival at the next.
     """
     home, receivers = devices[0], list(devices[1:])
     read = instance.reader[instance.reader_start[broadcast] : instance.reader_start[broadcast + 1]]
-    barred = np.ones(instance.devices, dtype=bool)
-    barred[list(devices)] = False
+    rest = integers(np.setdiff1d(np.arange(instance.devices), devices))
     time = instance.time.copy()
-    time[np.ix_(read, barred)] = np.inf
+    if not more:
+        time[np.ix_(read, rest)] = np.inf
     head, tail = _heads_and_tails(instance._replace(time=time))
     least = float((head + time + tail).min(axis=1).max(initial=0.0))
     floor = np.zeros(time.shape, dtype=np.int64)
-    taken, arrival = np.zeros(instance.resources), np.zeros(len(devices))
+    taken, arrival = np.zeros(instance.resources), np.zeros(len(devices) + more)
     producer = int(instance.producer[broadcast])
     begins = float(head[producer, home] + time[producer, home])
-    for i, d in enumerate(receivers, 1):
-        floor[read, d] = i
+
+    def arrives(d: int, i: int) -> float:
+        """The earliest arrival at a device as the i-th."""
         here = reads.uses[:, home, d]
         waits = [arrival[k] for k, e in enumerate(receivers[: i - 1], 1) if (here & reads.uses[:, home, e]).any()]
-        arrival[i] = max(arrival[i - 1], max([begins, *waits]) + reads.move[broadcast, home, d])
-        taken[here] += reads.move[broadcast, home, d]
+        return float(max(arrival[i - 1], max([begins, *waits]) + reads.move[broadcast, home, d]))
+
+    for i, d in enumerate(receivers, 1):
+        floor[read, d] = i
+        arrival[i] = arrives(d, i)
+        taken[reads.uses[:, home, d]] += reads.move[broadcast, home, d]
         least = max(least, float(arrival[i] + (time + tail)[read, d].min()))
+    if more:
+        floor[np.ix_(read, rest)] = len(devices)
+        arrival[-1] = min(arrives(d, len(devices)) for d in rest.tolist())
     runs = np.isfinite(time) & (time > 0.0)
     before = np.concatenate([np.where(runs, head, np.inf).min(axis=0), transfers[0]])
     after = np.concatenate([np.where(runs, tail, np.inf).min(axis=0), transfers[1]])
