@@ -165,6 +165,18 @@ def _divide_and_price(spec: Elaborated) -> None:
     sets.least(price, 1.0, lambda *_: False)
 
 
+def _bound_what_is_broadcast(spec: Elaborated) -> None:
+    """The bound of blocks in which a node sends a tensor to many: that of so small a graph is known without it."""
+    import numpy as np
+
+    from placedsl.algorithms.operator_scheduling.bounds.broadcast import broadcast_bound
+    from placedsl.algorithms.operator_scheduling.instance import scheduling_instance
+
+    instance = scheduling_instance(spec.problem)
+    instance.time[instance.producer, 1:] = np.inf
+    broadcast_bound(instance, 0.0, np.inf)
+
+
 def compile_kind(kind: str) -> None:
     """Solve small problems of one kind, and do all that runs beside a solver."""
     import numba  # noqa: F401 - kernels of small problems are begun plainly until something has imported it
@@ -186,6 +198,8 @@ def compile_kind(kind: str) -> None:
             members = [path_program(spec.problem, 0)]
         elif kind == "one sample":
             members = members_for_one_sample(spec.problem, 1, 0, None, alone=False)
+            if "sequential" in rules:
+                _apart(lambda _, spec=spec: _bound_what_is_broadcast(spec))  # type: ignore[misc]
         else:
             _apart(lambda _, spec=spec, rules=rules: _solve(spec, bool(rules)))  # type: ignore[misc]
             if (devices, rules) == (_DEVICES, "    contiguous\n") and "pipedream\nminimize" in execution:
