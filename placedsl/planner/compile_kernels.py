@@ -166,15 +166,19 @@ def _divide_and_price(spec: Elaborated) -> None:
 
 
 def _bound_what_is_broadcast(spec: Elaborated) -> None:
-    """The bound of blocks in which a node sends a tensor to many: that of so small a graph is known without it."""
+    """The bounds of blocks in which a node sends a tensor to many, and of large ones by work: that of so small a graph
+    is known without them.
+    """
     import numpy as np
 
     from placedsl.algorithms.operator_scheduling.bounds.broadcast import broadcast_bound
+    from placedsl.algorithms.operator_scheduling.bounds.work import work_bound
     from placedsl.algorithms.operator_scheduling.instance import scheduling_instance
 
     instance = scheduling_instance(spec.problem)
     instance.time[instance.producer, 1:] = np.inf
     broadcast_bound(instance, 0.0, np.inf)
+    work_bound(instance)
 
 
 def compile_kind(kind: str) -> None:

@@ -119,6 +119,13 @@ def options(instance: SchedulingInstance) -> Booleans:
     return np.asarray(supported(instance)[instance.unit])
 
 
+def moves(instance: SchedulingInstance) -> Floats:
+    """t x D x D seconds of the transfer of each tensor."""
+    if len(instance.given):
+        return instance.given
+    return floats(instance.fixed[None] + instance.per_size[None] * instance.size[:, None, None])
+
+
 def unit_memory(instance: SchedulingInstance) -> Floats:
     """u bytes: the memory of each unit."""
     return floats(np.bincount(instance.unit, weights=instance.memory, minlength=len(instance.member_start) - 1))

@@ -14,6 +14,7 @@ from placedsl.algorithms.operator_scheduling.bounds.broadcast_kernel import leas
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import single_device
 from placedsl.algorithms.operator_scheduling.bounds.relaxation import relaxed_latency
 from placedsl.algorithms.operator_scheduling.bounds.work import work_bound
+from placedsl.algorithms.operator_scheduling.instance import moves
 
 
 def wide(seed: int, nodes: int = 6, devices: int = 2) -> Sample:
@@ -61,7 +62,7 @@ def test_the_least_price_is_that_of_enumeration(seed: int) -> None:
     devices = 2 + seed % 2
     instance = wide(seed, nodes=6, devices=devices).instance
     rng = np.random.default_rng(seed)
-    only, move = np.asarray(single_device(instance)), of_broadcast._moves(instance)
+    only, move = np.asarray(single_device(instance)), moves(instance)
     broadcast = 0
     reads = of_broadcast._counted(instance, only, move, broadcast)
     others = [d for d in range(devices) if d != only[0]]

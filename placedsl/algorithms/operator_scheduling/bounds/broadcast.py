@@ -25,7 +25,7 @@ import numpy as np
 from placedsl.algorithms.operator_scheduling.bounds.broadcast_kernel import Case, Reads, raised
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import heads, paths_only, single_device, tails
 from placedsl.algorithms.operator_scheduling.decomposition.symmetry import alike_devices
-from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, floats, integers
+from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, floats, integers, moves
 from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.tolerances import LIMIT_SLACK
 
@@ -34,6 +34,7 @@ _FEWEST_READERS = 3
 #: Steps of the branch with the least bound, at first and each further time, and of all together; the length of the
 #: first.  So many turns of a case in a row that gain less than this share are the end.
 _FIRST, _TURN, _STEPS, _LENGTH, _IDLE, _LEAST_GAIN = 10, 20, 1500, 3.0, 2, 1e-3
+_LATER, _MIXED = 10, 0.3
 
 
 @dataclass
@@ -49,49 +50,127 @@ class _Branch:
     case: Case
     bound: float
     weights: Floats
-    steps: int = 0
+    device: Integers
+    steps: int
+    turns: int = 0
     idle: int = 0
 
 
-def broadcast_bound(instance: SchedulingInstance, known: float, enough: float) -> float:
+class Learned:
+    """What helps with blocks of the same graph: weights of cases, and the branches that were divided."""
+
+    def __init__(self) -> None:
+        self.weights: dict[tuple[tuple[int, ...], bool], Floats] = {}
+        self.divided: set[tuple[int, ...]] = set()
+
+
+def broadcast_bound(instance: SchedulingInstance, known: float, enough: float, learned: Learned | None = None) -> float:
     """A lower bound on the latency in seconds of an instance in which a node with a single device sends a tensor to
     many; ``known`` where there is none.
 
     ``known``: what is proven; ``enough``: a bound that need not be exceeded.
     """
-    if not instance.sequential or not (np.isfinite(instance.time) & (instance.time > 0.0)).any():
+    if not fits(instance):
         return known
-    only, move = np.asarray(single_device(instance)), _moves(instance)
-    broadcast = _broadcast(instance, only, move)
-    if broadcast < 0:
+    cases = Cases(instance, known, enough, learned)
+    if cases.broadcast < 0:
         return known
-    reads = _counted(instance, only, move, broadcast)
-    transfers = _around_transfers(instance, reads.uses)
-    alike = alike_devices(instance)
-    begun: list[tuple[tuple[int, ...], bool, float]] = [((int(only[instance.producer[broadcast]]),), True, known)]
-    branches: list[_Branch] = []
-    left = _STEPS
-    while left > 0:
-        for devices, more, bound in begun:
-            case, least = _case(instance, reads, broadcast, devices, more, transfers)
-            if max(least, bound) < enough:
-                used = np.isfinite(case.around)
-                branches.append(_Branch(devices, more, case, max(least, bound), floats(used / used.sum())))
-        begun = []
-        now = min(branches, key=lambda branch: branch.bound, default=None)
-        if now is None or now.bound >= enough or (now.idle == _IDLE and not now.more):
-            break
-        if now.more and now.steps:
-            branches.remove(now)
-            begun = [(devices, more, now.bound) for devices, more in _divided(now.devices, alike)]
-            continue
-        before, steps = now.bound, _TURN if now.steps else _FIRST
-        now.bound = raised(now.case, reads, now.weights, before, enough, now.steps, steps, _LENGTH)
-        now.idle = now.idle + 1 if now.steps and now.bound < before * (1.0 + _LEAST_GAIN) else 0
-        now.steps += steps
-        left -= steps
-    least = min((branch.bound for branch in branches), default=np.inf)
-    return max(known, min(least, enough) * (1.0 - LIMIT_SLACK))
+    cases.improve(known, _STEPS)
+    return max(known, min(cases.bound, enough) * (1.0 - LIMIT_SLACK))
+
+
+def fits(instance: SchedulingInstance) -> bool:
+    """Whether work takes time, and devices do one thing at a time."""
+    return bool(instance.sequential and (np.isfinite(instance.time) & (instance.time > 0.0)).any())
+
+
+class Cases:
+    """Orders in which a tensor reaches devices, those that begin alike as one branch: all that a schedule may have.
+
+    ``broadcast``: the tensor, -1 if no node with a single device sends one to many; there is one case then.
+    ``enough``: a case with this bound or a higher one is of no interest.
+    """
+
+    def __init__(
+        self, instance: SchedulingInstance, known: float, enough: float = np.inf, learned: Learned | None = None
+    ) -> None:
+        self.instance, self.enough = instance, enough
+        self.learned = learned or Learned()
+        only, move = np.asarray(single_device(instance)), moves(instance)
+        self.broadcast = _broadcast(instance, only, move)
+        self.reads = _counted(instance, only, move, self.broadcast)
+        self.alike = alike_devices(instance)
+        self._transfers = _around_transfers(instance, self.reads.uses)
+        self._price = np.zeros(instance.time.shape)
+        self._branches: list[_Branch] = []
+        home = () if self.broadcast < 0 else (int(only[instance.producer[self.broadcast]]),)
+        self._begin(home, self.broadcast >= 0 and instance.devices > 1, known)
+
+    @property
+    def bound(self) -> float:
+        """What is proven for all cases (inf: there is none below ``enough``)."""
+        return min((branch.bound for branch in self._branches), default=np.inf)
+
+    @property
+    def device(self) -> Integers:
+        """n: where nodes are in the case with the least bound."""
+        return min(self._branches, key=lambda branch: branch.bound).device
+
+    def price(self, price: Floats, latency: float) -> None:
+        """Have nodes cost something on devices (n x D) beside the latency, of which ``latency`` is proven."""
+        self._price = price
+        for branch in self._branches:
+            branch.case, branch.idle, branch.bound = branch.case._replace(price=price), 0, 0.0
+            self._raise(branch, latency, 1)
+
+    def improve(self, latency: float, steps: int, divide: bool = True) -> None:
+        """Raise the bound in about so many steps; ``latency``: what is proven without prices."""
+        while steps > 0:
+            now = min(self._branches, key=lambda branch: branch.bound, default=None)
+            if now is None or now.bound >= self.enough or (now.idle == _IDLE and not (now.more and divide)):
+                return
+            if now.more and divide and now.turns:
+                self._branches.remove(now)
+                self._divide(now.devices, now.bound, now.weights)
+                continue
+            before, some = now.bound, _TURN if now.turns else _FIRST
+            self._raise(now, latency, some)
+            now.idle = now.idle + 1 if now.turns and now.bound < before * (1.0 + _LEAST_GAIN) else 0
+            now.turns += 1
+            self.learned.weights[now.devices, now.more] = now.weights
+            steps -= some
+
+    def _divide(self, devices: tuple[int, ...], bound: float, weights: Floats | None) -> None:
+        self.learned.divided.add(devices)
+        for further, more in _divided(devices, self.alike):
+            self._begin(further, more, bound, weights)
+
+    def _begin(self, devices: tuple[int, ...], more: bool, bound: float, before: Floats | None = None) -> None:
+        """``before``: the weights of the branch that was divided."""
+        if more and devices in self.learned.divided:
+            self._divide(devices, bound, before)
+            return
+        case, least = _case(self.instance, self.reads, self.broadcast, devices, more, self._transfers)
+        if max(least, bound) < self.enough:
+            weights = self.learned.weights.get((devices, more), before)
+            start, steps = _start(case, weights), 0 if weights is None else _LATER
+            branch = _Branch(
+                devices,
+                more,
+                case._replace(price=self._price),
+                max(least, bound),
+                start,
+                np.zeros(self.instance.nodes, np.int64),
+                steps,
+            )
+            self._branches.append(branch)
+
+    def _raise(self, branch: _Branch, latency: float, steps: int) -> None:
+        branch.bound = raised(
+            branch.case, self.reads, branch.weights, branch.bound, latency, self.enough, branch.steps, steps, _LENGTH,
+            branch.device,
+        )  # fmt: skip
+        branch.steps += steps
 
 
 def _divided(devices: tuple[int, ...], alike: Integers) -> list[tuple[tuple[int, ...], bool]]:
@@ -99,13 +178,6 @@ def _divided(devices: tuple[int, ...], alike: Integers) -> list[tuple[tuple[int,
     rest = [d for d in range(len(alike)) if d not in devices]
     first = {int(alike[d]): d for d in reversed(rest)}
     return [(devices, False), *(((*devices, d), len(rest) > 1) for d in first.values())]
-
-
-def _moves(instance: SchedulingInstance) -> Floats:
-    """t x D x D seconds of the transfer of each tensor."""
-    if len(instance.given):
-        return instance.given
-    return floats(instance.fixed[None] + instance.per_size[None] * instance.size[:, None, None])
 
 
 def _broadcast(instance: SchedulingInstance, only: Integers, move: Floats) -> int:
@@ -189,20 +261,62 @@ def _case(
     """A case, and the latency that it has at least by paths (inf: there is none).
 
     ``devices``: that of the producer and those that the tensor reaches, in that order; on other ones nodes read it only
-    with ``more``, after its arrival at the next.
+    with ``more``, after its arrival at the next.  Without a tensor (-1) there are none, and one level.
     """
-    home, receivers = devices[0], list(devices[1:])
-    read = instance.reader[instance.reader_start[broadcast] : instance.reader_start[broadcast + 1]]
-    rest = integers(np.setdiff1d(np.arange(instance.devices), devices))
     time = instance.time.copy()
+    floor, taken = np.zeros(time.shape, dtype=np.int64), np.zeros(instance.resources)
+    read = _readers(instance, broadcast)
+    rest = np.array([d for d in range(instance.devices) if d not in devices], dtype=np.int64)
     if not more:
         time[np.ix_(read, rest)] = np.inf
     head, tail = _heads_and_tails(instance._replace(time=time))
     least = float((head + time + tail).min(axis=1).max(initial=0.0))
-    floor = np.zeros(time.shape, dtype=np.int64)
-    taken, arrival = np.zeros(instance.resources), np.zeros(len(devices) + more)
-    producer = int(instance.producer[broadcast])
-    begins = float(head[producer, home] + time[producer, home])
+    arrival = np.zeros(1)
+    if broadcast >= 0:
+        producer = int(instance.producer[broadcast])
+        begins = float((head + time)[producer, devices[0]])
+        arrival = _arrivals(reads, broadcast, devices, rest if more else rest[:0], begins)
+    for i, d in enumerate(devices[1:], 1):
+        floor[read, d] = i
+        taken[reads.uses[:, devices[0], d]] += reads.move[broadcast, devices[0], d]
+        least = max(least, float(arrival[i] + (time + tail)[read, d].min()))
+    floor[np.ix_(read, rest)] = len(devices)
+    runs = np.isfinite(time) & (time > 0.0)
+    before = np.concatenate([np.where(runs, head, np.inf).min(axis=0), transfers[0]])
+    after = np.concatenate([np.where(runs, tail, np.inf).min(axis=0), transfers[1]])
+    around = np.maximum(before[:, None], arrival[None, :]) + after[:, None]
+    return Case(time, floor, around, taken, np.zeros(time.shape)), least
+
+
+def _start(case: Case, weights: Floats | None) -> Floats:
+    """Weights for a case from those of one with as many levels or one less: what waited for the last arrival waits for
+    the last two.
+    """
+    used = np.isfinite(case.around)
+    out = used / max(used.sum(), 1)  # nothing takes time where none is used
+    if weights is not None:
+        levels = min(used.shape[1], weights.shape[1])
+        out *= _MIXED
+        out[:, :levels] += weights[:, :levels]
+        if used.shape[1] > levels:
+            out[:, levels - 1] -= weights[:, levels - 1] / 2.0
+            out[:, levels:] += weights[:, levels - 1 :] / 2.0
+        out = np.where(used, out, 0.0)
+    return floats(out / max(out.sum(), 1e-300))
+
+
+def _readers(instance: SchedulingInstance, tensor: int) -> Integers:
+    """The nodes that read a tensor; none of -1."""
+    start = instance.reader_start
+    return instance.reader[start[tensor] : start[tensor + 1]] if tensor >= 0 else instance.reader[:0]
+
+
+def _arrivals(reads: Reads, broadcast: int, devices: tuple[int, ...], later: Integers, begins: float) -> Floats:
+    """The earliest arrivals at devices in this order, and at the next of ``later`` if there are any; ``begins``: the
+    end of the producer.
+    """
+    home, receivers = devices[0], devices[1:]
+    arrival = np.zeros(len(devices) + (len(later) > 0))
 
     def arrives(d: int, i: int) -> float:
         """The earliest arrival at a device as the i-th."""
@@ -211,15 +325,7 @@ def _case(
         return float(max(arrival[i - 1], max([begins, *waits]) + reads.move[broadcast, home, d]))
 
     for i, d in enumerate(receivers, 1):
-        floor[read, d] = i
         arrival[i] = arrives(d, i)
-        taken[reads.uses[:, home, d]] += reads.move[broadcast, home, d]
-        least = max(least, float(arrival[i] + (time + tail)[read, d].min()))
-    if more:
-        floor[np.ix_(read, rest)] = len(devices)
-        arrival[-1] = min(arrives(d, len(devices)) for d in rest.tolist())
-    runs = np.isfinite(time) & (time > 0.0)
-    before = np.concatenate([np.where(runs, head, np.inf).min(axis=0), transfers[0]])
-    after = np.concatenate([np.where(runs, tail, np.inf).min(axis=0), transfers[1]])
-    around = np.maximum(before[:, None], arrival[None, :]) + after[:, None]
-    return Case(time, floor, around, taken), least
+    if len(later):
+        arrival[-1] = min(arrives(d, len(devices)) for d in later.tolist())
+    return arrival

@@ -42,12 +42,14 @@ class Case(NamedTuple):
     ``floor``    n x D: the level of a reader of the tensor; that of what reads from it is at least the same
     ``around``   (D + resources) x levels seconds: before and after the work or the transfers of that level and higher
     ``taken``    resources: seconds that the tensor itself takes
+    ``price``    n x D seconds: what a node costs on a device beside its work
     """
 
     time: Floats
     floor: Integers
     around: Floats
     taken: Floats
+    price: Floats
 
 
 @kernel()
@@ -63,26 +65,35 @@ def _crossing(reads: Reads, k: int, a: int, b: int, i: int, transfer: Floats) ->
 
 @kernel()
 def _attach(
-    case: Case, reads: Reads, v: int, k: int, transfer: Floats, price: Floats, chosen: Integers
+    case: Case, reads: Reads, v: int, k: int, transfer: Floats, price: Floats, chosen: Integers, room: Integers
 ) -> None:  # fmt: skip
     """Add the least price of a node and all that is attached to it to that of the node at the other end of read ``k``,
     and keep where it is least.
+
+    ``room``: D x levels, written.  The prices of the node are no longer needed, and are changed.
     """
     devices, levels = price.shape[1], price.shape[2]
     sends = reads.source[k] == v
     w = reads.target[k] if sends else reads.source[k]
+    for e in range(devices):
+        for i in range(levels):
+            room[e, i] = e * levels + i
+        if not sends:  # a reader has at least the level of what it reads: the least from each level on
+            for i in range(levels - 2, -1, -1):
+                if price[v, e, i + 1] < price[v, e, i]:
+                    price[v, e, i], room[e, i] = price[v, e, i + 1], room[e, i + 1]
     for d in range(devices):
         if case.time[w, d] == np.inf:
             continue
         least, at = np.inf, 0
-        for i in range(levels):  # a reader has at least the level of what it reads
+        for i in range(levels):  # what the node reads may have any level up to its own
             if not sends:
                 least = np.inf
             for e in range(devices):
-                moved = _crossing(reads, k, e, d, i, transfer) if sends else _crossing(reads, k, d, e, i, transfer)
-                for j in range(i, i + 1 if sends else levels):
-                    if price[v, e, j] + moved < least:
-                        least, at = price[v, e, j] + moved, e * levels + j
+                if price[v, e, i] < least:
+                    moved = _crossing(reads, k, e, d, i, transfer) if sends else _crossing(reads, k, d, e, i, transfer)
+                    if price[v, e, i] + moved < least:
+                        least, at = price[v, e, i] + moved, room[e, i]
             price[w, d, i] += least
             chosen[v, d, i] = at
 
@@ -99,11 +110,12 @@ def least_priced(
     nodes, devices = case.time.shape
     levels = work.shape[1]
     price, chosen = np.empty((nodes, devices, levels)), np.zeros((nodes, devices, levels), np.int64)
+    room = np.empty((devices, levels), np.int64)
     for v in reads.order:
         for d in range(devices):
             for i in range(levels):
                 able = case.time[v, d] < np.inf and i >= case.floor[v, d]
-                price[v, d, i] = case.time[v, d] * work[d, i] if able else np.inf
+                price[v, d, i] = case.time[v, d] * work[d, i] + case.price[v, d] if able else np.inf
     for k in reads.aside:
         u, v = reads.source[k], reads.target[k]
         for d in range(devices):
@@ -116,7 +128,7 @@ def least_priced(
     for v in reads.order:
         k = reads.attached[v]
         if k >= 0:
-            _attach(case, reads, v, k, transfer, price, chosen)
+            _attach(case, reads, v, k, transfer, price, chosen, room)
         else:
             least = np.inf
             for d in range(devices):
@@ -174,32 +186,50 @@ def _prices(reads: Reads, weight: Floats, work: Floats, transfer: Floats) -> Non
 
 @kernel(allocates=True)
 def raised(
-    case: Case, reads: Reads, weight: Floats, known: float, enough: float, before: int, steps: int, length: float
+    case: Case, reads: Reads, weight: Floats, known: float, latency: float, enough: float, before: int, steps: int,
+    length: float, device: Integers,
 ) -> float:  # fmt: skip
-    """A lower bound on the latency of a case, at least ``known``, after so many steps that change ``weight``, which
-    adds up to 1; ``before``: steps that were made already.  It ends early with a bound of ``enough``.
+    """A lower bound on the latency of a case and the prices of its nodes, at least ``known``, after so many steps that
+    change ``weight``, which adds up to 1.
+
+    ``latency``: proven for the latency alone; ``before``: steps that were made already.  It ends early with a bound of
+    ``enough``.  ``device`` n: where nodes are in the placement of the best bound.
     """
     nodes, devices = case.time.shape
     rows, levels = weight.shape
     work, transfer = np.empty((devices, levels)), np.empty((devices, devices, levels))
-    used, device, level = np.empty((rows, levels)), np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
+    used, at, level = np.empty((rows, levels)), np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
+    priced = dearest = 0.0
     for v in range(nodes):
-        device[v] = max(reads.only[v], 0)
+        at[v] = max(reads.only[v], 0)
+        most = 0.0
+        for d in range(devices):
+            if case.time[v, d] < np.inf:
+                most = max(most, case.price[v, d])
+        dearest += most
+        if reads.only[v] >= 0:
+            priced += most
     best = known
     for step in range(before, before + steps):
         if best >= enough:
             break
+        latency = max(latency, best - dearest)
         _prices(reads, weight, work, transfer)
-        if least_priced(case, reads, work, transfer, device, level) == np.inf:
+        if least_priced(case, reads, work, transfer, at, level) == np.inf:
             return np.inf
-        _use(case, reads, device, level, used)
-        bound = most = 0.0
+        _use(case, reads, at, level, used)
+        bound, most = priced, 0.0
+        for v in reads.order:
+            bound += case.price[v, at[v]]
         for r in range(rows):
             for i in range(levels):
-                used[r, i] += min(case.around[r, i], best)  # what is around nothing counts no more than is proven
+                used[r, i] += min(case.around[r, i], latency)  # what is around nothing counts no more than is proven
                 bound += weight[r, i] * used[r, i]
                 most = max(most, used[r, i])
-        best = max(best, bound)
+        if bound > best:
+            best = bound
+            for v in range(nodes):
+                device[v] = at[v]
         if most <= 0.0:
             break
         total = 0.0

@@ -15,11 +15,12 @@ import numpy as np
 
 from placedsl.algorithms.operator_scheduling.instance import (
     SchedulingInstance,
+    moves,
     options,
     supported,
     unit_memory,
 )
-from placedsl.arrays import Floats, Integers
+from placedsl.arrays import Integers
 from placedsl.graph.order import csr, rows_of
 from placedsl.ir.linear_rows import LinearRows
 from placedsl.tolerances import LP_OPTIMUM
@@ -75,7 +76,7 @@ def relaxed_latency(instance: SchedulingInstance, seconds: float, *, pairs: bool
     if pairs and 0 < len(reads) * instance.devices**2 <= _MOST_PAIRS:
         a, b = np.divmod(np.arange(instance.devices**2), instance.devices)
         r, way = np.repeat(reads, instance.devices**2), np.tile(np.arange(instance.devices**2), len(reads))
-        move = _moves(instance, tensor[r], a[way], b[way])
+        move = moves(instance)[tensor[r], a[way], b[way]]
         same = (instance.unit[source] == instance.unit[target])[r] & (a[way] != b[way])
         good = (
             np.isfinite(move) & ~same & able[instance.unit[source[r]], a[way]] & able[instance.unit[target[r]], b[way]]
@@ -101,12 +102,6 @@ def relaxed_latency(instance: SchedulingInstance, seconds: float, *, pairs: bool
     if solved.status == 2:
         return np.inf
     return float(solved.fun) * (1.0 - LP_OPTIMUM) if solved.status == 0 else 0.0
-
-
-def _moves(instance: SchedulingInstance, tensor: Integers, a: Integers, b: Integers) -> Floats:
-    if len(instance.given):
-        return np.asarray(instance.given[tensor, a, b])
-    return np.asarray(instance.fixed[a, b] + instance.per_size[a, b] * instance.size[tensor])
 
 
 def _absent(
@@ -137,7 +132,7 @@ def _resources(
     rows.at_most(np.concatenate([line, line]), np.concatenate([pair, most[place]]),
                  np.concatenate([np.ones(len(pair)), -np.ones(len(pair))]), np.zeros(len(pair)))  # fmt: skip
     a, b = np.divmod(over, instance.devices)
-    time = _moves(instance, moved, a, b)
+    time = moves(instance)[moved, a, b]
     of, at = rows_of(instance.resource_start, over)
     own = np.arange(instance.resources)
     ones = np.ones(instance.resources)

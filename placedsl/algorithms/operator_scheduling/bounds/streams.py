@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import earliest_end
+from placedsl.algorithms.operator_scheduling.bounds.memory_prices import priced_bounds
 from placedsl.algorithms.operator_scheduling.bounds.relaxation import relaxed_latency
 from placedsl.algorithms.operator_scheduling.decomposition.block_solving import RUNS, block_improver
 from placedsl.algorithms.operator_scheduling.decomposition.blocks import Chain, chain_of, refine
@@ -28,6 +29,8 @@ _MOST_SHARES, _SECONDS = 12_000, 60.0
 _MOST_NODES, _MOST_BESIDE, _FIRST_ROUNDS, _ROUNDS = 40_000, 10_000, 3, 9
 #: A block of more nodes is rarely solved: then cuts with work beside them are tried as well.
 _LARGE = 120
+#: Evaluating a block with prices is worth so many nodes of refining.
+_PRICED = 1.0
 #: A block of more nodes is too large for the work of whole blocks to say something.
 _WHOLE = 400
 
@@ -68,8 +71,9 @@ def bounds_and_sequences(
             chains.append(chain)
             best = max(best, chain.bound())
             yield best, None
+    priced = [(chain, priced_bounds(chain)) for chain in chains]
     for rounds in (_FIRST_ROUNDS, _ROUNDS):
-        for bound, sequence in _in_turn(instance, chains, upper, rounds, seed):
+        for bound, sequence in _in_turn(instance, chains, priced, upper, rounds, seed):
             if bound > best or sequence is not None:
                 best = max(best, bound)
                 yield best, sequence
@@ -96,14 +100,27 @@ def _chains(instance: SchedulingInstance) -> Iterator[Chain]:
 
 
 def _in_turn(
-    instance: SchedulingInstance, chains: list[Chain], upper: Callable[[], float], rounds: int, seed: int
-) -> Iterator[tuple[float, OperatorSequence | None]]:
-    """Refine chains, one step of one of them at a time: a step counts as the square of the largest block."""
-    left = [refine(one, block_improver(instance, seed, runs=RUNS if one.whole else 1), upper, rounds) for one in chains]
-    spent, weight = [0.0] * len(chains), [float(one.largest() ** 2) for one in chains]
+    instance: SchedulingInstance, chains: list[Chain], priced: list[tuple[Chain, Iterator[float]]],
+    upper: Callable[[], float], rounds: int, seed: int,
+) -> Iterator[tuple[float, OperatorSequence | None]]:  # fmt: skip
+    """Refine chains, or price their memory, one step of one of them at a time: a step counts as the square of the
+    largest block.
+    """
+    steps: list[tuple[Chain, Iterator[tuple[float, OperatorSequence | None]]]] = [
+        *((one, ((bound, None) for bound in bounds)) for one, bounds in priced),
+        *(
+            (one, refine(one, block_improver(instance, seed, runs=RUNS if one.whole else 1), upper, rounds))
+            for one in chains
+        ),
+    ]
+    spent = [0.0] * len(steps)
+    weight = [
+        *(_PRICED * float(one.largest()) for one, _ in priced),
+        *(float(one.largest() ** 2) for one in chains),
+    ]
     while min(spent, default=np.inf) < np.inf:
         i = int(np.argmin(spent))
-        step = next(left[i], None)
+        step = next(steps[i][1], None)
         if step is None:
             spent[i] = np.inf
         else:

@@ -14,7 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import heads, paths_only, tails
-from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance
+from placedsl.algorithms.operator_scheduling.bounds.work_kernel import best_weighted
+from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, floats
 from placedsl.arrays import Floats
 from placedsl.tolerances import LIMIT_SLACK
 
@@ -53,12 +54,4 @@ def _shared(time: Floats, around: Floats) -> float:
     able = np.isfinite(time)
     weight = 1.0 / np.maximum(np.where(able, time, 0.0).sum(axis=0), 1e-300)
     weight /= weight.sum()
-    best = 0.0
-    for step in range(_STEPS):
-        weighted = np.where(able, time * weight, np.inf)
-        on = weighted.argmin(axis=1)
-        taken = around + np.bincount(on, weights=time[np.arange(len(time)), on], minlength=len(around))
-        best = max(best, float(weight @ taken))
-        weight = weight * np.exp(_LENGTH / (1.0 + step) ** 0.5 * (taken / taken.max() - 1.0))
-        weight /= weight.sum()
-    return best
+    return float(best_weighted(floats(time), floats(around), weight, np.empty_like(weight), _STEPS, _LENGTH))

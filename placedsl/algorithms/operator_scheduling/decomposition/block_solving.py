@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from placedsl.algorithms.annealing import CoolingSchedule
-from placedsl.algorithms.operator_scheduling.bounds.broadcast import broadcast_bound
+from placedsl.algorithms.operator_scheduling.bounds.broadcast import Learned, broadcast_bound
 from placedsl.algorithms.operator_scheduling.bounds.domain_reduction import destructive_bound
 from placedsl.algorithms.operator_scheduling.bounds.relaxation import relaxed_latency
 from placedsl.algorithms.operator_scheduling.decomposition.blocks import Block, keep_if_better
@@ -49,6 +49,7 @@ def block_improver(
     """
     rng = np.random.default_rng(seed)
     alike: dict[tuple[object, ...], OperatorSequence] = {}
+    learned: dict[int, Learned] = {}
 
     def improve(block: Block, a: int, b: int, needed: float) -> None:
         inner = block.sequences[a, b][1] if (a, b) in block.sequences else block.with_fixed_ends(instance, a, b)
@@ -67,7 +68,7 @@ def block_improver(
                 upper = min(float(block.latency[a, b]), needed)
                 _refute(block, a, b, inner, upper)
                 known = float(block.lower_bound[a, b])
-                _raise(block, a, b, broadcast_bound(inner, known, upper))
+                _raise(block, a, b, broadcast_bound(inner, known, upper, learned.setdefault(inner.nodes, Learned())))
                 if inner.nodes > _MOST_EXACT and not block.final[a, b] and block.lower_bound[a, b] == known:
                     _raise(block, a, b, relaxed_latency(inner, _SECONDS))
             return
