@@ -4,6 +4,7 @@
     python benchmarks/dataflow.py moirai --only GoogLeNet --congestion link --seconds 20
     python benchmarks/dataflow.py scale                      # generated transformers (generated.py), fused and not
     python benchmarks/dataflow.py scale --only gpt-3-330M --seconds 60
+    python benchmarks/dataflow.py scale --seed 79 --memory 0.08 --only gpt-3-1.3B      # another draw, little memory
     python benchmarks/dataflow.py solvers                    # example-1 by the program, on every solver
 
 ``moirai`` prints value, bound and when the value was found, and what each list schedule gives (``--method`` of that
@@ -96,7 +97,8 @@ def scale(arguments: argparse.Namespace) -> None:
             if arguments.only and f"{model}-{size}" not in arguments.only:
                 continue
             for fused in (True, False) if arguments.plain else (True,):
-                path = write(Path(scratch), model, size, "inter-server", fused=fused)
+                draw, memory = arguments.seed, arguments.memory
+                path = write(Path(scratch), model, size, "inter-server", draw, fused=fused, memory=memory)
                 limit = ["--time-limit", f"{arguments.seconds:g}s", "--workers", str(arguments.workers)]
                 search = _solved(path, limit)
                 etf = _solved(path, ["--method", "etf"])
@@ -165,7 +167,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, help="limit of each run (120; scale: 60)")
     parser.add_argument("--plain", action="store_true", help="scale: every graph without fusion as well")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="of the search; scale: of the graphs")
+    parser.add_argument(
+        "--memory", type=float, default=1.0, help="scale: the share of the devices' memory that there is"
+    )
     arguments = parser.parse_args()
     arguments.seconds = arguments.seconds or (60.0 if arguments.what == "scale" else 120.0)
     needed = GENERATION_TIME if arguments.what == "scale" else PROFILES

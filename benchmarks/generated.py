@@ -190,12 +190,12 @@ def _layer(writer: _Writer, number: int, sizes: tuple[int, int, int, int], heads
     return add(f"{name}.residual2", "residual", float(whole), whole, [product, middle])
 
 
-def spec(file: str, model: str, scenario: str, *, fused: bool = True) -> str:
-    """The text of a spec for a graph file that stands beside it."""
+def spec(file: str, model: str, scenario: str, *, fused: bool = True, memory: float = 1.0) -> str:
+    """The text of a spec for a graph file that stands beside it; ``memory``: the share of all that there is."""
     kinds = SCENARIOS[scenario]
     lines = [f'graph from "{file}"', ""]
     lines += [f"fuse {rule}" for rule in RULES[model]] + [""] if fused else []
-    lines += [f"device {k.name}: accelerator {{ memory = {k.memory} GB }}" for k in kinds]
+    lines += [f"device {k.name}: accelerator {{ memory = {k.memory * memory:g} GB }}" for k in kinds]
     for a, row in zip(kinds, BANDWIDTHS[scenario], strict=True):
         lines += [
             f"link {a.name} -> {b.name} {{ bandwidth = {r:g} Gbit/s }}" for b, r in zip(kinds, row, strict=True) if r
@@ -212,13 +212,15 @@ def spec(file: str, model: str, scenario: str, *, fused: bool = True) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write(folder: Path, model: str, size: str, scenario: str, seed: int = 0, *, fused: bool = True) -> Path:
+def write(
+    folder: Path, model: str, size: str, scenario: str, seed: int = 0, *, fused: bool = True, memory: float = 1.0
+) -> Path:  # fmt: skip
     """Write graph and spec into a folder; the spec's path."""
     folder.mkdir(parents=True, exist_ok=True)
     name = f"{model}-{size}-{scenario}"
     (folder / f"{name}.json").write_text(json.dumps(graph(model, size, scenario, seed)), encoding="utf-8")
     path = folder / f"{name}{'' if fused else '-plain'}.place"
-    path.write_text(spec(f"{name}.json", model, scenario, fused=fused), encoding="utf-8")
+    path.write_text(spec(f"{name}.json", model, scenario, fused=fused, memory=memory), encoding="utf-8")
     return path
 
 

@@ -34,6 +34,7 @@ _FEWEST_READERS = 3
 #: Steps of the branch with the least bound, at first and each further time, and of all together; the length of the
 #: first.  So many turns of a case in a row that gain less than this share are the end.
 _FIRST, _TURN, _STEPS, _LENGTH, _IDLE, _LEAST_GAIN = 10, 20, 1500, 3.0, 2, 1e-3
+#: Weights taken from another case count as those of so many steps; the share of equal weights that is mixed in.
 _LATER, _MIXED = 10, 0.3
 
 
@@ -41,8 +42,8 @@ _LATER, _MIXED = 10, 0.3
 class _Branch:
     """Cases that begin alike: the tensor reaches the devices after the first, its producer's, in this order.
 
-    ``more``: others may receive it later, on a level of their own.  ``idle``: turns in a row that gained next to
-    nothing.
+    ``more``: others may receive it later, on a level of their own.  ``device`` n: where nodes are in the placement
+    behind the bound.  ``idle``: turns in a row that gained next to nothing.
     """
 
     devices: tuple[int, ...]
@@ -57,7 +58,9 @@ class _Branch:
 
 
 class Learned:
-    """What helps with blocks of the same graph: weights of cases, and the branches that were divided."""
+    """What blocks of as many nodes, such as the layers of a model, have to tell one another: the weights of their
+    cases, and the branches that were divided.
+    """
 
     def __init__(self) -> None:
         self.weights: dict[tuple[tuple[int, ...], bool], Floats] = {}

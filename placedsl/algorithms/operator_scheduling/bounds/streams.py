@@ -2,7 +2,8 @@
 
 First the longest path with each node on its best device, transfers counted only where a node is not supported by the
 same device; then the blocks between nodes of a path, each solved for all pairs of devices of its ends; between two
-rounds of those a linear program of work, memory and paths.
+rounds of those a linear program of work, memory and paths.  Where memory may bind, prices of it take turns with the
+blocks.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ _MOST_SHARES, _SECONDS = 12_000, 60.0
 _MOST_NODES, _MOST_BESIDE, _FIRST_ROUNDS, _ROUNDS = 40_000, 10_000, 3, 9
 #: A block of more nodes is rarely solved: then cuts with work beside them are tried as well.
 _LARGE = 120
-#: Evaluating a block with prices is worth so many nodes of refining.
-_PRICED = 1.0
+#: A block with prices of memory counts so much for each node, where a refined one counts the square of its nodes: most
+#: of the time is for prices until they are found, for where memory binds the blocks alone say little.
+_PRICED = 0.25
 #: A block of more nodes is too large for the work of whole blocks to say something.
 _WHOLE = 400
 
@@ -103,26 +105,24 @@ def _in_turn(
     instance: SchedulingInstance, chains: list[Chain], priced: list[tuple[Chain, Iterator[float]]],
     upper: Callable[[], float], rounds: int, seed: int,
 ) -> Iterator[tuple[float, OperatorSequence | None]]:  # fmt: skip
-    """Refine chains, or price their memory, one step of one of them at a time: a step counts as the square of the
-    largest block.
+    """Refine chains, or price their memory, one step of one of them at a time: a refined block counts as the square of
+    the largest.
     """
-    steps: list[tuple[Chain, Iterator[tuple[float, OperatorSequence | None]]]] = [
-        *((one, ((bound, None) for bound in bounds)) for one, bounds in priced),
+    improve = [block_improver(instance, seed, runs=RUNS if one.whole else 1) for one in chains]
+    steps: list[tuple[float, Iterator[tuple[float, OperatorSequence | None]]]] = [
+        *((_PRICED * one.largest(), ((bound, None) for bound in bounds)) for one, bounds in priced),
         *(
-            (one, refine(one, block_improver(instance, seed, runs=RUNS if one.whole else 1), upper, rounds))
-            for one in chains
+            (float(one.largest() ** 2), refine(one, own, upper, rounds))
+            for one, own in zip(chains, improve, strict=True)
         ),
     ]
     spent = [0.0] * len(steps)
-    weight = [
-        *(_PRICED * float(one.largest()) for one, _ in priced),
-        *(float(one.largest() ** 2) for one in chains),
-    ]
     while min(spent, default=np.inf) < np.inf:
         i = int(np.argmin(spent))
-        step = next(steps[i][1], None)
+        weight, left = steps[i]
+        step = next(left, None)
         if step is None:
             spent[i] = np.inf
         else:
-            spent[i] += weight[i]
+            spent[i] += weight
             yield step
