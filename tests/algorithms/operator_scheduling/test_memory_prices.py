@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from support.operator_schedules import Sample, optimum, sample
 
+from placedsl.algorithms.operator_scheduling.bounds.broadcast import Cases, Learned
 from placedsl.algorithms.operator_scheduling.bounds.memory_prices import priced_bounds
 from placedsl.algorithms.operator_scheduling.decomposition.blocks import chain_of
 
@@ -83,17 +84,46 @@ def test_nodes_side_by_side_count_for_memory_as_well() -> None:
     assert max(bounds(stages(6, 4, 15.0))) < 50.0
 
 
+def unlike(layers: list[int], last: np.ndarray) -> Sample:
+    """Devices whose times are alike but for those of the last node.  What the first of each three nodes reads takes two
+    seconds to another device, and the second device has no memory for them.
+    """
+    nodes = sum(layers)
+    case = layered(0, layers, devices=3)
+    case.groups, case.congestion = [], {"port"}
+    first = np.cumsum([0, *layers[:-1]])
+    hubs = first[np.array(layers) == 1]
+    case.time = np.tile([50.0, 1.0, 1.0], (nodes, 1))
+    case.time[hubs] = 0.0, np.inf, np.inf
+    case.time[-1] = last
+    case.memory, case.room = np.ones(nodes), np.array([np.inf, 0.0, np.inf])
+    size = np.where(np.isin(case.producer, hubs), 2.0, 1e-3)
+    free = {"latency": np.zeros((3, 3)), "inverse_bandwidth": 1.0 - np.eye(3), "size": size}
+    case.moves = type(case.moves)(**{**vars(case.moves), **free})
+    return case
+
+
 def test_devices_that_are_alike_in_a_block_alone_have_prices_of_their_own() -> None:
     """What three nodes read goes to the last device, which has memory, and not to the second: two seconds, and three
-    there; two further ones at the end.
+    there; two further ones at the end, where the second device is quicker.
     """
-    case = layered(0, [1, 3, 1, 1], devices=3)
-    case.groups, case.congestion = [], {"port"}
-    case.time = np.array([[0.0, np.inf, np.inf], *[[50.0, 1.0, 1.0]] * 3, [0.0, np.inf, np.inf], [2.0, 5.0, 6.0]])
-    case.memory, case.room = np.array([0.0, 1.0, 1.0, 1.0, 0.0, 0.0]), np.array([np.inf, 0.0, np.inf])
-    free = {"latency": np.zeros((3, 3)), "inverse_bandwidth": 1.0 - np.eye(3), "size": np.array([2.0, *[1e-3] * 4])}
-    case.moves = type(case.moves)(**{**vars(case.moves), **free})
-    assert 6.9 < max(bounds(case)) <= optimum(case) < 7.1
+    case = unlike([1, 3, 1, 1], np.array([2.0, 5.0, 6.0]))
+    assert 6.8 < max(bounds(case)) <= optimum(case) < 7.1
+
+
+def test_branches_that_another_block_divided_know_which_devices_have_one_price() -> None:
+    """2 seconds and 0.3 on the last device; after 4 if it is next after the second, which is like it."""
+    learned = Learned()
+    learned.divided.add((0,))
+    case = unlike([1, 3, 1], np.array([0.0, np.inf, np.inf]))
+    case.time[1:4] /= 10.0
+    instance = case.instance
+    expected = ((None, 4.0, 4.4), (np.arange(3), 2.2, 2.31))
+    for among, low, high in expected:
+        cases = Cases(instance, 0.0, learned=learned, among=among)
+        cases.price(np.outer(np.ones(5), [0.0, 100.0, 0.0]), 0.0)
+        cases.improve(0.0, 2000)
+        assert low < cases.bound < high
 
 
 def test_limits_that_do_not_bind_give_no_bounds() -> None:
@@ -105,3 +135,10 @@ def test_without_prices_memory_may_be_enough() -> None:
     case = stages(3, 1, 6.0)
     case.time[:, 0] = 9.0
     assert max(bounds(case)) == pytest.approx(chain_of(case.instance).bound())
+
+
+def test_the_search_for_prices_ends_where_no_placement_is_within_the_limits() -> None:
+    """There is room for a third of the memory: every price proves less than a higher one."""
+    case = stages(3, 2, 2.0)
+    case.room[:] = 2.0
+    assert max(bounds(case)) > 1e5

@@ -91,18 +91,21 @@ class Cases:
     """Orders in which a tensor reaches devices, those that begin alike as one branch: all that a schedule may have.
 
     ``broadcast``: the tensor, -1 if no node with a single device sends one to many; there is one case then.
-    ``enough``: a case with this bound or a higher one is of no interest.
+    ``enough``: a case with this bound or a higher one is of no interest.  ``among``: D, the least of the devices that
+    are alike elsewhere; only such devices have the same prices.
     """
 
     def __init__(
-        self, instance: SchedulingInstance, known: float, enough: float = np.inf, learned: Learned | None = None
-    ) -> None:
+        self, instance: SchedulingInstance, known: float, enough: float = np.inf, learned: Learned | None = None,
+        among: Integers | None = None,
+    ) -> None:  # fmt: skip
         self.instance, self.enough = instance, enough
         self.learned = learned or Learned()
         only, move = np.asarray(single_device(instance)), moves(instance)
         self.broadcast = _broadcast(instance, only, move)
         self.reads = _counted(instance, only, move, self.broadcast)
-        self.alike = alike_devices(instance)
+        alike = alike_devices(instance)
+        self._alike = alike if among is None else _both(alike, among)
         self._transfers = _around_transfers(instance, self.reads.uses)
         self._price = np.zeros(instance.time.shape)
         self._branches: list[_Branch] = []
@@ -145,7 +148,7 @@ class Cases:
 
     def _divide(self, devices: tuple[int, ...], bound: float, weights: Floats | None) -> None:
         self.learned.divided.add(devices)
-        for further, more in _divided(devices, self.alike):
+        for further, more in _divided(devices, self._alike):
             self._begin(further, more, bound, weights)
 
     def _begin(self, devices: tuple[int, ...], more: bool, bound: float, before: Floats | None = None) -> None:
@@ -174,6 +177,12 @@ class Cases:
             branch.device,
         )  # fmt: skip
         branch.steps += steps
+
+
+def _both(alike: Integers, also: Integers) -> Integers:
+    """D: the least number of the devices that each is like in both ways."""
+    _, first, place = np.unique(alike * len(alike) + also, return_index=True, return_inverse=True)
+    return integers(first[place])
 
 
 def _divided(devices: tuple[int, ...], alike: Integers) -> list[tuple[tuple[int, ...], bool]]:

@@ -21,18 +21,21 @@ import numpy as np
 from placedsl.algorithms.operator_scheduling.bounds.broadcast import Cases, Learned, fits
 from placedsl.algorithms.operator_scheduling.decomposition.blocks import Block, Chain
 from placedsl.algorithms.operator_scheduling.decomposition.symmetry import renamings
-from placedsl.algorithms.operator_scheduling.instance import floats, integers
-from placedsl.arrays import Floats, Integers
+from placedsl.algorithms.operator_scheduling.instance import floats
+from placedsl.arrays import Floats
 from placedsl.ir.linear_rows import LinearRows
 from placedsl.tolerances import BOUND_ROUNDING, LIMIT_SLACK
 
 #: Steps of the weights of a block without prices, the first time it is asked, and with prices, each time.
 _UNPRICED, _STEPS = 10, 20
-#: How far prices go at first, in terms of what makes all memory cost as much as the bound, and by how much this changes
-#: where the bound rises and where it does not.
-_REACH, _WIDER, _NARROWER = 0.5, 1.5, 0.5
-#: Gains of a smaller share end a search from the best prices; so many searches in a row without one are the end.
-_LEAST_GAIN, _IDLE = 2e-4, 3
+#: How far prices go at first, and in each further search at the least, in terms of what makes all memory cost as much
+#: as the bound, and by how much this changes where the bound rises and where it does not.
+_REACH, _AGAIN, _WIDER, _NARROWER = 0.5, 0.02, 1.5, 0.5
+#: Gains of a smaller share are none: they end a search from the best prices, and so many searches without one are the
+#: end.
+_LEAST_GAIN, _IDLE = 2e-4, 6
+#: A bound so many times that of the chain without prices is no longer pursued: no placement may be within the limits.
+_BEYOND = 1e6
 
 
 def priced_bounds(chain: Chain) -> Iterator[float]:
@@ -41,13 +44,14 @@ def priced_bounds(chain: Chain) -> Iterator[float]:
     """
     instance = chain.instance
     binding = instance.memory.sum() > instance.memory_limit
-    if not fits(instance) or not binding.any() or not 0.0 < chain.bound() < np.inf:
+    first = chain.bound()
+    if not fits(instance) or not binding.any() or not 0.0 < first < np.inf:
         return
     prices = _Prices(chain)
     while True:
         for _ in prices.evaluate():
             yield prices.best
-        if not np.isfinite(prices.best) or not prices.move():
+        if prices.best > _BEYOND * first or not prices.move():
             return
 
 
@@ -85,10 +89,8 @@ class _PricedBlock:
         cases = self._cases.get((a, b))
         if cases is None:
             known = float(block.lower_bound[a, b])
-            cases = self._cases[a, b] = Cases(
-                block.with_fixed_ends(self.chain.instance, a, b), known, np.inf, self._learned
-            )
-            cases.alike = _both(cases.alike, alike)
+            inner = block.with_fixed_ends(self.chain.instance, a, b)
+            cases = self._cases[a, b] = Cases(inner, known, learned=self._learned, among=alike)
             cases.improve(known, _UNPRICED, divide)
             block.lower_bound[a, b] = max(known, cases.bound * (1.0 - LIMIT_SLACK))
             block.spread(alike, a, b)
@@ -110,7 +112,7 @@ class _Prices:
 
     ``kind``   D: devices of one kind share a price and their memory; ``limit``: bytes of each kind
     ``price``  seconds per byte of each kind, now; ``centre``: those of the bound ``best``
-    ``reach``  how far from ``centre`` the next prices may be, in terms of ``unit``
+    ``reach``  how far from ``centre`` the next prices may be, in terms of the bound over all memory
     ``cuts``   of each evaluation: the bound, the prices, and the bytes beyond the limits (seconds by which the bound
                changes with the price at most)
     """
@@ -127,8 +129,7 @@ class _Prices:
         _, self.kind = np.unique(chain.alike, return_inverse=True)
         self.limit = np.bincount(self.kind, weights=instance.memory_limit)
         self.price = self.centre = np.zeros(len(self.limit))
-        self.unit, self.reach = chain.bound() / float(instance.memory.sum()), _REACH
-        self.best = 0.0
+        self.best, self.reach = 0.0, _REACH
         self.cuts: list[tuple[float, Floats, Floats]] = []
         self._settled, self._turn, self._idle, self._divide = 0.0, 0, 0, False
 
@@ -149,7 +150,7 @@ class _Prices:
                     block.evaluate(a, b, price, self._turn, self._divide)
                     yield
         if (self.price != self.centre).any():
-            self.reach *= _WIDER if bound > self.best else _NARROWER
+            self.reach *= _WIDER if bound > self.best * (1.0 + _LEAST_GAIN) else _NARROWER
         if bound > self.best:
             self.best, self.centre = bound, self.price
         if np.isfinite(reached):
@@ -175,6 +176,7 @@ class _Prices:
             # Bounds of blocks have risen since their first placements: begin anew from the best prices.
             self._idle = 0 if self.best > self._settled * (1.0 + _LEAST_GAIN) else self._idle + 1
             self._settled, self.cuts, price = self.best, [], self.centre
+            self.reach = max(self.reach, _AGAIN)
             if self._idle and not self._divide:
                 self._divide, self._idle = True, 0
         self.price = price
@@ -185,23 +187,18 @@ class _Prices:
         bound, point, beyond = map(np.array, zip(*self.cuts, strict=True))
         many, kinds = beyond.shape
         line, column = np.arange(many), np.arange(kinds)
-        scale = self.unit / self.best
+        memory = float(self.chain.instance.memory.sum())
+        unit = self.best / memory
         rows = LinearRows()
         rows.at_most(
             np.concatenate([np.repeat(line, kinds), line]),
             np.concatenate([np.tile(column, many), np.full(many, kinds)]),
-            np.concatenate([-scale * beyond.ravel(), np.ones(many)]),
+            np.concatenate([-beyond.ravel() / memory, np.ones(many)]),
             (bound - (beyond * point).sum(axis=1)) / self.best,
         )
-        centre = self.centre / self.unit
+        centre = self.centre / unit
         low, high = np.append(np.maximum(centre - self.reach, 0.0), 0.0), np.append(centre + self.reach, np.inf)
         solved = rows.minimise(np.append(np.zeros(kinds), -1.0), np.stack([low, high], axis=1))
         if solved.status != 0:
             return self.centre, 0.0
-        return floats(solved.x[:kinds] * self.unit), float(solved.x[kinds] * self.best)
-
-
-def _both(alike: Integers, also: Integers) -> Integers:
-    """D: the least number of the devices that each is like in both ways."""
-    _, first, place = np.unique(alike * len(alike) + also, return_index=True, return_inverse=True)
-    return integers(first[place])
+        return floats(solved.x[:kinds] * unit), float(solved.x[kinds] * self.best)
