@@ -7,6 +7,7 @@ tests.
 
 from __future__ import annotations
 
+import itertools
 import os
 import select
 import signal
@@ -165,17 +166,21 @@ def _divide_and_price(spec: Elaborated) -> None:
     sets.least(price, 1.0, lambda *_: False)
 
 
-def _bound_what_is_broadcast(spec: Elaborated) -> None:
-    """The bounds of blocks in which a node sends a tensor to many, and of large ones by work: that of so small a graph
-    is known without them.
+def _plan_as_if_it_were_large(spec: Elaborated) -> None:
+    """The bounds of blocks in which a node sends a tensor to many, and of large ones by work, cuts with work beside
+    them, windows of a schedule, and copies of layers: so small a graph is solved without them.
     """
     import numpy as np
 
     from placedsl.algorithms.operator_scheduling.bounds.broadcast import broadcast_bound
     from placedsl.algorithms.operator_scheduling.bounds.work import work_bound
+    from placedsl.algorithms.operator_scheduling.decomposition.blocks import chain_of
     from placedsl.algorithms.operator_scheduling.instance import scheduling_instance
+    from placedsl.algorithms.operator_scheduling.search.search import search_from, windows
 
     instance = scheduling_instance(spec.problem)
+    chain_of(instance, 1)
+    next(itertools.islice(windows(search_from(instance, None, 1), np.arange(4).reshape(2, 2), 1), 1, None))
     instance.time[instance.producer, 1:] = np.inf
     broadcast_bound(instance, 0.0, np.inf)
     work_bound(instance)
@@ -203,7 +208,7 @@ def compile_kind(kind: str) -> None:
         elif kind == "one sample":
             members = members_for_one_sample(spec.problem, 1, 0, None, alone=False)
             if "sequential" in rules:
-                _apart(lambda _, spec=spec: _bound_what_is_broadcast(spec))  # type: ignore[misc]
+                _apart(lambda _, spec=spec: _plan_as_if_it_were_large(spec))  # type: ignore[misc]
         else:
             _apart(lambda _, spec=spec, rules=rules: _solve(spec, bool(rules)))  # type: ignore[misc]
             if (devices, rules) == (_DEVICES, "    contiguous\n") and "pipedream\nminimize" in execution:

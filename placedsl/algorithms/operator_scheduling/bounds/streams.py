@@ -16,7 +16,7 @@ import numpy as np
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import earliest_end
 from placedsl.algorithms.operator_scheduling.bounds.memory_prices import priced_bounds
 from placedsl.algorithms.operator_scheduling.bounds.relaxation import relaxed_latency
-from placedsl.algorithms.operator_scheduling.decomposition.block_solving import RUNS, block_improver
+from placedsl.algorithms.operator_scheduling.decomposition.block_solving import block_improver
 from placedsl.algorithms.operator_scheduling.decomposition.blocks import Chain, chain_of, refine
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, scheduling_instance
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence
@@ -25,11 +25,12 @@ from placedsl.tolerances import EQUAL_COSTS
 
 #: Up to so many nodes times devices the linear program is solved, within so many seconds.
 _MOST_SHARES, _SECONDS = 12_000, 60.0
-#: Up to so many nodes blocks are used, and up to so many cuts with work beside them; how often a block is refined for
-#: one pair of devices, before the linear program and in total.
-_MOST_NODES, _MOST_BESIDE, _FIRST_ROUNDS, _ROUNDS = 40_000, 10_000, 3, 9
-#: A block of more nodes is rarely solved: then cuts with work beside them are tried as well.
-_LARGE = 120
+#: Up to so many nodes blocks are used; how often a block is refined for one pair of devices, before the linear program
+#: and in total.
+_MOST_NODES, _FIRST_ROUNDS, _ROUNDS = 40_000, 3, 9
+#: A block of more nodes is rarely solved: then cuts with work beside them are tried as well, for blocks of at most so
+#: many nodes, and of at most so many: small blocks count less of the work, and what they count is proven sooner.
+_LARGE, _SMALL = 120, 40
 #: A block with prices of memory counts so much for each node, where a refined one counts the square of its nodes: most
 #: of the time is for prices until they are found, for where memory binds the blocks alone say little.
 _PRICED = 0.25
@@ -89,7 +90,7 @@ def bounds_and_sequences(
 
 
 def _chains(instance: SchedulingInstance) -> Iterator[Chain]:
-    """The chains whose blocks are refined in turn: that of the whole unless a block of it is far too large, and one
+    """The chains whose blocks are refined in turn: that of the whole unless a block of it is far too large, and two
     with smaller blocks and work beside them.
     """
     if instance.nodes > _MOST_NODES:
@@ -97,8 +98,12 @@ def _chains(instance: SchedulingInstance) -> Iterator[Chain]:
     whole = chain_of(instance)
     if whole.largest() <= _WHOLE:
         yield whole
-    if whole.largest() > _LARGE and instance.nodes <= _MOST_BESIDE:
-        yield chain_of(instance, _LARGE)
+    if whole.largest() > _LARGE:
+        beside = chain_of(instance, _LARGE)
+        yield beside
+        small = chain_of(instance, _SMALL)
+        if not np.array_equal(small.nodes, beside.nodes):
+            yield small
 
 
 def _in_turn(
@@ -108,7 +113,7 @@ def _in_turn(
     """Refine chains, or price their memory, one step of one of them at a time: a refined block counts as the square of
     the largest.
     """
-    improve = [block_improver(instance, seed, runs=RUNS if one.whole else 1) for one in chains]
+    improve = [block_improver(instance, seed, schedules=one.whole) for one in chains]
     steps: list[tuple[float, Iterator[tuple[float, OperatorSequence | None]]]] = [
         *((_PRICED * one.largest(), ((bound, None) for bound in bounds)) for one, bounds in priced),
         *(

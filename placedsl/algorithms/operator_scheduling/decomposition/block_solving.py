@@ -25,7 +25,7 @@ from placedsl.algorithms.operator_scheduling.search.initial_orders import initia
 from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 
 #: Annealing of a block: runs, steps per node, and the first and last temperature as shares of its latency.
-RUNS, _STEPS, _HOT, _COLD = 4, 400, 0.03, 0.0003
+_RUNS, _STEPS, _HOT, _COLD = 4, 400, 0.03, 0.0003
 #: Steps per node of the first runs if there are many blocks and no proofs; doubled each time.
 _QUICK = 30
 #: CP-SAT's deterministic time at first; four times as much each further time.
@@ -41,11 +41,12 @@ _MOST_EXACT, _SECONDS = 120, 5.0
 
 
 def block_improver(
-    instance: SchedulingInstance, seed: int, *, runs: int = RUNS, prove: bool = True
+    instance: SchedulingInstance, seed: int, *, schedules: bool = True, prove: bool = True
 ) -> Callable[[Block, int, int, float], None]:  # fmt: skip
     """A function that improves one block, as :func:`.blocks.refine` calls it.
 
-    ``runs`` is the number of annealing runs per block; without ``prove`` nothing else is done.
+    Without ``schedules``, that is where those of the blocks are none of the whole, a block is annealed once, and only
+    before CP-SAT; without ``prove`` nothing else is done.
     """
     rng = np.random.default_rng(seed)
     alike: dict[tuple[object, ...], OperatorSequence] = {}
@@ -58,10 +59,11 @@ def block_improver(
             if inner.nodes <= _MOST:
                 key = _structure(inner)
                 keep_if_better(block, a, b, alike.get(key), inner)
-                if prove:
-                    _anneal(block, a, b, inner, rng, runs if inner.nodes <= _ANNEALED else 0, _STEPS)
-                else:
-                    _anneal(block, a, b, inner, rng, runs, min(_STEPS, _QUICK << effort))
+                _list(block, a, b, inner)
+                if not prove:
+                    _anneal(block, a, b, inner, rng, _RUNS, min(_STEPS, _QUICK << effort))
+                elif schedules and inner.nodes <= _ANNEALED:
+                    _anneal(block, a, b, inner, rng, _RUNS, _STEPS)
                 if (a, b) in block.sequences:
                     alike[key] = block.sequences[a, b][0]
             if prove:
@@ -75,6 +77,8 @@ def block_improver(
         if inner.nodes > _MOST:
             block.final[a, b] = True
             return
+        if effort == 1 and not schedules and inner.nodes <= _ANNEALED:
+            _anneal(block, a, b, inner, rng, 1, _STEPS)
         _decide(block, a, b, inner, needed, effort, rng)
 
     return improve
@@ -87,12 +91,16 @@ def _structure(inner: SchedulingInstance) -> tuple[object, ...]:
     return tuple(array.tobytes() for array in arrays)
 
 
+def _list(block: Block, a: int, b: int, inner: SchedulingInstance) -> None:
+    """Find list schedules of a block."""
+    for sequence in initial_orders(inner):
+        keep_if_better(block, a, b, sequence, inner)
+
+
 def _anneal(
     block: Block, a: int, b: int, inner: SchedulingInstance, rng: np.random.Generator, runs: int, steps: int
 ) -> None:  # fmt: skip
-    """Find schedules of a block: list schedules, and annealing from the best, with ``steps`` steps per node and run."""
-    for sequence in initial_orders(inner):
-        keep_if_better(block, a, b, sequence, inner)
+    """Anneal the best schedule of a block, with ``steps`` steps per node and run."""
     for _ in range(runs):
         if not np.isfinite(block.latency[a, b]) or block.final[a, b]:
             return

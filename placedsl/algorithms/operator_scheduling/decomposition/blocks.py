@@ -16,7 +16,7 @@ import numpy as np
 
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import earliest_end, reachable
 from placedsl.algorithms.operator_scheduling.bounds.work import work_bound
-from placedsl.algorithms.operator_scheduling.decomposition.cuts import chosen_cuts
+from placedsl.algorithms.operator_scheduling.decomposition.cuts import chosen_cuts, exact_cuts
 from placedsl.algorithms.operator_scheduling.decomposition.symmetry import alike_devices, renamed, renamings
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, options
 from placedsl.algorithms.operator_scheduling.list_scheduling import heft
@@ -25,8 +25,6 @@ from placedsl.algorithms.operator_scheduling.subproblem import subproblem
 from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 
-#: The number of candidates for a chain: the nodes with the fewest tensors around them.
-_MOST_CANDIDATES = 3000
 #: Blocks of more nodes have bounds by their work: one for each pair of devices if there are at most so many devices,
 #: else one for all pairs.
 _BY_WORK, _FEW = 120, 6
@@ -132,7 +130,7 @@ def chain_of(instance: SchedulingInstance, most: int | None = None) -> Chain:
     With ``most``: a chain of nodes such that blocks have at most so many nodes as far as possible, and little work lies
     beside.
     """
-    nodes = _beside_nothing(instance) if most is None else chosen_cuts(instance, most).tolist()
+    nodes = (exact_cuts(instance) if most is None else chosen_cuts(instance, most)).tolist()
     chosen = [(v, reachable(instance, v, True), reachable(instance, v, False)) for v in nodes]
     devices = instance.devices
     everything = np.ones(instance.nodes, dtype=bool)
@@ -181,32 +179,6 @@ def _contents(block: Block, inner: SchedulingInstance) -> tuple[object, ...]:
     """What two blocks have in common if they are equal but for the numbers of their nodes."""
     arrays = (inner.time, inner.producer, inner.reader_start, inner.reader, inner.unit, inner.size, inner.given)
     return (block.before >= 0, block.after >= 0, *(array.tobytes() for array in arrays))
-
-
-def _beside_nothing(instance: SchedulingInstance) -> list[int]:
-    """The nodes that all others come before or after."""
-    out = []
-    for v in _candidates(instance):
-        connected = reachable(instance, v, True) | reachable(instance, v, False)
-        connected[v] = True
-        if connected.all():
-            out.append(v)
-    return out
-
-
-def _candidates(instance: SchedulingInstance) -> list[int]:
-    """Candidates for the chain in topological order: the nodes with the fewest tensors alive around them."""
-    place = np.empty(instance.nodes, dtype=np.int64)
-    place[instance.topological] = np.arange(instance.nodes)
-    tensor = np.repeat(np.arange(len(instance.producer)), np.diff(instance.reader_start))
-    change = np.zeros(instance.nodes + 1, dtype=np.int64)
-    last = np.zeros(len(instance.producer), dtype=np.int64)
-    np.maximum.at(last, tensor, place[instance.reader])
-    np.add.at(change, place[instance.producer] + 1, 1)
-    np.add.at(change, last, -1)
-    alive = np.cumsum(change)[: instance.nodes]
-    few = np.sort(np.argsort(alive, kind="stable")[:_MOST_CANDIDATES])
-    return [int(v) for v in instance.topological[few]]
 
 
 def keep_if_better(block: Block, a: int, b: int, sequence: OperatorSequence | None, inner: SchedulingInstance) -> None:

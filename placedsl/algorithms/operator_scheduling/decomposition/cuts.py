@@ -1,71 +1,66 @@
-"""The nodes of a path that cut an instance into blocks.
+"""The nodes that cut an instance into blocks.
 
 Between two cuts lie the successors of the one that are predecessors of the other.  Work beside a cut is in no block,
-and the bound by blocks does not count it: cuts are chosen so that as much work as possible is in blocks that can be
-solved.
+and the bound by blocks does not count it.  Cuts with nothing beside them lose nothing.  Others are nodes of a path with
+little beside it, chosen so that as much work as possible is in blocks that can be solved.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import all_predecessors
-from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance
-from placedsl.arrays import Booleans, Floats, Integers
+from placedsl.algorithms.operator_scheduling.decomposition.cuts_kernel import places_along, weight_beside, widest_path
+from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, integers
+from placedsl.arrays import Floats, Integers
 
-#: The number of candidates for cuts: the nodes with the least work beside them.
-_MOST_CANDIDATES = 300
-#: Rows of the table of predecessors that are converted to numbers at a time.
-_ROWS = 512
+#: The number of candidates for cuts: the nodes of the path with the least work beside them.
+_MOST_CANDIDATES = 3000
 #: The weight of work in blocks that are too large to be solved.
 _LARGE = 0.5
+#: A node is worth the more for a path the less work is beside it; so little, as a share of all, is as good as none.
+_LITTLE = 1e-5
+
+
+def exact_cuts(instance: SchedulingInstance) -> Integers:
+    """The nodes that all others come before or after, in topological order."""
+    alone = weight_beside(instance, np.ones(instance.nodes)) == 0.0
+    return integers(instance.topological[alone[instance.topological]])
 
 
 def chosen_cuts(instance: SchedulingInstance, most: int) -> Integers:
     """Nodes of a path, in its order, such that most of the work is in blocks of at most ``most`` nodes."""
-    before = all_predecessors(instance)  # [v, w]: w comes before v
     work = np.where(np.isfinite(instance.time), instance.time, np.inf).min(axis=1)
-    beside = work.sum() - work
-    for rows in np.array_split(
-        np.arange(instance.nodes), instance.nodes // _ROWS + 1
-    ):  # not all of it as numbers at once
-        beside[rows] -= before[rows] @ work
-        beside -= work[rows] @ before[rows]
-    place = np.empty(instance.nodes, dtype=np.int64)
-    place[instance.topological] = np.arange(instance.nodes)
-    found = np.argsort(beside, kind="stable")[:_MOST_CANDIDATES]
-    found = found[np.argsort(place[found])]
-    return _best_path(before, work, found, most)
+    beside = weight_beside(instance, work)
+    path = widest_path(instance, 1.0 / (np.maximum(beside, 0.0) + _LITTLE * max(float(work.sum()), 1e-300)))
+    candidates = path[np.sort(np.argsort(beside[path], kind="stable")[:_MOST_CANDIDATES])]
+    last, first = places_along(instance, candidates)
+    return integers(candidates[_best_chain(work, candidates, last, first, most)])
 
 
-def _best_path(before: Booleans, work: Floats, candidates: Integers, most: int) -> Integers:
-    """The chain of candidates with the largest total value of its blocks; more cuts on ties."""
+def _best_chain(work: Floats, candidates: Integers, last: Integers, first: Integers, most: int) -> Integers:
+    """The places of those candidates whose blocks have the largest total value; more cuts on ties.
+
+    The block between candidates i and j has the nodes with ``last`` >= i and ``first`` <= j; its value is its work,
+    discounted if it has more than ``most`` nodes.
+    """
     count = len(candidates)
-    worth = np.full(count + 1, -np.inf)  # of the best chain that ends in a candidate; the last: in none
-    came = np.full(count + 1, -1, dtype=np.int64)
+    worth = np.zeros(count + 1)  # of the best chain that ends in a candidate, by place + 1; 0: before all
+    came = np.zeros(count + 2, dtype=np.int64)
     small = 1e-9 * float(work.sum())
-    after = before[:, candidates].T  # [i, v]: v comes after candidate i
+    by_first = np.argsort(first, kind="stable")
+    begins = np.searchsorted(first[by_first], np.arange(count + 2))
+    inside, nodes = np.zeros(count + 1), np.zeros(count + 1)  # of nodes with first <= j, by last + 1
     for j in range(count + 1):
-        earlier = before[candidates[j]] if j < count else np.ones(len(work), dtype=bool)
-        own = work[candidates[j]] + small if j < count else 0.0
-        worth[j] = _value(earlier, work, most) + own
-        previous = np.arange(count) if j == count else np.flatnonzero(earlier[candidates])
-        if not len(previous):
-            continue
-        inside = after[previous] & earlier
-        value = inside @ work
-        value = np.where(inside.sum(axis=1) <= most, value, _LARGE * value) + worth[previous] + own
-        best = int(value.argmax())
-        if value[best] > worth[j]:
-            worth[j], came[j] = value[best], previous[best]
-    path, j = [], int(came[count])
-    while j >= 0:
-        path.append(int(candidates[j]))
-        j = int(came[j])
-    return np.array(path[::-1], dtype=np.int64)
-
-
-def _value(inside: Booleans, work: Floats, most: int) -> float:
-    """The work in a block, discounted if the block has more than ``most`` nodes."""
-    value = float(work[inside].sum())
-    return value if int(inside.sum()) <= most else _LARGE * value
+        new = by_first[begins[j] : begins[j + 1]]
+        np.add.at(inside, last[new] + 1, work[new])
+        np.add.at(nodes, last[new] + 1, 1.0)
+        within, number = (np.cumsum(of[j::-1])[::-1] for of in (inside, nodes))  # between each earlier cut and j
+        value = np.where(number <= most, within, _LARGE * within) + worth[: j + 1]
+        came[j + 1] = best = int(len(value) - 1 - value[::-1].argmax())
+        if j < count:
+            worth[j + 1] = value[best] + work[candidates[j]] + small
+    chain, at = [], int(came[count + 1])
+    while at > 0:
+        chain.append(at - 1)
+        at = int(came[at])
+    return np.array(chain[::-1], dtype=np.int64)

@@ -1,8 +1,9 @@
 """The search for operator schedules: annealing of the whole and of windows of the best schedule, in turn.
 
 A window is some hundred positions of the order.  Its boundary holds the times at which inputs arrive and how much
-follows; changes are kept if they improve the whole schedule.  All work is counted in steps, so that a seed determines
-the sequence of schedules; how far it gets within a time limit depends on the machine.
+follows; changes are kept if they improve the whole schedule.  Where layers repeat and have no blocks that are searched
+on their own, what windows have found around one layer is copied to others.  All work is counted in steps, so that a
+seed determines the sequence of schedules; how far it gets within a time limit depends on the machine.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from placedsl.algorithms.operator_scheduling.search.initial_orders import (
     is_feasible,
     pack_by_memory,
 )
+from placedsl.algorithms.operator_scheduling.search.repeated_layers import copies, repeated_layers
 from placedsl.algorithms.operator_scheduling.subproblem import subproblem
 from placedsl.arrays import Integers
 from placedsl.problem.problem import Problem
@@ -52,6 +54,10 @@ _HOT, _COLD = 0.005, 0.00001
 _WINDOW, _STEPS = (24, 48, 96, 192, 384), 250
 #: The same for the first sweeps over a large graph, few of which are completed in a minute.
 _FIRST_SWEEPS = ((24, 30), (96, 30), (24, 100), (192, 30), (48, 100), (96, 60), (384, 30), (96, 100))
+#: Layers around which a window reaches, and steps per node of it, before a layer is copied to others.
+_AROUND, _LAYER_STEPS = (1, 2, 3), (60, 250)
+#: Layers are copied after each window; where that does not help, this much more rarely each time, to the least share.
+_FEWER_COPIES, _FEWEST_COPIES = 0.8, 0.05
 #: Share of the steps in a window that move clusters joined by costly tensors.  In windows of large graphs these steps
 #: take more time than they gain.
 _CLUSTER_MOVE_SHARE = 0.05
@@ -70,7 +76,7 @@ class ScheduleSearch:
     """A search in progress: the best sequence (None: none yet) and its latency in seconds.
 
     ``proven``: no better one exists; ``begun``: sequences to start from; ``runs`` of annealing and ``sweeps`` of
-    windows so far.
+    windows so far; ``copied``: after what share of the windows a layer is copied to others.
     """
 
     instance: SchedulingInstance
@@ -82,6 +88,7 @@ class ScheduleSearch:
     rng: np.random.Generator = field(init=False)
     runs: int = 0
     sweeps: int = 0
+    copied: float = 1.0
 
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng(self.seed)
@@ -125,6 +132,7 @@ def run(search: ScheduleSearch) -> Iterator[bool]:
     if instance.nodes * instance.devices <= _SMALL:
         yield _whole(search, _EFFORT)
     chain = _chain(instance)
+    layers = repeated_layers(instance) if chain is None else np.zeros((0, 0), dtype=np.int64)
     large = instance.nodes > _LARGE
     improve = block_improver(instance, int(search.rng.integers(2**31)), prove=not large)
     count, rounds = _FIRST, 0
@@ -137,7 +145,7 @@ def run(search: ScheduleSearch) -> Iterator[bool]:
         if not large:
             yield from _anneal(search, count, _HOT)
             yield from _anneal(search, count, _HOT / 4)
-        yield from _windows(search, 1 if large else 4)
+        yield from windows(search, layers, 1 if large else 4)
         if instance.nodes * instance.devices <= _SMALL:
             yield _whole(search, _EFFORT * count)
         count = min(2 * count, _LONGEST)
@@ -224,8 +232,10 @@ def _anneal(search: ScheduleSearch, count: int, hot: float) -> Iterator[bool]:
     yield from anneal_slices(search, cooling, anneal)
 
 
-def _windows(search: ScheduleSearch, sweeps: int) -> Iterator[bool]:
-    """Anneal windows of the best sequence one after the other, of several lengths."""
+def windows(search: ScheduleSearch, layers: Integers, sweeps: int) -> Iterator[bool]:
+    """Anneal windows of the best sequence one after the other, of several lengths; where ``layers`` repeat, windows
+    around one of them as well.
+    """
     nodes = search.instance.nodes
     for _ in range(sweeps):
         length, steps = int(search.rng.choice(_WINDOW)), _STEPS
@@ -237,7 +247,37 @@ def _windows(search: ScheduleSearch, sweeps: int) -> Iterator[bool]:
         low = -int(search.rng.integers(step))
         while low < nodes:
             yield _anneal_window(search, max(low, 0), min(low + length, nodes), steps)
+            if len(layers) and search.rng.random() < search.copied:
+                better = _one_for_all(search, layers)
+                search.copied = 1.0 if better else max(_FEWER_COPIES * search.copied, _FEWEST_COPIES)
+                yield better
             low += step
+
+
+def _one_for_all(search: ScheduleSearch, layers: Integers) -> bool:
+    """Anneal windows around one of the layers that repeat, and copy what is there to others; whether the best has
+    improved.
+    """
+    instance, nodes, before = search.instance, search.instance.nodes, search.value
+    assert search.best is not None
+    near = int(search.rng.integers(len(layers)))
+    place = np.empty(nodes, dtype=np.int64)
+    place[search.best.order] = np.arange(nodes)
+    middle = int(np.median(place[layers[near]]))
+    length = min(int(search.rng.choice(_AROUND)) * layers.shape[1], max(_WINDOW), nodes)
+    steps = int(search.rng.choice(_LAYER_STEPS))
+    for begin in (middle - length, middle - length // 2, middle):
+        low = min(max(begin, 0), nodes - length)
+        _anneal_window(search, low, low + length, steps)
+    _, times = schedule_of(instance, search.best)
+    best, value = None, search.value
+    for sequence in copies(instance, layers, search.best, times, near, search.rng):
+        latency, _ = schedule_of(instance, sequence)
+        if latency < value and is_feasible(instance, sequence.device):
+            best, value = sequence, latency
+    if best is not None:
+        search.take(best)
+    return improves(search.value, before)
 
 
 def _anneal_window(search: ScheduleSearch, low: int, high: int, steps: int) -> bool:

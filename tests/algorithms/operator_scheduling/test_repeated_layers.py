@@ -1,0 +1,93 @@
+"""Layers that repeat: they are found, and what is better in one of them is tried in all."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+from support.operator_schedules import Sample, sample
+
+from placedsl.algorithms.operator_scheduling.schedule_kernel import schedule_of, sequence_of
+from placedsl.algorithms.operator_scheduling.search.repeated_layers import copies, repeated_layers
+
+#: A layer: who reads whom in it, by places in the layer; the last is read by the next layer's first, and, as a bias, by
+#: its sixth.
+WITHIN = [(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 5), (4, 6), (5, 6), (6, 7), (7, 8), (8, 9)]
+LENGTH = 10
+
+
+def layers(number: int, seed: int, head: int = 3, tail: int = 2) -> Sample:
+    """A chain of layers between a few other nodes, on two devices, with times that are all unlike."""
+    nodes = head + number * LENGTH + tail
+    case = sample(seed, nodes=nodes, devices=2, congestion={"port"}, sequential=True)
+    edges = list(itertools.pairwise(range(head)))
+    for k in range(number):
+        first = head + k * LENGTH
+        edges += [(first + u, first + v) for u, v in WITHIN] + [(first - 1, first), (first - 1, first + 5)]
+    edges += [(v - 1, v) for v in range(nodes - tail, nodes)]
+    rng = np.random.default_rng(seed)
+    case.time = rng.uniform(9.0, 11.0, (nodes, 2))
+    case.memory, case.room, case.groups = np.zeros(nodes), np.full(2, np.inf), []
+    case.producer = sorted({u for u, _ in edges})
+    case.reads = sorted((case.producer.index(u), v) for u, v in edges)
+    given = np.full((len(case.producer), 2, 2), 0.5) * (1.0 - np.eye(2))
+    case.moves = dataclasses.replace(case.moves, size=np.ones(len(case.producer)), explicit=given)
+    return case
+
+
+@pytest.mark.parametrize("head", [0, 1, 7])
+def test_layers_are_found(head: int) -> None:
+    found = repeated_layers(layers(9, 1, head).instance)
+    assert found.shape[1] == LENGTH
+    assert len(found) >= 7  # the first and the last ones have other neighbours
+    assert (np.diff(found, axis=0) == LENGTH).all()
+    assert (np.diff(found, axis=1) == 1).all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_graph_without_layers_has_none(seed: int) -> None:
+    assert not len(repeated_layers(sample(seed, nodes=60, devices=2).instance))
+    assert not len(repeated_layers(sample(seed, nodes=3, devices=2).instance))
+    instance = layers(8, seed).instance
+    able = instance.time.copy()
+    able[np.random.default_rng(seed).random(len(able)) < 0.4, 1] = np.inf
+    assert not len(repeated_layers(instance._replace(time=able)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_better_in_one_layer_is_better_in_all(seed: int) -> None:
+    instance = layers(9, seed).instance
+    found = repeated_layers(instance)
+    device = np.zeros(instance.nodes, dtype=np.int64)
+    begun = np.argsort(instance.topological).astype(float)
+    serial, _ = schedule_of(instance, sequence_of(instance, device, begun))
+    aside = [k for k in range(LENGTH) if (found[3, k] - 3) % LENGTH in (2, 3)]
+    device[found[3, aside]] = 1
+    one = sequence_of(instance, device, begun)
+    latency, times = schedule_of(instance, one)
+    gain = serial - latency
+    assert gain > 5.0
+    tried = list(copies(instance, found, one, times, 3, np.random.default_rng(seed)))
+    values = [schedule_of(instance, sequence)[0] for sequence in tried]
+    assert min(values) < serial - 0.8 * len(found) * gain
+    best = tried[int(np.argmin(values))]
+    assert (best.device[found[:, aside]] == 1).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_copies_are_schedules(seed: int) -> None:
+    """Whatever is copied, each node comes after those that it reads."""
+    instance = layers(6, seed).instance
+    rng = np.random.default_rng(seed)
+    device = rng.integers(2, size=instance.nodes)
+    sequence = sequence_of(instance, device, np.argsort(instance.topological).astype(float))
+    _, times = schedule_of(instance, sequence)
+    found = repeated_layers(instance)
+    for near in range(len(found)):
+        for copy in copies(instance, found, sequence, times, near, rng):
+            place = np.argsort(copy.order)
+            tensor = np.repeat(np.arange(len(instance.producer)), np.diff(instance.reader_start))
+            assert (place[instance.reader] > place[instance.producer[tensor]]).all()
+            assert np.isfinite(schedule_of(instance, copy)[0])
