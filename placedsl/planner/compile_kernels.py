@@ -180,7 +180,7 @@ def _plan_as_if_it_were_large(spec: Elaborated) -> None:
 
     instance = scheduling_instance(spec.problem)
     chain_of(instance, 1)
-    next(itertools.islice(windows(search_from(instance, None, 1), np.arange(4).reshape(2, 2), 1), 1, None))
+    next(itertools.islice(windows(search_from(instance, None, 1), [np.arange(4).reshape(2, 2)], 1), 1, None))
     instance.time[instance.producer, 1:] = np.inf
     broadcast_bound(instance, 0.0, np.inf)
     work_bound(instance)

@@ -39,27 +39,49 @@ def layers(number: int, seed: int, head: int = 3, tail: int = 2) -> Sample:
 
 @pytest.mark.parametrize("head", [0, 1, 7])
 def test_layers_are_found(head: int) -> None:
-    found = repeated_layers(layers(9, 1, head).instance)
+    (found,) = repeated_layers(layers(9, 1, head).instance)
     assert found.shape[1] == LENGTH
     assert len(found) >= 7  # the first and the last ones have other neighbours
     assert (np.diff(found, axis=0) == LENGTH).all()
     assert (np.diff(found, axis=1) == 1).all()
 
 
+def test_two_kinds_of_layers_and_what_all_of_them_read() -> None:
+    """An encoder's layers, and those of a decoder that has three nodes more a layer and reads the encoder's end."""
+    case, longer = layers(7, 1, tail=0), LENGTH + 3
+    encoder = len(case.time)
+    edges = [(case.producer[t], v) for t, v in case.reads]
+    for k in range(7):
+        first = encoder + k * longer
+        edges += [(first + u, first + v) for u, v in [*WITHIN, (9, 10), (10, 11), (11, 12)]]
+        edges += [(first - 1, first), (encoder - 1, first + 10)]
+    case.time = np.ones((encoder + 7 * longer, 2))
+    case.memory = np.zeros(len(case.time))
+    case.producer = sorted({u for u, _ in edges})
+    case.reads = sorted({(case.producer.index(u), v) for u, v in edges})
+    case.moves = dataclasses.replace(case.moves, size=np.ones(len(case.producer)), explicit=np.zeros((0, 2, 2)))
+    decoder, first = repeated_layers(case.instance)
+    assert decoder.shape[1] == longer
+    assert first.shape[1] == LENGTH
+    assert len(decoder) >= 5
+    assert len(first) >= 5
+    assert decoder.min() >= encoder > first.min()
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_graph_without_layers_has_none(seed: int) -> None:
-    assert not len(repeated_layers(sample(seed, nodes=60, devices=2).instance))
-    assert not len(repeated_layers(sample(seed, nodes=3, devices=2).instance))
+    assert not repeated_layers(sample(seed, nodes=60, devices=2).instance)
+    assert not repeated_layers(sample(seed, nodes=3, devices=2).instance)
     instance = layers(8, seed).instance
     able = instance.time.copy()
     able[np.random.default_rng(seed).random(len(able)) < 0.4, 1] = np.inf
-    assert not len(repeated_layers(instance._replace(time=able)))
+    assert not repeated_layers(instance._replace(time=able))
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_better_in_one_layer_is_better_in_all(seed: int) -> None:
     instance = layers(9, seed).instance
-    found = repeated_layers(instance)
+    (found,) = repeated_layers(instance)
     device = np.zeros(instance.nodes, dtype=np.int64)
     begun = np.argsort(instance.topological).astype(float)
     serial, _ = schedule_of(instance, sequence_of(instance, device, begun))
@@ -84,7 +106,7 @@ def test_copies_are_schedules(seed: int) -> None:
     device = rng.integers(2, size=instance.nodes)
     sequence = sequence_of(instance, device, np.argsort(instance.topological).astype(float))
     _, times = schedule_of(instance, sequence)
-    found = repeated_layers(instance)
+    (found,) = repeated_layers(instance)
     for near in range(len(found)):
         for copy in copies(instance, found, sequence, times, near, rng):
             place = np.argsort(copy.order)

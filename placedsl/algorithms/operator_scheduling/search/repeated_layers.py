@@ -17,48 +17,55 @@ from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance,
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, Times, sequence_of
 from placedsl.arrays import Floats, Integers
 
-#: Fewer layers, or layers of fewer nodes, are left to the other searches; so are graphs of which they hold less.
-_FEWEST_LAYERS, _FEWEST_NODES, _LEAST_SHARE = 4, 8, 0.5
+#: Fewer layers, or layers of fewer nodes, are left to the other searches; so are those that hold less of the graph.
+_FEWEST_LAYERS, _FEWEST_NODES, _LEAST_SHARE = 4, 8, 0.1
+#: What is read over a longer share of the graph than this, such as a mask or what an encoder has made, is read by each
+#: layer at another distance.
+_NEAR = 1.0 / 3.0
 #: So many lengths of a layer are looked at; so many layers in a row are copied at most.
 _LENGTHS, _MOST_IN_ROW = 16, 4
 #: Odd numbers to mix bits with.
 _MIX = tuple(np.uint64(x) for x in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9))
 
 
-def repeated_layers(instance: SchedulingInstance) -> Integers:
-    """layers x nodes of a layer: the nodes of layers that repeat, as their numbers stand in a row; without rows if
-    there are none.
+def repeated_layers(instance: SchedulingInstance) -> list[Integers]:
+    """Layers that repeat, those with most nodes first: for each kind, layers x nodes of a layer, the numbers of the
+    nodes as they stand in a row.
     """
-    none = np.zeros((0, 0), dtype=np.int64)
     if instance.nodes < _FEWEST_LAYERS * _FEWEST_NODES:
-        return none
+        return []
     looks = _looks(instance)
-    most, begin, period = 0, 0, 0
-    for length in _lengths(looks):
-        same = np.concatenate([[False], looks[:-length] == looks[length:], [False]])
-        change = np.flatnonzero(same[1:] != same[:-1]).reshape(-1, 2)
-        if not len(change):
-            continue
-        run = change[int((change[:, 1] - change[:, 0]).argmax())]
-        if run[1] - run[0] > most:
-            most, begin, period = int(run[1] - run[0]), int(run[0]), length
-    if not period:
-        return none
-    layers = (most + period) // period
-    if layers < _FEWEST_LAYERS or period < _FEWEST_NODES or layers * period < _LEAST_SHARE * instance.nodes:
-        return none
-    return integers(begin + period * np.arange(layers)[:, None] + np.arange(period)[None, :])
+    runs = [(*run, length) for length in _lengths(looks) if length >= _FEWEST_NODES for run in _runs(looks, length)]
+    found: list[Integers] = []
+    taken = np.zeros(instance.nodes, dtype=np.bool_)
+    for begin, end, length in sorted(runs, key=lambda run: (run[0] - run[1], run[2])):
+        layers = (end - begin) // length
+        nodes = begin + length * np.arange(layers)[:, None] + np.arange(length)[None, :]
+        if layers >= _FEWEST_LAYERS and nodes.size >= _LEAST_SHARE * instance.nodes and not taken[nodes].any():
+            taken[nodes] = True
+            found.append(integers(nodes))
+    return found
+
+
+def _runs(looks: np.ndarray, length: int) -> list[tuple[int, int]]:
+    """Where nodes in a row look like those ``length`` further on, the last of these included: first, and end."""
+    same = np.concatenate([[False], looks[:-length] == looks[length:], [False]])
+    change = np.flatnonzero(same[1:] != same[:-1]).reshape(-1, 2)
+    return [(begin, end + length) for begin, end in change.tolist()]
 
 
 def _looks(instance: SchedulingInstance) -> np.ndarray:
     """n numbers that are equal for nodes with the same reads and readers, relative to themselves, and devices."""
     tensor = np.repeat(np.arange(len(instance.producer)), np.diff(instance.reader_start))
     source, target = instance.producer[tensor], instance.reader
-    apart = (target - source).astype(np.uint64)
+    last = np.arange(instance.nodes)
+    np.maximum.at(last, source, target)
+    near = (last[source] - source) <= _NEAR * instance.nodes
+    apart = np.where(near, target - source, 0).astype(np.uint64)
     looks = np.isfinite(instance.time) @ (np.uint64(1) << np.arange(instance.devices, dtype=np.uint64) % np.uint64(64))
     looks = looks.astype(np.uint64) * _MIX[0]
-    for end, factor in ((source, _MIX[1]), (target, _MIX[2])):
-        mixed = (apart + factor) * factor
+    for end, distance, factor in ((source[near], apart[near], _MIX[1]), (target, apart, _MIX[2])):
+        mixed = (distance + factor) * factor
         np.add.at(looks, end, (mixed ^ (mixed >> np.uint64(29))) * _MIX[0])
     return np.asarray(looks, dtype=np.uint64)
 

@@ -57,7 +57,7 @@ _FIRST_SWEEPS = ((24, 30), (96, 30), (24, 100), (192, 30), (48, 100), (96, 60), 
 #: Layers around which a window reaches, and steps per node of it, before a layer is copied to others.
 _AROUND, _LAYER_STEPS = (1, 2, 3), (60, 250)
 #: Layers are copied after each window; where that does not help, this much more rarely each time, to the least share.
-_FEWER_COPIES, _FEWEST_COPIES = 0.8, 0.05
+_FEWER_COPIES, _FEWEST_COPIES = 0.8, 0.02
 #: Share of the steps in a window that move clusters joined by costly tensors.  In windows of large graphs these steps
 #: take more time than they gain.
 _CLUSTER_MOVE_SHARE = 0.05
@@ -132,7 +132,7 @@ def run(search: ScheduleSearch) -> Iterator[bool]:
     if instance.nodes * instance.devices <= _SMALL:
         yield _whole(search, _EFFORT)
     chain = _chain(instance)
-    layers = repeated_layers(instance) if chain is None else np.zeros((0, 0), dtype=np.int64)
+    layers = repeated_layers(instance) if chain is None else []
     large = instance.nodes > _LARGE
     improve = block_improver(instance, int(search.rng.integers(2**31)), prove=not large)
     count, rounds = _FIRST, 0
@@ -232,9 +232,9 @@ def _anneal(search: ScheduleSearch, count: int, hot: float) -> Iterator[bool]:
     yield from anneal_slices(search, cooling, anneal)
 
 
-def windows(search: ScheduleSearch, layers: Integers, sweeps: int) -> Iterator[bool]:
-    """Anneal windows of the best sequence one after the other, of several lengths; where ``layers`` repeat, windows
-    around one of them as well.
+def windows(search: ScheduleSearch, layers: list[Integers], sweeps: int) -> Iterator[bool]:
+    """Anneal windows of the best sequence one after the other, of several lengths; where ``layers`` of some kinds
+    repeat, windows around one of them as well.
     """
     nodes = search.instance.nodes
     for _ in range(sweeps):
@@ -247,8 +247,8 @@ def windows(search: ScheduleSearch, layers: Integers, sweeps: int) -> Iterator[b
         low = -int(search.rng.integers(step))
         while low < nodes:
             yield _anneal_window(search, max(low, 0), min(low + length, nodes), steps)
-            if len(layers) and search.rng.random() < search.copied:
-                better = _one_for_all(search, layers)
+            if layers and search.rng.random() < search.copied:
+                better = _one_for_all(search, layers[int(search.rng.integers(len(layers)))])
                 search.copied = 1.0 if better else max(_FEWER_COPIES * search.copied, _FEWEST_COPIES)
                 yield better
             low += step
