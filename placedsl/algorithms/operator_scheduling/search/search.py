@@ -54,8 +54,8 @@ _HOT, _COLD = 0.005, 0.00001
 _WINDOW, _STEPS = (24, 48, 96, 192, 384), 250
 #: The same for the first sweeps over a large graph, few of which are completed in a minute.
 _FIRST_SWEEPS = ((24, 30), (96, 30), (24, 100), (192, 30), (48, 100), (96, 60), (384, 30), (96, 100))
-#: Layers around which a window reaches, and steps per node of it, before a layer is copied to others.
-_AROUND, _LAYER_STEPS = (1, 2, 3), (60, 250)
+#: Steps per node of the windows around a layer before it is copied to others, whose copies are the cheaper part.
+_LAYER_STEPS = (20, 60)
 #: Layers are copied after each window; where that does not help, this much more rarely each time, to the least share.
 _FEWER_COPIES, _FEWEST_COPIES = 0.8, 0.02
 #: Share of the steps in a window that move clusters joined by costly tensors.  In windows of large graphs these steps
@@ -264,7 +264,7 @@ def _one_for_all(search: ScheduleSearch, layers: Integers) -> bool:
     place = np.empty(nodes, dtype=np.int64)
     place[search.best.order] = np.arange(nodes)
     middle = int(np.median(place[layers[near]]))
-    length = min(int(search.rng.choice(_AROUND)) * layers.shape[1], max(_WINDOW), nodes)
+    length = min(layers.shape[1], max(_WINDOW), nodes)
     steps = int(search.rng.choice(_LAYER_STEPS))
     for begin in (middle - length, middle - length // 2, middle):
         low = min(max(begin, 0), nodes - length)
