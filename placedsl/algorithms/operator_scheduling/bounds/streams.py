@@ -17,7 +17,8 @@ from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import ea
 from placedsl.algorithms.operator_scheduling.bounds.memory_prices import priced_bounds
 from placedsl.algorithms.operator_scheduling.bounds.relaxation import relaxed_latency
 from placedsl.algorithms.operator_scheduling.decomposition.block_solving import block_improver
-from placedsl.algorithms.operator_scheduling.decomposition.blocks import Chain, chain_of, refine
+from placedsl.algorithms.operator_scheduling.decomposition.blocks import Chain, chain_between, chain_of, refine
+from placedsl.algorithms.operator_scheduling.decomposition.cuts import chosen_cuts
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, scheduling_instance
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence
 from placedsl.problem.problem import Problem
@@ -98,12 +99,13 @@ def _chains(instance: SchedulingInstance) -> Iterator[Chain]:
     whole = chain_of(instance)
     if whole.largest() <= _WHOLE:
         yield whole
-    if whole.largest() > _LARGE:
-        beside = chain_of(instance, _LARGE)
-        yield beside
-        small = chain_of(instance, _SMALL)
-        if not np.array_equal(small.nodes, beside.nodes):
-            yield small
+    if whole.largest() <= _LARGE:
+        return
+    known = [whole.nodes]
+    for most, cuts in zip((_LARGE, _SMALL), chosen_cuts(instance, _LARGE, _SMALL), strict=True):
+        if not any(np.array_equal(cuts, others) for others in known):
+            known.append(cuts)
+            yield chain_between(instance, cuts, most)
 
 
 def _in_turn(

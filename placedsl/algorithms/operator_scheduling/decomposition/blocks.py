@@ -130,7 +130,14 @@ def chain_of(instance: SchedulingInstance, most: int | None = None) -> Chain:
     With ``most``: a chain of nodes such that blocks have at most so many nodes as far as possible, and little work lies
     beside.
     """
-    nodes = (exact_cuts(instance) if most is None else chosen_cuts(instance, most)).tolist()
+    return chain_between(instance, exact_cuts(instance) if most is None else chosen_cuts(instance, most)[0], most)
+
+
+def chain_between(instance: SchedulingInstance, cuts: Integers, most: int | None = None) -> Chain:
+    """The chain of these nodes, each of which comes after those before it; blocks of more than ``most`` nodes have no
+    list schedules at first.
+    """
+    nodes = cuts.tolist()
     chosen = [(v, reachable(instance, v, True), reachable(instance, v, False)) for v in nodes]
     devices = instance.devices
     everything = np.ones(instance.nodes, dtype=bool)

@@ -27,14 +27,16 @@ def exact_cuts(instance: SchedulingInstance) -> Integers:
     return integers(instance.topological[alone[instance.topological]])
 
 
-def chosen_cuts(instance: SchedulingInstance, most: int) -> Integers:
-    """Nodes of a path, in its order, such that most of the work is in blocks of at most ``most`` nodes."""
+def chosen_cuts(instance: SchedulingInstance, *most: int) -> list[Integers]:
+    """Nodes of a path, in its order, such that most of the work is in blocks of at most ``most`` nodes; for each of
+    these numbers.
+    """
     work = np.where(np.isfinite(instance.time), instance.time, np.inf).min(axis=1)
     beside = weight_beside(instance, work)
     path = widest_path(instance, 1.0 / (np.maximum(beside, 0.0) + _LITTLE * max(float(work.sum()), 1e-300)))
     candidates = path[np.sort(np.argsort(beside[path], kind="stable")[:_MOST_CANDIDATES])]
     last, first = places_along(instance, candidates)
-    return integers(candidates[_best_chain(work, candidates, last, first, most)])
+    return [integers(candidates[_best_chain(work, candidates, last, first, nodes)]) for nodes in most]
 
 
 def _best_chain(work: Floats, candidates: Integers, last: Integers, first: Integers, most: int) -> Integers:
