@@ -18,7 +18,7 @@ from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import ea
 from placedsl.algorithms.operator_scheduling.bounds.work import work_bound
 from placedsl.algorithms.operator_scheduling.decomposition.cuts import chosen_cuts, exact_cuts
 from placedsl.algorithms.operator_scheduling.decomposition.symmetry import alike_devices, renamed, renamings
-from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, options
+from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, floats, options
 from placedsl.algorithms.operator_scheduling.list_scheduling import heft
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, schedule_of, sequence_of
 from placedsl.algorithms.operator_scheduling.subproblem import subproblem
@@ -51,6 +51,7 @@ class Block:
     final: np.ndarray
     effort: Integers
     sequences: dict[tuple[int, int], tuple[OperatorSequence, SchedulingInstance]] = field(default_factory=dict)
+    _inner: SchedulingInstance | None = None
 
     def gap(self, a: int, b: int) -> float:
         """The gap between the best latency and the lower bound of a pair of devices."""
@@ -67,7 +68,13 @@ class Block:
             if node >= 0:
                 time[place] = np.inf
                 time[place, device] = 0.0
-        return subproblem(instance, self.nodes, time)
+        return self.with_times(instance, time)
+
+    def with_times(self, instance: SchedulingInstance, time: Floats) -> SchedulingInstance:
+        """The instance of the block with these running times (nodes of the block x D seconds)."""
+        if self._inner is None:
+            self._inner = subproblem(instance, self.nodes, time)
+        return self._inner._replace(time=floats(time))
 
     def spread(self, alike: Integers, a: int, b: int) -> None:
         """What is known for a pair of devices holds for all pairs like it."""
@@ -179,7 +186,7 @@ def _with_free_ends(instance: SchedulingInstance, block: Block, able: Booleans) 
     for place, node in ((0, block.before), (-1, block.after)):
         if node >= 0:
             time[place] = np.where(able[node], 0.0, np.inf)
-    return subproblem(instance, block.nodes, time)
+    return block.with_times(instance, time)
 
 
 def _contents(block: Block, inner: SchedulingInstance) -> tuple[object, ...]:

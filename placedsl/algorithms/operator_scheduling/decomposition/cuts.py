@@ -22,9 +22,24 @@ _LITTLE = 1e-5
 
 
 def exact_cuts(instance: SchedulingInstance) -> Integers:
-    """The nodes that all others come before or after, in topological order."""
-    alone = weight_beside(instance, np.ones(instance.nodes)) == 0.0
-    return integers(instance.topological[alone[instance.topological]])
+    """The nodes that all others come before or after, in topological order.
+
+    All later nodes come after one if each of them reads from it or from a later one: the first of them then reads from
+    it, and so on.  For earlier nodes it is the same the other way round.
+    """
+    nodes = instance.nodes
+    place = np.empty(nodes, dtype=np.int64)
+    place[instance.topological] = np.arange(nodes)
+    tensor = np.repeat(np.arange(len(instance.producer)), np.diff(instance.reader_start))
+    source, target = place[instance.producer[tensor]], place[instance.reader]
+    latest_read, first_reader = np.full(nodes + 1, -1), np.full(nodes + 1, nodes)
+    np.maximum.at(latest_read, target, source)
+    np.minimum.at(first_reader, source + 1, target)
+    latest_read[nodes], first_reader[0] = nodes, -1  # nothing follows the last, nothing is before the first
+    number = np.arange(nodes)
+    after = np.minimum.accumulate(latest_read[::-1])[::-1][1:] >= number
+    before = np.maximum.accumulate(first_reader)[:-1] <= number
+    return integers(instance.topological[after & before])
 
 
 def chosen_cuts(instance: SchedulingInstance, *most: int) -> list[Integers]:

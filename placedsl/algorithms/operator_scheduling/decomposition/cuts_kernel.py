@@ -16,32 +16,78 @@ _AT_A_TIME = 64
 def weight_beside(instance: SchedulingInstance, weight: Floats) -> Floats:
     """n: the total ``weight`` of the nodes that come neither before nor after each node (it itself does not count).
 
-    Takes time in proportion to nodes times tensors and readers, and memory in proportion to nodes.
+    Takes time in proportion to nodes times tensors and readers at worst, a fraction of that where few nodes lie beside
+    one another, and memory in proportion to nodes.
     """
     nodes = instance.time.shape[0]
     beside = np.zeros(nodes)
     total = 0.0
-    for v in range(nodes):
-        total += weight[v]
+    place = np.zeros(nodes, np.int64)
+    for k in range(nodes):
+        total += weight[k]
+        place[instance.topological[k]] = k
     for v in range(nodes):
         beside[v] = total - weight[v]
-    comes_after = np.zeros((nodes, _AT_A_TIME), np.bool_)  # [v, i]: v comes after node first + i
+    some, every = 1, 2  # of the nodes that are followed
+    comes_after = np.zeros(nodes, np.int8)
+    follows = np.zeros(
+        (nodes, _AT_A_TIME), np.bool_
+    )  # [v, i]: v comes after the i-th of them, where it does after some
     for first in range(0, nodes, _AT_A_TIME):
         count = min(_AT_A_TIME, nodes - first)
-        for v in instance.topological:
-            for i in range(count):
-                comes_after[v, i] = False
-            for j in range(instance.input_start[v], instance.input_start[v + 1]):
-                u = instance.producer[instance.input[j]]
+        together, after_all = 0.0, 0.0
+        for i in range(count):
+            together += weight[instance.topological[first + i]]
+        for k in range(nodes):
+            comes_after[k] = 0
+        for k in range(first + 1, nodes):
+            v = instance.topological[k]
+            now = _followed(instance, v, place, first, count, comes_after, follows)
+            comes_after[v] = now
+            if now == every:
+                beside[v] -= together
+                after_all += weight[v]
+            elif now == some:
                 for i in range(count):
-                    comes_after[v, i] |= comes_after[u, i]
-                if first <= u < first + count:
-                    comes_after[v, u - first] = True
-            for i in range(count):
-                if comes_after[v, i]:
-                    beside[v] -= weight[first + i]
-                    beside[first + i] -= weight[v]
+                    if follows[v, i]:
+                        u = instance.topological[first + i]
+                        beside[v] -= weight[u]
+                        beside[u] -= weight[v]
+        for i in range(count):
+            beside[instance.topological[first + i]] -= after_all
     return beside
+
+
+@kernel(no_cpython_wrapper=True)
+def _followed(
+    instance: SchedulingInstance, v: int, place: Integers, first: int, count: int, comes_after: np.ndarray,
+    follows: np.ndarray,
+) -> int:  # fmt: skip
+    """Whether a node comes after all of the ``count`` nodes at places from ``first`` (2), some (1) or none (0)."""
+    for j in range(instance.input_start[v], instance.input_start[v + 1]):
+        if comes_after[instance.producer[instance.input[j]]] == 2:
+            return 2
+    found = False
+    for j in range(instance.input_start[v], instance.input_start[v + 1]):
+        u = instance.producer[instance.input[j]]
+        itself = first <= place[u] < first + count
+        if comes_after[u] == 0 and not itself:
+            continue
+        if not found:
+            for i in range(count):
+                follows[v, i] = False
+            found = True
+        if comes_after[u] == 1:
+            for i in range(count):
+                follows[v, i] |= follows[u, i]
+        if itself:
+            follows[v, place[u] - first] = True
+    if not found:
+        return 0
+    for i in range(count):
+        if not follows[v, i]:
+            return 1
+    return 2
 
 
 @kernel(allocates=True)

@@ -255,8 +255,8 @@ def windows(search: ScheduleSearch, layers: list[Integers], sweeps: int) -> Iter
 
 
 def _one_for_all(search: ScheduleSearch, layers: Integers) -> bool:
-    """Anneal windows around one of the layers that repeat, and copy what is there to others; whether the best has
-    improved.
+    """Anneal windows around one of the layers that repeat, and copy what is there to others; returns whether the best
+    has improved.
     """
     instance, nodes, before = search.instance, search.instance.nodes, search.value
     assert search.best is not None
@@ -272,8 +272,7 @@ def _one_for_all(search: ScheduleSearch, layers: Integers) -> bool:
     _, times = schedule_of(instance, search.best)
     best, value = None, search.value
     for sequence in copies(instance, layers, search.best, times, near, search.rng):
-        latency, _ = schedule_of(instance, sequence)
-        if latency < value and is_feasible(instance, sequence.device):
+        if is_feasible(instance, sequence.device) and (latency := schedule_of(instance, sequence)[0]) < value:
             best, value = sequence, latency
     if best is not None:
         search.take(best)
