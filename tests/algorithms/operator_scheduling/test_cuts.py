@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from support.operator_schedules import sample
 
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import all_predecessors
+from placedsl.algorithms.operator_scheduling.decomposition.blocks import chain_of
 from placedsl.algorithms.operator_scheduling.decomposition.cuts import chosen_cuts, exact_cuts
 from placedsl.algorithms.operator_scheduling.decomposition.cuts_kernel import (
     places_along,
@@ -77,3 +79,31 @@ def test_no_chain_of_nodes_of_the_path_has_more_work_in_its_blocks(seed: int) ->
     assert set(chosen) <= set(path)
     every = (cuts for n in range(len(path) + 1) for cuts in itertools.combinations(path, n))
     assert value(chosen) == pytest.approx(max(map(value, every)), rel=1e-6)
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("seed", range(20))
+def test_a_block_holds_what_comes_after_one_cut_and_before_the_next(seed: int) -> None:
+    instance = sample(seed, nodes=14, devices=2).instance
+    before = all_predecessors(instance)
+    for most in (None, 5):
+        chain = chain_of(instance, most)
+        ends = [-1, *chain.nodes.tolist(), -1]
+        assert len(chain.blocks) == len(ends) - 1
+        for block, u, w in zip(chain.blocks, ends, ends[1:], strict=False):
+            inside = (before[:, u] if u >= 0 else np.ones(14, bool)) & (before[w] if w >= 0 else np.ones(14, bool))
+            wanted = [v for v in instance.topological.tolist() if inside[v] or (v >= 0 and v in (u, w))]
+            assert block.nodes.tolist() == wanted
+            assert (block.before, block.after) == (u, w)
+
+
+def test_a_long_chain_has_a_limited_number_of_cuts() -> None:
+    case = sample(1, nodes=2, devices=2)
+    nodes = 7_001
+    case.time, case.memory, case.groups = np.ones((nodes, 2)), np.zeros(nodes), []
+    case.producer = list(range(nodes - 1))
+    case.reads = [(v, v + 1) for v in range(nodes - 1)]
+    case.moves = dataclasses.replace(case.moves, size=np.ones(nodes - 1), explicit=np.zeros((0, 2, 2)))
+    cuts = exact_cuts(case.instance)
+    assert len(cuts) <= 3_000
+    assert np.diff(cuts).max() == 3

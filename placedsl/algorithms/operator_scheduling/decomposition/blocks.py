@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import earliest_end, reachable
+from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import earliest_end
 from placedsl.algorithms.operator_scheduling.bounds.work import work_bound
 from placedsl.algorithms.operator_scheduling.decomposition.cuts import chosen_cuts, exact_cuts
+from placedsl.algorithms.operator_scheduling.decomposition.cuts_kernel import places_along
 from placedsl.algorithms.operator_scheduling.decomposition.symmetry import alike_devices, renamed, renamings
-from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, floats, options
+from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, floats, integers, options
 from placedsl.algorithms.operator_scheduling.list_scheduling import heft
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, schedule_of, sequence_of
 from placedsl.algorithms.operator_scheduling.subproblem import subproblem
@@ -144,23 +145,16 @@ def chain_between(instance: SchedulingInstance, cuts: Integers, most: int | None
     """The chain of these nodes, each of which comes after those before it; blocks of more than ``most`` nodes have no
     list schedules at first.
     """
-    nodes = cuts.tolist()
-    chosen = [(v, reachable(instance, v, True), reachable(instance, v, False)) for v in nodes]
     devices = instance.devices
-    everything = np.ones(instance.nodes, dtype=bool)
     alike = alike_devices(instance)
     able = options(instance)
     blocks: list[Block] = []
     equal: dict[tuple[object, ...], Block] = {}
-    for left, right in zip([None, *chosen], [*chosen, None], strict=True):
-        inside = (everything if left is None else left[1]) & (everything if right is None else right[2])
-        inside = inside.copy()
-        ends = [end[0] for end in (left, right) if end is not None]
-        inside[ends] = True
+    for before, after, inside in _between(instance, cuts):
         block = Block(
-            -1 if left is None else left[0],
-            -1 if right is None else right[0],
-            instance.topological[inside[instance.topological]],
+            before,
+            after,
+            inside,
             np.zeros((devices, devices)),
             np.full((devices, devices), np.inf),
             np.zeros((devices, devices), dtype=bool),
@@ -176,8 +170,20 @@ def chain_between(instance: SchedulingInstance, cuts: Integers, most: int | None
             block.lower_bound, block.latency, block.final = known.lower_bound, known.latency, known.final
             block.effort, block.sequences = known.effort, known.sequences
         blocks.append(block)
-    covered = sum(len(b.nodes) - (b.before >= 0) - (b.after >= 0) for b in blocks) + len(chosen)
-    return Chain(instance, np.array(nodes, dtype=np.int64), blocks, covered == instance.nodes, alike)
+    covered = sum(len(b.nodes) - (b.before >= 0) - (b.after >= 0) for b in blocks) + len(cuts)
+    return Chain(instance, cuts, blocks, covered == instance.nodes, alike)
+
+
+def _between(instance: SchedulingInstance, cuts: Integers) -> Iterator[tuple[int, int, Integers]]:
+    """The cuts before and after each block (-1: none), and its nodes with these, in topological order."""
+    last, first = places_along(instance, cuts)
+    block = np.where(first == last + 1, first, -1)[instance.topological]
+    order = np.argsort(block, kind="stable")
+    inside = np.split(instance.topological[order], np.searchsorted(block[order], np.arange(len(cuts) + 1)))[1:]
+    ends = [-1, *cuts.tolist(), -1]
+    for before, after, nodes in zip(ends, ends[1:], inside, strict=False):
+        all_of_it = np.concatenate([[before], nodes, [after]])
+        yield before, after, integers(all_of_it[all_of_it >= 0])
 
 
 def _with_free_ends(instance: SchedulingInstance, block: Block, able: Booleans) -> SchedulingInstance:

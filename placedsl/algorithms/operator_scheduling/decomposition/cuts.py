@@ -13,8 +13,8 @@ from placedsl.algorithms.operator_scheduling.decomposition.cuts_kernel import pl
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, integers
 from placedsl.arrays import Floats, Integers
 
-#: The number of candidates for cuts: the nodes of the path with the least work beside them.
-_MOST_CANDIDATES = 3000
+#: The number of cuts, and of candidates for them: the nodes of the path with the least work beside them.
+_MOST = 3000
 #: The weight of work in blocks that are too large to be solved.
 _LARGE = 0.5
 #: A node is worth the more for a path the less work is beside it; so little, as a share of all, is as good as none.
@@ -22,7 +22,7 @@ _LITTLE = 1e-5
 
 
 def exact_cuts(instance: SchedulingInstance) -> Integers:
-    """The nodes that all others come before or after, in topological order.
+    """The nodes that all others come before or after, in topological order; of more than 3,000 an even share.
 
     All later nodes come after one if each of them reads from it or from a later one: the first of them then reads from
     it, and so on.  For earlier nodes it is the same the other way round.
@@ -39,7 +39,8 @@ def exact_cuts(instance: SchedulingInstance) -> Integers:
     number = np.arange(nodes)
     after = np.minimum.accumulate(latest_read[::-1])[::-1][1:] >= number
     before = np.maximum.accumulate(first_reader)[:-1] <= number
-    return integers(instance.topological[after & before])
+    found = instance.topological[after & before]
+    return integers(found[:: max(-(-len(found) // _MOST), 1)])
 
 
 def chosen_cuts(instance: SchedulingInstance, *most: int) -> list[Integers]:
@@ -49,7 +50,7 @@ def chosen_cuts(instance: SchedulingInstance, *most: int) -> list[Integers]:
     work = np.where(np.isfinite(instance.time), instance.time, np.inf).min(axis=1)
     beside = weight_beside(instance, work)
     path = widest_path(instance, 1.0 / (np.maximum(beside, 0.0) + _LITTLE * max(float(work.sum()), 1e-300)))
-    candidates = path[np.sort(np.argsort(beside[path], kind="stable")[:_MOST_CANDIDATES])]
+    candidates = path[np.sort(np.argsort(beside[path], kind="stable")[:_MOST])]
     last, first = places_along(instance, candidates)
     return [integers(candidates[_best_chain(work, candidates, last, first, nodes)]) for nodes in most]
 
