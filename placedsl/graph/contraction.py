@@ -170,16 +170,10 @@ def contract(
     order = np.lexsort((pin_unit, pin_unit != producer[pin_tensor], pin_tensor))
     pin_tensor, pin_unit = pin_tensor[order], pin_unit[order]
     start = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts)))
-    seen: dict[bytes, int] = {}
+    first_alike = _first_alike(pin_unit, start, np.flatnonzero(crossing)) if merge else np.flatnonzero(crossing)
+    kept, number = np.unique(first_alike, return_inverse=True)
     tensor_of = np.full(tensors, -1, dtype=np.int64)
-    kept: list[int] = []
-    pins, at = pin_unit.tobytes(), (start * pin_unit.itemsize).tolist()
-    for i in np.flatnonzero(crossing).tolist():
-        name = pins[at[i] : at[i + 1]] if merge else i.to_bytes(8, "little")
-        if name not in seen:
-            seen[name] = len(kept)
-            kept.append(i)
-        tensor_of[i] = seen[name]
+    tensor_of[crossing] = number
     merged = np.zeros((len(transfer), len(kept)))
     some = np.flatnonzero(tensor_of >= 0)
     np.add.at(merged.T, tensor_of[some], transfer.T[some])
@@ -191,6 +185,21 @@ def contract(
         tensor_producer=producer[kept], pin_start=pin_start, pin_unit=pin_unit[entry],
         transfer=merged, tensor_of=tensor_of,
     )  # fmt: skip
+
+
+def _first_alike(pin_unit: Integers, start: Integers, which: Integers) -> Integers:
+    """For each of these tensors the first of them with the same pins in the same order."""
+    # Equal pins have equal sums; those few that share theirs with others are compared.
+    place = np.arange(len(pin_unit)) - np.repeat(start[:-1], np.diff(start))
+    mixed = (pin_unit + 1) * np.int64(0x9E3779B1) ^ (place * np.int64(0x85EBCA77))
+    total = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(mixed * mixed)))
+    _, key, alike = np.unique((total[start[1:]] - total[start[:-1]])[which], return_inverse=True, return_counts=True)
+    out = which.copy()
+    seen: dict[bytes, int] = {}
+    for i in np.flatnonzero(alike[key] > 1).tolist():
+        tensor = int(which[i])
+        out[i] = seen.setdefault(pin_unit[start[tensor] : start[tensor + 1]].tobytes(), tensor)
+    return out
 
 
 __all__ = [

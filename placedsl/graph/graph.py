@@ -179,6 +179,8 @@ def _tensor_words(graph: Graph, words: Sequence[str]) -> tuple[str, ...]:
     """``a``, or ``a for b, c``; with a number where that is not enough."""
     makers = graph.tensor_producer.tolist()
     made = Counter(makers)
+    if len(made) == len(makers) == len({words[maker] for maker in makers}):
+        return tuple([words[maker] for maker in makers])
     readers: list[list[str]] = [[] for _ in makers]
     for tensor, reader in zip(graph.edge_tensor.tolist(), graph.edge_target.tolist(), strict=True):
         if made[makers[tensor]] > 1:

@@ -190,7 +190,9 @@ def build(problem: Problem, formulation: Formulation, *, contracted: bool = True
         for name in problem.execution.schedule_decisions
         if name in formulation.provides
     }
-    return Grounded(program, quotient, placed, own, never, unit_names, recorder.parts(refuted), decisions)
+    grounded = Grounded(program, quotient, placed, own, never, unit_names, recorder.parts(refuted), decisions)
+    columns.forget()
+    return grounded
 
 
 def _schedule_decision(expressions: ExpressionGrounder, formulation: Formulation, name: str) -> ScheduleDecision:

@@ -15,6 +15,7 @@ from placedsl.diagnostics import Diagnostic, InputError, Span
 from placedsl.grounding.expressions import ExpressionGrounder
 from placedsl.grounding.frames import Frame, rows_of
 from placedsl.grounding.indicators import exclusive
+from placedsl.grounding.sets import truth_of_sides
 from placedsl.ir import affine
 from placedsl.ir.affine import Affine
 from placedsl.ir.program import NODE, Convex, Implication, NoOverlap, Pipeline
@@ -53,11 +54,16 @@ class ConstraintGrounder:
     def require(self, node: core.Expression, frame: Frame, name: str, span: Span) -> None:
         """Add rows and global constraints that make the condition hold in every row of the frame."""
         origin = self.origins.begin(name, span, frame)
+        sides = None
         none, zero, one = np.full(frame.size, np.inf), np.zeros(frame.size), np.ones(frame.size)
         if isinstance(node, core.Forall):
             node = guarded(node)
         elif not isinstance(node, core.SetProperty | core.NoOverlap):
-            known = self.sets.truth_of_data(node, frame)
+            if isinstance(node, core.Comparison) and node.of == "number":
+                sides = self.expressions.value(node.left, frame), self.expressions.value(node.right, frame)
+                known = truth_of_sides(node.operator, *sides)
+            else:
+                known = self.sets.truth_of_data(node, frame)
             if known is not None:
                 self.columns.impossible += [(origin, int(i)) for i in np.flatnonzero(~known)]
                 return
@@ -88,11 +94,13 @@ class ConstraintGrounder:
                 else:
                     self.columns.add_rows(origin, a + b, one, one)
             case core.Comparison():
-                sides = self._sides(node, frame)
-                if sides is not None:
-                    self._clause(sides, frame)
+                assert sides is not None
+                difference = sides[0] - sides[1]
+                either = self._either(node, difference)
+                if either is not None:
+                    self._clause(either, frame)
                 else:
-                    self.columns.add_rows(origin, *self._comparison(node, frame))
+                    self.columns.add_rows(origin, *self._comparison(node, difference, frame))
             case core.SetProperty():
                 self._set_property(node, frame)
             case core.NoOverlap():
@@ -100,18 +108,21 @@ class ConstraintGrounder:
             case _:
                 self.columns.add_rows(origin, self.indicators.of(node, frame), one, none)
 
-    def _sides(self, node: core.Comparison, frame: Frame) -> list[core.Expression] | None:
-        """``a != b`` of real numbers as ``a < b`` or ``a > b``."""
-        if node.operator != "!=":
-            return None
-        body = self.expressions.value(node.left, frame) - self.expressions.value(node.right, frame)
-        if self.columns.whole_numbered(body):
+    def _difference(self, node: core.Comparison, frame: Frame) -> Affine:
+        """The left side of a comparison of numbers less its right side."""
+        return self.expressions.value(node.left, frame) - self.expressions.value(node.right, frame)
+
+    def _either(self, node: core.Comparison, body: Affine) -> list[core.Expression] | None:
+        """``a != b`` of real numbers as ``a < b`` or ``a > b``; ``body`` is their difference."""
+        if node.operator != "!=" or self.columns.whole_numbered(body):
             return None
         return [core.Comparison(op, node.left, node.right, node.span) for op in ("<", ">")]
 
-    def _comparison(self, node: core.Comparison, frame: Frame) -> tuple[Affine, Floats, Floats, bool]:
-        """What lies between which bounds when a comparison of numbers holds, and whether it keeps off them."""
-        body = self.expressions.value(node.left, frame) - self.expressions.value(node.right, frame)
+    def _comparison(self, node: core.Comparison, body: Affine, frame: Frame) -> tuple[Affine, Floats, Floats, bool]:
+        """What lies between which bounds when a comparison of numbers holds, and whether it keeps off them.
+
+        ``body`` is the difference of its sides.
+        """
         none, zero = np.full(body.size, np.inf), np.zeros(body.size)
         match node.operator:
             case "<=":
@@ -180,11 +191,12 @@ class ConstraintGrounder:
                 inner, parent = self.sets.expand(frame, binders)
                 return self._at_most(self._sufficient(body, inner), parent, frame, "every")
         if isinstance(part, core.Comparison) and part.of == "number":
-            sides = self._sides(part, frame)
-            if sides is not None:
-                return self._sufficient(core.Logic("or", tuple(sides), part.span), frame)
+            difference = self._difference(part, frame)
+            either = self._either(part, difference)
+            if either is not None:
+                return self._sufficient(core.Logic("or", tuple(either), part.span), frame)
             column = self.columns.add(frame.size, 0, 1, True, self.origins.auxiliary("holds", frame))
-            self._require_where(column, part, frame)
+            self._require_where(column, part, difference, frame)
             return affine.of_columns(column)
         return self.indicators.of(part, frame)
 
@@ -196,10 +208,10 @@ class ConstraintGrounder:
         self.columns.add_rows(origin, body - column.take(parent), np.zeros(body.size), none)
         return column
 
-    def _require_where(self, literal: Integers, node: core.Comparison, frame: Frame) -> None:
-        """The comparison holds in each row whose literal, a 0/1 column, is one."""
+    def _require_where(self, literal: Integers, node: core.Comparison, body: Affine, frame: Frame) -> None:
+        """The comparison, whose sides differ by ``body``, holds in each row whose literal, a 0/1 column, is one."""
         origin = self.origins.at(frame)
-        body, low, high, strict = self._comparison(node, frame)
+        body, low, high, strict = self._comparison(node, body, frame)
         rows = replace(rows_of(origin, body, low, high), strict=strict)
         every, true = np.arange(frame.size), np.ones(frame.size, dtype=bool)
         self.columns.constraints.append(Implication(origin, every, literal, true, rows))
@@ -215,7 +227,7 @@ class ConstraintGrounder:
         if isinstance(right, core.Comparison) and plain and not compares(left):
             literal = affine.single_columns(self.indicators.of(left, frame))
             if literal is not None:
-                self._require_where(literal, right, frame)
+                self._require_where(literal, right, self._difference(right, frame), frame)
                 return
         self._clause([core.Not(left, left.span), right], frame)
 

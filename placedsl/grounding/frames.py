@@ -61,7 +61,7 @@ class Columns:
         """
         if any(len(v) != body.size for v in origin.indices.values()):
             origin = Origin(origin.name, origin.span)
-        if np.isnan(body.coefficient).any() or np.isnan(body.constant).any():
+        if not body.is_number:
             message = f"'{origin.name}' uses an attribute that some of the elements it ranges over do not have"
             raise InputError([Diagnostic(message, origin.span, "narrow it with 'where', as in where layerId >= 0")])
         body = body.merged()
@@ -83,6 +83,11 @@ class Columns:
             row, column, coefficient = position[row[entries]], column[entries], coefficient[entries]
             origin, lower, upper = origin.take(kept), lower[kept], upper[kept]
         self.rows.append(RowBlock(origin, row, column, coefficient, lower, upper, strict))
+
+    def forget(self) -> None:
+        """Let go of what has been made: grounders, which refer to one another, are collected only now and then."""
+        for made in (self.lower, self.upper, self.integer, self.rows, self.constraints, self.origins):
+            made.clear()
 
     def whole_numbered(self, body: Affine) -> bool:
         """Whether an expression is a whole number at every point."""

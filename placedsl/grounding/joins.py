@@ -56,10 +56,19 @@ def codes_of(
             column = np.array(["" if x is None else str(x) for x in column], dtype=str)
         elif column.dtype.kind == "f":
             void |= np.isnan(column)
-        _, code = np.unique(column, return_inverse=True)
-        _, total = np.unique(total * (int(code.max(initial=0)) + 1) + code, return_inverse=True)
+        code = _codes(column)
+        total = _codes(total * (int(code.max(initial=0)) + 1) + code)
     total = np.where(void, -1, total)
     return total[:left_size], total[left_size:]
+
+
+def _codes(values: np.ndarray) -> Integers:
+    """Whole numbers from 0, equal where the values are; the largest is at most a few times their number."""
+    if values.dtype.kind == "i" and len(values):
+        least = int(values.min())
+        if int(values.max()) - least <= 4 * len(values):
+            return values - least
+    return np.unique(values, return_inverse=True)[1]
 
 
 def within(rows: tuple[Integers, ...], known: tuple[Integers, ...]) -> Booleans:

@@ -96,9 +96,9 @@ class SetGrounder:
         equal = [pair for pair in (join_keys(p, new, old) for p in parts) if pair is not None]
         left = [self._key(pair.outer, pair.of, frame) for pair in equal]
         right = [self._key(pair.inner, pair.of, inner) for pair in equal]
-        left_key, right_key = codes_of(left, right, frame.size, inner.size)
+        keys = codes_of(left, right, frame.size, inner.size) if equal else None
         rest = [p for p in parts if p not in [pair.part for pair in equal]]
-        rows, elements = self._matched(frame, inner, left_key, right_key, rest, sorts, binder)
+        rows, elements = self._matched(frame, inner, keys, rest, sorts, binder)
         slots = {k: v[rows] for k, v in frame.slots.items()} | {k: v[elements] for k, v in inner.slots.items()}
         return Frame(len(rows), slots, sorts), kept[rows]
 
@@ -113,17 +113,21 @@ class SetGrounder:
         self,
         frame: Frame,
         inner: Frame,
-        left: Integers,
-        right: Integers,
+        keys: tuple[Integers, Integers] | None,
         rest: list[core.Expression],
         sorts: Mapping[str, core.Sort],
         binder: core.Binder,
     ) -> tuple[Integers, Integers]:
-        """Rows of the frame and of the inner one that bear the same key and pass the other conditions."""
-        order = np.argsort(right, kind="stable")
-        start = np.searchsorted(right[order], left, side="left")
-        counts = np.searchsorted(right[order], left, side="right") - start
-        counts[left < 0] = 0
+        """Rows of the frame and of the inner one that bear the same key, if any, and pass the other conditions."""
+        if keys is None:  # all combinations
+            order, start = np.arange(inner.size), np.zeros(frame.size, dtype=np.int64)
+            counts = np.full(frame.size, inner.size)
+        else:
+            left, right = keys
+            order = np.argsort(right, kind="stable")
+            start = np.searchsorted(right[order], left, side="left")
+            counts = np.searchsorted(right[order], left, side="right") - start
+            counts[left < 0] = 0
         total = int(counts.sum())
         width = max(1, len(sorts))
         if rest and total > limits.count("visited"):
@@ -313,10 +317,7 @@ class SetGrounder:
                     return None
                 return np.asarray((a == b) if node.operator == "==" else (a != b))
             case core.Comparison(operator=op):
-                left, right = self._value(node.left, frame), self._value(node.right, frame)
-                if not (left.is_data and right.is_data):
-                    return None
-                return compare(op, left.constant, right.constant)
+                return truth_of_sides(op, self._value(node.left, frame), self._value(node.right, frame))
             case core.Forall(binders=binders, body=body):
                 inner_frame, parent = self.expand(frame, binders)
                 inner = self.truth_of_data(body, inner_frame)
@@ -370,6 +371,11 @@ def _first_of_each(rows: Integers, values: tuple[Integers, ...]) -> tuple[Intege
     _, first = np.unique(code, return_index=True)
     first = first[np.lexsort((first, rows[first]))]
     return rows[first], tuple(v[first] for v in values)
+
+
+def truth_of_sides(operator: str, left: Affine, right: Affine) -> Booleans | None:
+    """The truth of a comparison of numbers a row, or None when it depends on decisions."""
+    return compare(operator, left.constant, right.constant) if left.is_data and right.is_data else None
 
 
 def compare(operator: str, left: Floats, right: Floats) -> Booleans:

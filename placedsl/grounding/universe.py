@@ -255,10 +255,12 @@ def of_quotient(problem: Problem, quotient: Quotient, likeness: Likeness | None 
     first = np.full(units, graph.nodes)
     np.minimum.at(first, quotient.unit_of_node, np.arange(graph.nodes))
     members = np.bincount(quotient.unit_of_node, minlength=units)
-    names = tuple(
-        graph.names[i] + (f" and {m - 1} more" if m > 1 else "")
-        for i, m in zip(first.tolist(), members.tolist(), strict=True)
-    )
+    names = graph.names
+    if units < graph.nodes:
+        names = tuple([
+            graph.names[i] + (f" and {m - 1} more" if m > 1 else "")
+            for i, m in zip(first.tolist(), members.tolist(), strict=True)
+        ])  # fmt: skip
     if units == graph.nodes:  # nothing was contracted: each unit is one node
         own = {"name": np.array(graph.names, dtype=object), "id": np.array([str(i) for i in graph.ids], dtype=object)}
         if problem.execution.streams == "peak":

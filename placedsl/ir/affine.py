@@ -10,6 +10,10 @@ _EMPTY = np.zeros(0, dtype=np.int64)
 _EMPTY_FLOATS = np.zeros(0)
 #: So many triplets are sorted by scipy, which counts them into rows; loading it takes as long as sorting fewer.
 _MANY = 300_000
+#: Fewer rows than these are sorted by counting.
+_FEW_ROWS = 1 << 16
+#: So many triplets of a row are sorted side by side.
+_SIDE_BY_SIDE = 4
 
 
 class Affine:
@@ -36,6 +40,12 @@ class Affine:
     def coefficient(self) -> Floats:
         """The coefficient of each triplet."""
         return self._joined()[2]
+
+    @property
+    def is_number(self) -> bool:
+        """Each coefficient and constant is a number, maybe infinite."""
+        parts = [self.constant, *(coefficient for _, _, coefficient in self._terms)]
+        return not any(np.isnan(part).any() for part in parts)
 
     @property
     def size(self) -> int:
@@ -91,8 +101,11 @@ class Affine:
 
     def merged(self) -> Affine:
         """The same with entries sorted, those of one row and column added up, and zeros dropped."""
-        columns = int(self.column.max(initial=-1)) + 1
-        return Affine(*merged(self.row, self.column, self.coefficient, columns), self.constant)
+        found = _one_a_row(self._terms, self.size)
+        if found is None:
+            columns = int(self.column.max(initial=-1)) + 1
+            found = merged(self.row, self.column, self.coefficient, columns)
+        return Affine(*found, self.constant)
 
     def summed(self, parent: Integers, rows: int) -> Affine:
         """Add up the rows that share a parent."""
@@ -113,7 +126,10 @@ def data(values: Floats) -> Affine:
 
 def of_columns(columns: Integers) -> Affine:
     """One column a row; -1 stands for zero."""
-    row = np.flatnonzero(columns >= 0)
+    exists = columns >= 0
+    if exists.all():
+        return Affine(np.arange(len(columns)), columns, np.ones(len(columns)), np.zeros(len(columns)))
+    row = np.flatnonzero(exists)
     return Affine(row, columns[row], np.ones(len(row)), np.zeros(len(columns)))
 
 
@@ -122,18 +138,23 @@ def spread(start: Integers, counts: Integers) -> Integers:
     total = int(counts.sum())
     if not total:
         return _EMPTY
-    ends = np.cumsum(counts)
-    return np.arange(total) - np.repeat(ends - counts, counts) + np.repeat(start, counts)
+    out = np.repeat(start + counts - np.cumsum(counts), counts)
+    out += np.arange(total)
+    return out
 
 
 def merged(row: Integers, column: Integers, coefficient: Floats, columns: int) -> tuple[Integers, Integers, Floats]:
     """Triplets sorted by row and column, with repeated entries added up and zeros dropped."""
-    key = row * np.int64(columns) + column
-    if (key[1:] > key[:-1]).all():
-        filled = coefficient != 0.0
-        return (row, column, coefficient) if filled.all() else (row[filled], column[filled], coefficient[filled])
+    if _in_order(row, column):
+        return _without_zeros(row, column, coefficient)
+    if int(row.max()) < _FEW_ROWS and (row[1:] < row[:-1]).any():
+        order = np.argsort(row.astype(np.uint16), kind="stable")
+        row, column, coefficient = row[order], column[order], coefficient[order]
+        if _in_order(row, column):
+            return _without_zeros(row, column, coefficient)
     if len(row) >= _MANY and (found := _counted(row, column, coefficient, columns)) is not None:
         return found
+    key = row * np.int64(columns) + column
     order = np.argsort(key, kind="stable")
     key = key[order]
     first = np.flatnonzero(np.concatenate((np.ones(1, dtype=bool), key[1:] != key[:-1])))
@@ -147,6 +168,46 @@ def merged(row: Integers, column: Integers, coefficient: Floats, columns: int) -
     return (row, column, total) if kept.all() else (row[kept], column[kept], total[kept])
 
 
+def _in_order(row: Integers, column: Integers) -> bool:
+    """Whether triplets are sorted by row and column, and none of them is there twice."""
+    return bool(((row[1:] > row[:-1]) | ((row[1:] == row[:-1]) & (column[1:] > column[:-1]))).all())
+
+
+def _without_zeros(row: Integers, column: Integers, coefficient: Floats) -> tuple[Integers, Integers, Floats]:
+    filled = coefficient != 0.0
+    return (row, column, coefficient) if filled.all() else (row[filled], column[filled], coefficient[filled])
+
+
+def _one_a_row(
+    terms: tuple[tuple[Integers, Integers, Floats], ...], rows: int
+) -> tuple[Integers, Integers, Floats] | None:
+    """Terms that have one triplet in each row, as triplets by row and column: they are sorted side by side.
+
+    None where terms are not of that kind, where a row has a column twice, or a coefficient is zero.
+    """
+    width = len(terms)
+    if not 1 < width <= _SIDE_BY_SIDE or not rows or any(len(row) != rows for row, _, _ in terms):
+        return None
+    if not all(row[0] == 0 and row[-1] == rows - 1 and (row[1:] > row[:-1]).all() for row, _, _ in terms):
+        return None
+    if not all(coefficient.all() for _, _, coefficient in terms):
+        return None
+    sides = sorted([(column, coefficient) for _, column, coefficient in terms], key=lambda side: int(side[0][0]))
+    for last in range(width - 1, 0, -1):
+        for i in range(last):
+            (low, of_low), (high, of_high) = sides[i], sides[i + 1]
+            if (low > high).any():
+                ordered = low < high
+                sides[i] = np.minimum(low, high), np.where(ordered, of_low, of_high)
+                sides[i + 1] = np.maximum(low, high), np.where(ordered, of_high, of_low)
+    if any((sides[i][0] == sides[i + 1][0]).any() for i in range(width - 1)):
+        return None
+    column, coefficient = np.empty((rows, width), dtype=np.int64), np.empty((rows, width))
+    for i, (of_column, of_coefficient) in enumerate(sides):
+        column[:, i], coefficient[:, i] = of_column, of_coefficient
+    return np.repeat(np.arange(rows), width), column.ravel(), coefficient.ravel()
+
+
 def _counted(
     row: Integers, column: Integers, coefficient: Floats, columns: int
 ) -> tuple[Integers, Integers, Floats] | None:
@@ -158,9 +219,7 @@ def _counted(
     if matrix.nnz < len(row):
         return None
     row = np.repeat(np.arange(rows), np.diff(matrix.indptr))
-    column, coefficient = matrix.indices.astype(np.int64), matrix.data
-    kept = coefficient != 0.0
-    return (row, column, coefficient) if kept.all() else (row[kept], column[kept], coefficient[kept])
+    return _without_zeros(row, matrix.indices.astype(np.int64), matrix.data)
 
 
 def activity(

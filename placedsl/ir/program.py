@@ -11,6 +11,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from functools import cached_property
 
 import numpy as np
 
@@ -97,6 +98,14 @@ class RowBlock:
     def rows(self) -> int:
         """How many rows the block has."""
         return len(self.lower)
+
+    @cached_property
+    def magnitudes(self) -> tuple[float, float]:
+        """The least and the largest absolute value of coefficients that are not zero; zeros where there are none."""
+        size = np.abs(self.coefficient)
+        if not size.all():
+            size = size[size != 0.0]
+        return (float(size.min()), float(size.max())) if len(size) else (0.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -256,9 +256,9 @@ def _against_terms(constraint: Maximum, low: Floats, high: Floats) -> RowBlock:
     """``low <= result - (term without its constant) <= high``, a row per term."""
     terms = len(constraint.group)
     return RowBlock(
-        constraint.origin.take(constraint.group), np.concatenate((np.arange(terms), constraint.term)),
-        np.concatenate((constraint.result[constraint.group], constraint.column)),
-        np.concatenate((np.ones(terms), -constraint.coefficient)), low, high,
+        constraint.origin.take(constraint.group), np.concatenate((constraint.term, np.arange(terms))),
+        np.concatenate((constraint.column, constraint.result[constraint.group])),
+        np.concatenate((-constraint.coefficient, np.ones(terms))), low, high,
     )  # fmt: skip
 
 

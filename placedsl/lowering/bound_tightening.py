@@ -47,8 +47,8 @@ def tighten(lower: Floats, upper: Floats, integer: np.ndarray, blocks: list[RowB
 
 def far_apart(block: RowBlock) -> bool:
     """Whether coefficients of rows of one family are so unlike that solvers may overlook the small ones."""
-    size = np.abs(block.coefficient[block.coefficient != 0.0])
-    return bool(len(size)) and float(size.max()) > _FAR * float(size.min())
+    least, largest = block.magnitudes
+    return largest > _FAR * least
 
 
 def narrowed(lower: Floats, upper: Floats, integer: Booleans, blocks: list[RowBlock]) -> bool:

@@ -69,10 +69,12 @@ def test_quotient_keeps_every_cost(graph: tuple[int, np.ndarray, np.ndarray, np.
         touching = {int(producer[t]), *target[tensor == t].tolist()}
         sides = {bool(inside[v]) for v in touching}
         paid += transfer[0, t] if len(sides) == 2 else 0.0
-    found = 0.0
+    found, seen = 0.0, set()
     for t in range(len(quotient.tensor_producer)):
         pins = quotient.pin_unit[quotient.pin_start[t] : quotient.pin_start[t + 1]]
         assert pins[0] == quotient.tensor_producer[t]
+        assert tuple(pins.tolist()) not in seen, "tensors with the same ends are one"
+        seen.add(tuple(pins.tolist()))
         found += quotient.transfer[0, t] if len(set(inside_unit[pins].tolist())) == 2 else 0.0
     assert np.isclose(found, paid)
 
