@@ -65,6 +65,26 @@ class LinearRows:
         """The lower and the upper side of each row."""
         return np.concatenate(self._lower or [np.zeros(0)]), np.concatenate(self._upper or [np.zeros(0)])
 
+    def proven_least(self, cost: Floats, most: Floats, *, seconds: float) -> float:
+        """A lower bound on the least of ``cost`` over points of these rows with columns between 0 and ``most``; inf if
+        there are none, 0 if that was not decided within ``seconds``.
+
+        It is computed from the multipliers of the rows (weak duality), whatever they are worth.
+        """
+        solved = self.minimise(cost, seconds=seconds)
+        if solved.status != 0:
+            return np.inf if solved.status == 2 else 0.0
+        matrix, (low, high) = self.matrix(len(cost)), self.sides()
+        same = (low == high) & np.isfinite(low)
+        above, below = np.isfinite(low) & ~same, np.isfinite(high) & ~same
+        least_of, most_of = np.zeros(self.count), np.zeros(self.count)  # multipliers of lower and upper sides
+        one_sided = np.minimum(solved.ineqlin.marginals, 0.0)
+        most_of[below], least_of[above] = one_sided[: below.sum()], -one_sided[below.sum() :]
+        most_of[same] = solved.eqlin.marginals
+        left = cost - matrix.T @ (most_of + least_of)
+        sides = np.where(most_of != 0.0, high, 0.0) @ most_of + np.where(least_of != 0.0, low, 0.0) @ least_of
+        return float(sides + np.minimum(left, 0.0) @ most)
+
     def minimise(
         self, cost: Floats, bounds: Floats | None = None, *, seconds: float | None = None, **options: float
     ) -> Any:

@@ -81,3 +81,23 @@ def test_the_same_rows_as_a_program_for_solvers() -> None:
     assert (program.row_lower.tolist(), program.row_upper.tolist()) == ([3.0, -np.inf], [3.0, 4.0])
     assert (program.lower.tolist(), program.upper.tolist()) == ([0.0, 0.0], [np.inf, np.inf])
     assert not program.integer.any()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_proven_least_is_the_least_or_less(seed: int) -> None:
+    """With rows of every kind, from their multipliers alone."""
+    rng = np.random.default_rng(seed)
+    matrix, cost = rng.integers(-3, 4, (5, 3)).astype(float), rng.normal(size=3)
+    side = matrix @ rng.uniform(0.2, 1.8, 3)
+    low = np.array([side[0], side[1] - 1.0, -np.inf, side[3] - 0.5, -np.inf])
+    high = np.array([side[0], np.inf, side[2] + 1.0, side[3] + 0.5, side[4]])
+    rows, (row, column) = LinearRows(), np.nonzero(matrix)
+    rows.add(row, column, matrix[row, column], low, high)
+    rows.at_most(np.arange(3), np.arange(3), np.ones(3), np.full(3, 2.0))
+    bounds = np.tile([0.0, 2.0], (3, 1))
+    least = least_at_vertices(cost, matrix, low, high, bounds)
+    found = rows.proven_least(cost, np.full(3, 2.0), seconds=10.0)
+    assert found == pytest.approx(least)
+    assert rows.proven_least(cost, np.full(3, 9.0), seconds=10.0) <= least + 1e-9
+    rows.at_most(np.zeros(3, dtype=np.int64), np.arange(3), np.ones(3), np.array([-1.0]))
+    assert rows.proven_least(cost, np.full(3, 2.0), seconds=10.0) == np.inf

@@ -126,6 +126,17 @@ def moves(instance: SchedulingInstance) -> Floats:
     return floats(instance.fixed[None] + instance.per_size[None] * instance.size[:, None, None])
 
 
+def no_longer_than(instance: SchedulingInstance) -> float:
+    """An upper bound in seconds on the best latency of any placement: all times one after the other."""
+    time = np.where(np.isfinite(instance.time), instance.time, 0.0).max(axis=1).sum()
+    if len(instance.given):
+        given = np.where(np.isfinite(instance.given), instance.given, 0.0)
+        return float(time + given.max(axis=1).sum())  # once to each device
+    reached = np.isfinite(instance.fixed)
+    fixed, per_size = np.where(reached, instance.fixed, 0.0), np.where(reached, instance.per_size, 0.0)
+    return float(time + instance.devices * (fixed.max() * len(instance.size) + per_size.max() * instance.size.sum()))
+
+
 def unit_memory(instance: SchedulingInstance) -> Floats:
     """u bytes: the memory of each unit."""
     return floats(np.bincount(instance.unit, weights=instance.memory, minlength=len(instance.member_start) - 1))

@@ -11,6 +11,7 @@ from support.operator_schedules import Sample, optimum, sample
 from placedsl.algorithms.operator_scheduling.bounds import broadcast as of_broadcast
 from placedsl.algorithms.operator_scheduling.bounds.broadcast import broadcast_bound
 from placedsl.algorithms.operator_scheduling.bounds.broadcast_kernel import least_priced
+from placedsl.algorithms.operator_scheduling.bounds.counted_reads import counted_reads
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import single_device
 from placedsl.algorithms.operator_scheduling.bounds.relaxation import relaxed_latency
 from placedsl.algorithms.operator_scheduling.bounds.work import work_bound
@@ -64,7 +65,7 @@ def test_the_least_price_is_that_of_enumeration(seed: int) -> None:
     rng = np.random.default_rng(seed)
     only, move = np.asarray(single_device(instance)), moves(instance)
     broadcast = 0
-    reads = of_broadcast._counted(instance, only, move, broadcast)
+    reads = counted_reads(instance, only, move, broadcast)
     others = [d for d in range(devices) if d != only[0]]
     for receivers in itertools.chain.from_iterable(itertools.permutations(others, k) for k in range(devices)):
         key = (int(only[0]), *receivers)

@@ -9,7 +9,8 @@ import pytest
 from support.operator_schedules import Sample, optimum, sample
 
 from placedsl.algorithms.operator_scheduling.bounds.broadcast import Cases, Learned
-from placedsl.algorithms.operator_scheduling.bounds.memory_prices import priced_bounds
+from placedsl.algorithms.operator_scheduling.bounds.memory_prices import memory_uses
+from placedsl.algorithms.operator_scheduling.bounds.priced_chain import priced_bounds
 from placedsl.algorithms.operator_scheduling.decomposition.blocks import chain_of
 
 
@@ -35,7 +36,11 @@ def layered(seed: int, layers: list[int], devices: int = 2) -> Sample:
 
 
 def bounds(case: Sample) -> list[float]:
-    return list(priced_bounds(chain_of(case.instance)))
+    """Until nothing more is to come."""
+    chain = chain_of(case.instance)
+    uses = memory_uses(chain)
+    found = [] if uses is None else itertools.takewhile(lambda step: not step[1], priced_bounds(chain, uses))
+    return [bound for bound, _ in found]
 
 
 @pytest.mark.sampled(4)

@@ -17,7 +17,7 @@ from placedsl.algorithms.operator_scheduling.bounds.streams import bounds_and_se
 from placedsl.algorithms.operator_scheduling.decomposition.block_solving import block_improver
 from placedsl.algorithms.operator_scheduling.decomposition.blocks import chain_of, refine
 from placedsl.algorithms.operator_scheduling.exact_cp_sat import solve_exactly
-from placedsl.algorithms.operator_scheduling.instance import supported
+from placedsl.algorithms.operator_scheduling.instance import no_longer_than, supported
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, schedule_of, values_of
 from placedsl.algorithms.operator_scheduling.search.annealing import run_annealing
 from placedsl.algorithms.operator_scheduling.search.incremental_kernel import incremental_schedule
@@ -91,6 +91,11 @@ def test_no_lower_bound_lies_above_the_optimum(seed: int) -> None:
     instance = case.instance
     assert relaxed_latency(instance, 10.0, pairs=False) <= relaxed_latency(instance, 10.0) * (1.0 + 1e-5) + 1e-9
     assert relaxed_latency(instance, 10.0) <= best + 1e-9
+    assert no_longer_than(instance) >= best * (1.0 - 1e-12)
+    for unit in (1e-10, 1e7):  # in other units of time
+        times = {name: unit * getattr(instance, name) for name in ("time", "fixed", "per_size", "given")}
+        found = relaxed_latency(instance._replace(**times), 10.0)
+        assert found == pytest.approx(unit * relaxed_latency(instance, 10.0), rel=1e-5, abs=0.0)
     for bound, sequence in bounds_and_sequences(instance):
         assert bound <= best + 1e-9
         if sequence is not None and not np.isfinite(case.room).any():

@@ -12,6 +12,9 @@ the latency is at least the least weighted sum over all placements.  Reads among
 where they form a forest, and a tensor with several readers as a share for each, so that dynamic programming over the
 forest finds the least sum.  The bound is the least over the cases of the largest over the weights that are tried.
 
+Where no node with a single device sends a tensor to many, the cases are the devices of the node with most reads, if
+there are few: all its reads are counted then.
+
 Cases that begin alike are a branch, in which the tensor may reach other devices after the next arrival; the branch with
 the least bound is divided.  Of devices that may change places one is the next.
 """
@@ -23,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placedsl.algorithms.operator_scheduling.bounds.broadcast_kernel import Case, Reads, raised
+from placedsl.algorithms.operator_scheduling.bounds.counted_reads import counted_reads, unreachable
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import heads, paths_only, single_device, tails
 from placedsl.algorithms.operator_scheduling.decomposition.symmetry import alike_devices
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, floats, integers, moves
@@ -31,11 +35,16 @@ from placedsl.tolerances import LIMIT_SLACK
 
 #: Fewer readers are left to other bounds.
 _FEWEST_READERS = 3
+#: The cases are the devices of a node with several if it has no more of them.
+_MOST_HOMES = 8
 #: Steps of the branch with the least bound, at first and each further time, and of all together; the length of the
 #: first.  So many turns of a case in a row that gain less than this share are the end.
 _FIRST, _TURN, _STEPS, _LENGTH, _IDLE, _LEAST_GAIN = 10, 20, 1500, 3.0, 2, 1e-3
 #: Weights taken from another case count as those of so many steps; the share of equal weights that is mixed in.
 _LATER, _MIXED = 10, 0.3
+#: More seconds than any schedule takes; the share of the weights that what is proven of the latency has at first, where
+#: nodes cost something beside it.
+_ANY, _PROVEN = 1e300, 0.3
 
 
 @dataclass
@@ -48,6 +57,7 @@ class _Branch:
 
     devices: tuple[int, ...]
     more: bool
+    reads: Reads
     case: Case
     bound: float
     weights: Floats
@@ -76,8 +86,6 @@ def broadcast_bound(instance: SchedulingInstance, known: float, enough: float, l
     if not fits(instance):
         return known
     cases = Cases(instance, known, enough, learned)
-    if cases.broadcast < 0:
-        return known
     cases.improve(known, _STEPS)
     return max(known, min(cases.bound, enough) * (1.0 - LIMIT_SLACK))
 
@@ -90,7 +98,8 @@ def fits(instance: SchedulingInstance) -> bool:
 class Cases:
     """Orders in which a tensor reaches devices, those that begin alike as one branch: all that a schedule may have.
 
-    ``broadcast``: the tensor, -1 if no node with a single device sends one to many; there is one case then.
+    ``broadcast``: the tensor, -1 if no node with a single device sends one to many; then there is a case for each
+    device of the node with most reads.
     ``enough``: a case with this bound or a higher one is of no interest.  ``among``: D, the least of the devices that
     are alike elsewhere; only such devices have the same prices.
     """
@@ -103,14 +112,23 @@ class Cases:
         self.learned = learned or Learned()
         only, move = np.asarray(single_device(instance)), moves(instance)
         self.broadcast = _broadcast(instance, only, move)
-        self.reads = _counted(instance, only, move, self.broadcast)
         alike = alike_devices(instance)
         self._alike = alike if among is None else _both(alike, among)
+        self._hub, homes = (-1, []) if self.broadcast >= 0 else _hub(instance, only, self._alike)
+        if self._hub >= 0:
+            only = only.copy()
+            only[self._hub] = homes[0]
+        self.reads = counted_reads(instance, only, move, self.broadcast)
         self._transfers = _around_transfers(instance, self.reads.uses)
         self._price = np.zeros(instance.time.shape)
         self._branches: list[_Branch] = []
-        home = () if self.broadcast < 0 else (int(only[instance.producer[self.broadcast]]),)
-        self._begin(home, self.broadcast >= 0 and instance.devices > 1, known)
+        if self.broadcast >= 0:
+            self._begin((int(only[instance.producer[self.broadcast]]),), instance.devices > 1, known)
+        else:
+            for home in homes:
+                self._begin((home,), False, known)
+            if not homes:
+                self._begin((), False, known)
 
     @property
     def bound(self) -> float:
@@ -127,6 +145,9 @@ class Cases:
         self._price = price
         for branch in self._branches:
             branch.case, branch.idle, branch.bound = branch.case._replace(price=price), 0, 0.0
+            if branch.weights[-1, 0] == 0.0:
+                branch.weights *= 1.0 - _PROVEN
+                branch.weights[-1, 0] = _PROVEN
             self._raise(branch, latency, 1)
 
     def improve(self, latency: float, steps: int, divide: bool = True) -> None:
@@ -156,13 +177,17 @@ class Cases:
         if more and devices in self.learned.divided:
             self._divide(devices, bound, before)
             return
-        case, least = _case(self.instance, self.reads, self.broadcast, devices, more, self._transfers)
+        instance, reads = self.instance, self.reads
+        if self._hub >= 0:
+            instance, reads = _with_hub(instance, reads, self._hub, devices[0])
+        case, least = _case(instance, reads, self.broadcast, devices, more, self._transfers)
         if max(least, bound) < self.enough:
             weights = self.learned.weights.get((devices, more), before)
             start, steps = _start(case, weights), 0 if weights is None else _LATER
             branch = _Branch(
                 devices,
                 more,
+                reads,
                 case._replace(price=self._price),
                 max(least, bound),
                 start,
@@ -173,7 +198,7 @@ class Cases:
 
     def _raise(self, branch: _Branch, latency: float, steps: int) -> None:
         branch.bound = raised(
-            branch.case, self.reads, branch.weights, branch.bound, latency, self.enough, branch.steps, steps, _LENGTH,
+            branch.case, branch.reads, branch.weights, branch.bound, latency, self.enough, branch.steps, steps, _LENGTH,
             branch.device,
         )  # fmt: skip
         branch.steps += steps
@@ -200,62 +225,32 @@ def _broadcast(instance: SchedulingInstance, only: Integers, move: Floats) -> in
     return int(longest.argmax()) if longest.max(initial=0.0) > 0.0 else -1
 
 
-def _counted(instance: SchedulingInstance, only: Integers, move: Floats, broadcast: int) -> Reads:
-    """The reads that are counted: all that have an end with a single device, and among the others a spanning forest of
-    those that take longest.
-    """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
-
-    nodes = instance.nodes
+def _hub(instance: SchedulingInstance, only: Integers, alike: Integers) -> tuple[int, list[int]]:
+    """The node with several devices that has most reads, and these devices, one of each kind; -1 if there is none."""
     tensor = np.repeat(np.arange(len(instance.producer)), np.diff(instance.reader_start))
-    source, target = instance.producer[tensor], instance.reader
-    single = (only[source] >= 0).astype(np.int64) + (only[target] >= 0)
-    aside = np.flatnonzero((single == 1) & (tensor != broadcast))
-    free = np.flatnonzero((single == 0) & (tensor != broadcast))
-    longest = np.where(np.isfinite(move), move, 0.0).max(axis=(1, 2), initial=0.0)[tensor]
-    # The longest read of each pair of nodes; ranks from 1 are weights, the least for the longest.
-    free = free[np.argsort(-longest[free], kind="stable")]
-    low, high = np.minimum(source, target)[free], np.maximum(source, target)[free]
-    _, first = np.unique(low * nodes + high, return_index=True)
-    read, low, high = free[first], low[first], high[first]
-    forest = minimum_spanning_tree(coo_array((first + 1.0, (low, high)), shape=(nodes, nodes)).tocsr()).tocoo()
-    of = np.full((nodes,), -1, dtype=np.int64)
-    by_pair = dict(zip(zip(low.tolist(), high.tolist(), strict=True), read.tolist(), strict=True))
-    _, component = connected_components(forest, directed=False)
-    roots = np.unique(component, return_index=True)[1]
-    # A further node joins the trees, so that one walk orders all of them.
-    rows = np.concatenate([forest.row, np.full(len(roots), nodes)])
-    columns = np.concatenate([forest.col, roots])
-    joined = coo_array((np.ones(len(rows)), (rows, columns)), shape=(nodes + 1, nodes + 1)).tocsr()
-    order, before = breadth_first_order(joined, nodes, directed=False)
-    for v in order[1:].tolist():
-        if before[v] < nodes:
-            of[v] = by_pair[min(v, int(before[v])), max(v, int(before[v]))]
-    kept = np.concatenate([aside, of[of >= 0]])
-    count = np.bincount(tensor[kept], minlength=len(instance.producer))
-    share = np.zeros(len(tensor))
-    share[kept] = 1.0 / count[tensor[kept]]
-    order = order[:0:-1]
-    return Reads(
-        integers(tensor), integers(source), integers(target), share, move, _uses(instance), only,
-        integers(order[only[order] < 0]), of, integers(aside),
-    )  # fmt: skip
+    ends = np.concatenate([instance.producer[tensor], instance.reader])
+    reads = np.where(only < 0, np.bincount(ends, minlength=instance.nodes), 0)
+    hub = int(reads.argmax())
+    homes = np.unique(alike[np.isfinite(instance.time[hub])]).tolist()
+    return (hub, homes) if reads[hub] >= _FEWEST_READERS and len(homes) <= _MOST_HOMES else (-1, [])
 
 
-def _uses(instance: SchedulingInstance) -> Booleans:
-    """resources x D x D flags: what a transfer between two devices occupies."""
-    devices = instance.devices
-    out = np.zeros((instance.resources, devices * devices), dtype=bool)
-    out[instance.resource, np.repeat(np.arange(devices * devices), np.diff(instance.resource_start))] = True
-    return np.ascontiguousarray(out.reshape(instance.resources, devices, devices))
+def _with_hub(
+    instance: SchedulingInstance, reads: Reads, hub: int, device: int
+) -> tuple[SchedulingInstance, Reads]:  # fmt: skip
+    """The instance with a node on one device, and its reads."""
+    time, only = instance.time.copy(), reads.only.copy()
+    time[hub] = np.inf
+    time[hub, device], only[hub] = instance.time[hub, device], device
+    return instance._replace(time=time), reads._replace(only=only)
 
 
 def _around_transfers(instance: SchedulingInstance, uses: Booleans) -> Floats:
     """2 x resources seconds before and after all transfers that occupy each."""
     source, target = instance.producer, instance.reader
     head, tail = _heads_and_tails(instance)
-    end, left = (head + instance.time)[source].min(axis=0), (instance.time + tail)[target].min(axis=0)
+    end = (head + instance.time)[source].min(axis=0, initial=np.inf)
+    left = (instance.time + tail)[target].min(axis=0, initial=np.inf)
     before = np.where(uses, end[None, :, None], np.inf).min(axis=(1, 2), initial=np.inf)
     after = np.where(uses, left[None, None, :], np.inf).min(axis=(1, 2), initial=np.inf)
     return np.stack([before, after])
@@ -276,7 +271,11 @@ def _case(
     with ``more``, after its arrival at the next.  Without a tensor (-1) there are none, and one level.
     """
     time = instance.time.copy()
-    floor, taken = np.zeros(time.shape, dtype=np.int64), np.zeros(instance.resources)
+    floor, taken = np.zeros(time.shape, dtype=np.int64), np.zeros(instance.devices + instance.resources)
+    if unreachable(reads):
+        least = np.inf
+    alone = np.flatnonzero(reads.only >= 0)
+    np.add.at(taken, reads.only[alone], time[alone, reads.only[alone]])
     read = _readers(instance, broadcast)
     rest = np.array([d for d in range(instance.devices) if d not in devices], dtype=np.int64)
     if not more:
@@ -290,13 +289,16 @@ def _case(
         arrival = _arrivals(reads, broadcast, devices, rest if more else rest[:0], begins)
     for i, d in enumerate(devices[1:], 1):
         floor[read, d] = i
-        taken[reads.uses[:, devices[0], d]] += reads.move[broadcast, devices[0], d]
+        taken[instance.devices :][reads.uses[:, devices[0], d]] += reads.move[broadcast, devices[0], d]
         least = max(least, float(arrival[i] + (time + tail)[read, d].min()))
     floor[np.ix_(read, rest)] = len(devices)
     runs = np.isfinite(time) & (time > 0.0)
     before = np.concatenate([np.where(runs, head, np.inf).min(axis=0), transfers[0]])
     after = np.concatenate([np.where(runs, tail, np.inf).min(axis=0), transfers[1]])
     around = np.maximum(before[:, None], arrival[None, :]) + after[:, None]
+    proven = np.full((1, len(arrival)), np.inf)
+    proven[0, 0] = _ANY
+    around = np.concatenate([around, proven])
     return Case(time, floor, around, taken, np.zeros(time.shape)), least
 
 
@@ -305,6 +307,7 @@ def _start(case: Case, weights: Floats | None) -> Floats:
     the last two.
     """
     used = np.isfinite(case.around)
+    used[-1] &= weights is not None and weights[-1, 0] > 0.0  # not before nodes cost something beside their time
     out = used / max(used.sum(), 1)  # nothing takes time where none is used
     if weights is not None:
         levels = min(used.shape[1], weights.shape[1])

@@ -40,8 +40,9 @@ class Case(NamedTuple):
 
     ``time``     n x D seconds (inf: not there)
     ``floor``    n x D: the level of a reader of the tensor; that of what reads from it is at least the same
-    ``around``   (D + resources) x levels seconds: before and after the work or the transfers of that level and higher
-    ``taken``    resources: seconds that the tensor itself takes
+    ``around``   (D + resources + 1) x levels seconds: before and after the work or the transfers of that level and
+                 higher; the last row, which nothing uses, is what is proven for the latency (any large number)
+    ``taken``    D + resources: seconds of nodes with a single device, and those that the tensor itself takes
     ``price``    n x D seconds: what a node costs on a device beside its work
     """
 
@@ -148,10 +149,10 @@ def least_priced(
 
 @kernel()
 def _use(case: Case, reads: Reads, device: Integers, level: Integers, used: Floats) -> None:
-    """(D + resources) x levels seconds: what a placement uses at each level and above."""
+    """(D + resources + 1) x levels seconds: what a placement uses at each level and above."""
     devices, resources = case.time.shape[1], reads.uses.shape[0]
-    levels = used.shape[1]
-    for r in range(devices + resources):
+    rows, levels = used.shape
+    for r in range(rows):
         for i in range(levels):
             used[r, i] = 0.0
     for v in reads.order:
@@ -165,8 +166,8 @@ def _use(case: Case, reads: Reads, device: Integers, level: Integers, used: Floa
     for r in range(devices + resources):
         for i in range(levels - 2, -1, -1):
             used[r, i] += used[r, i + 1]
-    for x in range(resources):
-        used[devices + x, 0] += case.taken[x]
+    for r in range(devices + resources):
+        used[r, 0] += case.taken[r]
 
 
 @kernel()

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import earliest_end
 from placedsl.algorithms.operator_scheduling.instance import (
     SchedulingInstance,
     moves,
+    no_longer_than,
     options,
     supported,
     unit_memory,
@@ -35,6 +37,22 @@ def relaxed_latency(instance: SchedulingInstance, seconds: float, *, pairs: bool
 
     Without ``pairs`` transfers take no time: weaker, and far quicker.
     """
+    unit_of_time = float(earliest_end(instance).max(initial=0.0)) or no_longer_than(instance)
+    if not 0.0 < unit_of_time < np.inf:
+        return unit_of_time
+    return unit_of_time * _relaxed(_in_units(instance, unit_of_time), seconds, pairs)
+
+
+def _in_units(instance: SchedulingInstance, seconds: float) -> SchedulingInstance:
+    """The instance with times in units of so many seconds, and memory as a share of the largest unit's."""
+    size = max(float(unit_memory(instance).max(initial=0.0)), 1e-300)
+    return instance._replace(
+        time=instance.time / seconds, fixed=instance.fixed / seconds, per_size=instance.per_size / seconds,
+        given=instance.given / seconds, memory=instance.memory / size, memory_limit=instance.memory_limit / size,
+    )  # fmt: skip
+
+
+def _relaxed(instance: SchedulingInstance, seconds: float, pairs: bool) -> float:
     rows = LinearRows()
     able = supported(instance)
     unit, device = np.nonzero(able)
@@ -98,10 +116,9 @@ def relaxed_latency(instance: SchedulingInstance, seconds: float, *, pairs: bool
     rows.at_most(np.concatenate(lines), np.concatenate(columns), np.concatenate(entries), np.zeros(len(reads)))
     goal = np.zeros(width)
     goal[latency] = 1.0
-    solved = rows.minimise(goal, seconds=seconds)
-    if solved.status == 2:
-        return np.inf
-    return float(solved.fun) * (1.0 - LP_OPTIMUM) if solved.status == 0 else 0.0
+    most = np.ones(width)
+    most[ends] = most[latency] = no_longer_than(instance)
+    return max(rows.proven_least(goal, most, seconds=seconds), 0.0) * (1.0 - LP_OPTIMUM)
 
 
 def _absent(

@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import earliest_end
-from placedsl.algorithms.operator_scheduling.bounds.memory_prices import priced_bounds
+from placedsl.algorithms.operator_scheduling.bounds.memory_prices import memory_uses
+from placedsl.algorithms.operator_scheduling.bounds.priced_chain import Uses, priced_bounds
 from placedsl.algorithms.operator_scheduling.bounds.relaxation import relaxed_latency
+from placedsl.algorithms.operator_scheduling.bounds.time_prices import time_uses
 from placedsl.algorithms.operator_scheduling.decomposition.block_solving import block_improver
 from placedsl.algorithms.operator_scheduling.decomposition.blocks import Chain, chain_between, chain_of, refine
-from placedsl.algorithms.operator_scheduling.decomposition.cuts import chosen_cuts
+from placedsl.algorithms.operator_scheduling.decomposition.cuts import chosen_cuts, not_bypassed
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, scheduling_instance
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence
 from placedsl.problem.problem import Problem
@@ -35,6 +37,8 @@ _LARGE, _SMALL = 120, 40
 #: A block with prices of memory counts so much for each node, where a refined one counts the square of its nodes: most
 #: of the time is for prices until they are found, for where memory binds the blocks alone say little.
 _PRICED = 0.25
+#: The same for prices of time, as a share of the square of the nodes.
+_TIMED = 0.01
 #: A block of more nodes is too large for the work of whole blocks to say something.
 _WHOLE = 400
 
@@ -75,7 +79,7 @@ def bounds_and_sequences(
             chains.append(chain)
             best = max(best, chain.bound())
             yield best, None
-    priced = [(chain, priced_bounds(chain)) for chain in chains]
+    priced = [(chain, uses, priced_bounds(chain, uses)) for chain in chains for uses in _uses(chain)]
     for rounds in (_FIRST_ROUNDS, _ROUNDS):
         for bound, sequence in _in_turn(instance, chains, priced, upper, rounds, seed):
             if bound > best or sequence is not None:
@@ -105,31 +109,60 @@ def _chains(instance: SchedulingInstance) -> Iterator[Chain]:
     for most, cuts in zip((_LARGE, _SMALL), chosen_cuts(instance, _LARGE, _SMALL), strict=True):
         if not any(np.array_equal(cuts, others) for others in known):
             known.append(cuts)
-            yield chain_between(instance, cuts, most)
+            finer = chain_between(instance, cuts, most)
+            yield finer
+            kept = not_bypassed(instance, cuts)
+            if most == _LARGE and len(kept) < len(cuts):
+                chain = chain_between(instance, kept, most)
+                if chain.largest() <= max(_LARGE, finer.largest()):
+                    chain.finer = finer
+                    yield chain
+
+
+def _uses(chain: Chain) -> Iterator[Uses]:
+    """What the blocks of a chain share: memory, and time where work is beside them."""
+    memory = memory_uses(chain)
+    if memory is not None:
+        yield memory
+    yield from time_uses(chain)
 
 
 def _in_turn(
-    instance: SchedulingInstance, chains: list[Chain], priced: list[tuple[Chain, Iterator[float]]],
+    instance: SchedulingInstance, chains: list[Chain], priced: list[tuple[Chain, Uses, Iterator[tuple[float, bool]]]],
     upper: Callable[[], float], rounds: int, seed: int,
 ) -> Iterator[tuple[float, OperatorSequence | None]]:  # fmt: skip
     """Refine chains, or price their memory, one step of one of them at a time: a refined block counts as the square of
     the largest.
     """
     improve = [block_improver(instance, seed, schedules=one.whole) for one in chains]
-    steps: list[tuple[float, Iterator[tuple[float, OperatorSequence | None]]]] = [
-        *((_PRICED * one.largest(), ((bound, None) for bound in bounds)) for one, bounds in priced),
+    refined = [refine(chain, own, upper, rounds) for chain, own in zip(chains, improve, strict=True)]
+    steps: list[tuple[Chain, float, Iterator[tuple[float, OperatorSequence | None, bool]]]] = [
         *(
-            (float(one.largest() ** 2), refine(one, own, upper, rounds))
-            for one, own in zip(chains, improve, strict=True)
+            (
+                one,
+                _TIMED * one.largest() ** 2 if uses.timed else _PRICED * one.largest(),
+                ((bound, None, waits) for bound, waits in bounds),
+            )
+            for one, uses, bounds in priced
+        ),
+        *(
+            (one, float(one.largest() ** 2), ((bound, sequence, False) for bound, sequence in left))
+            for one, left in zip(chains, refined, strict=True)
         ),
     ]
-    spent = [0.0] * len(steps)
-    while min(spent, default=np.inf) < np.inf:
-        i = int(np.argmin(spent))
-        weight, left = steps[i]
+    # Time has prices once blocks have bounds of their own.
+    spent = dict.fromkeys(range(len(steps)), 0.0)
+    for i, (one, uses, _) in enumerate(priced):
+        different = len({id(block.lower_bound) for block in one.blocks if len(block.nodes) > 2})
+        spent[i] = float(uses.timed) * different * one.largest() ** 2
+    while spent:
+        i = min(spent, key=spent.__getitem__)
+        chain, weight, left = steps[i]
+        chain.take_from_finer()
         step = next(left, None)
-        if step is None:
-            spent[i] = np.inf
-        else:
-            spent[i] += weight
-            yield step
+        # Prices wait for the bounds of blocks to rise, as long as some are refined.
+        if step is None or (step[2] and max(spent) < len(priced)):
+            del spent[i]
+            continue
+        spent[i] += weight
+        yield step[:2]

@@ -97,7 +97,8 @@ Improve = Callable[[Block, int, int, float], None]
 @dataclass(eq=False)
 class Chain:
     """Nodes of a path and the blocks around them, one more than nodes; ``whole``: no node is left out; ``alike``: D,
-    the least of the devices that may change places.
+    the least of the devices that may change places; ``also``: devices of the
+    nodes that bounds with prices rest on; ``finer``: a chain with these nodes and others.
     """
 
     instance: SchedulingInstance
@@ -105,6 +106,8 @@ class Chain:
     blocks: list[Block]
     whole: bool
     alike: Integers
+    also: dict[object, list[list[int]]] = field(default_factory=dict)
+    finer: Chain | None = None
 
     def shortest(self, of: Callable[[Block], Floats]) -> tuple[float, list[int]]:
         """The least total over the devices of the chain's nodes, and these devices; ``of``: the D x D costs of a
@@ -122,6 +125,19 @@ class Chain:
             d = int(earlier[d])
             path.append(d)
         return float(reach[best]), path[::-1]
+
+    def take_from_finer(self) -> None:
+        """Raise lower bounds to what the blocks of the finer chain prove between the ends of each block."""
+        if self.finer is None:
+            return
+        place = {v: k for k, v in enumerate(self.finer.nodes.tolist())}
+        ends = [-1, *(place[v] for v in self.nodes.tolist()), len(self.finer.nodes)]
+        for block, first, last in zip(self.blocks, ends, ends[1:], strict=False):
+            reach = self.finer.blocks[first + 1].lower_bound
+            for k in range(first + 1, last):
+                reach = reach + self.instance.time[self.finer.nodes[k]]
+                reach = (reach[:, :, None] + self.finer.blocks[k + 1].lower_bound[None]).min(axis=1)
+            np.maximum(block.lower_bound, reach, out=block.lower_bound)
 
     def largest(self) -> int:
         """The number of nodes of the largest block."""
@@ -262,12 +278,11 @@ def refine(
         least = min(upper(), reached)
         if bound >= least * (1.0 - EQUAL_COSTS):
             return
-        ends = [*zip([0, *path], [*path, 0], strict=True)]
-        both = [ends] if sequence is None and not chain.whole else [ends, [*zip([0, *best], [*best, 0], strict=True)]]
+        paths = [path, *([best] if chain.whole else []), *(way for ways in chain.also.values() for way in ways)]
         open_ones = {
             (int(block.effort[a, b]), -block.gap(a, b), i, a, b)
-            for way in both
-            for i, (block, (a, b)) in enumerate(zip(chain.blocks, way, strict=True))
+            for way in paths
+            for i, (block, a, b) in enumerate(zip(chain.blocks, [0, *way], [*way, 0], strict=True))
             if not block.final[a, b] and block.effort[a, b] < most
         }
         if not open_ones:

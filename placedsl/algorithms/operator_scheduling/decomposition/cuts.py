@@ -43,6 +43,20 @@ def exact_cuts(instance: SchedulingInstance) -> Integers:
     return integers(found[:: max(-(-len(found) // _MOST), 1)])
 
 
+def not_bypassed(instance: SchedulingInstance, cuts: Integers) -> Integers:
+    """Those of the cuts that no tensor bypasses, from a node before the cut to one after it."""
+    last, first = places_along(instance, cuts)
+    place = np.full(instance.nodes, -1)
+    place[cuts] = np.arange(len(cuts))
+    tensor = np.repeat(np.arange(len(instance.producer)), np.diff(instance.reader_start))
+    source, target = instance.producer[tensor], instance.reader
+    begin = np.where(place[source] >= 0, place[source] + 1, first[source])
+    end = np.where(place[target] >= 0, place[target] - 1, last[target])
+    long = begin <= end
+    change = np.bincount(begin[long], minlength=len(cuts) + 1) - np.bincount(end[long] + 1, minlength=len(cuts) + 1)
+    return integers(cuts[np.cumsum(change)[: len(cuts)] == 0])
+
+
 def chosen_cuts(instance: SchedulingInstance, *most: int) -> list[Integers]:
     """Nodes of a path, in its order, such that most of the work is in blocks of at most ``most`` nodes; for each of
     these numbers.

@@ -30,7 +30,7 @@ from placedsl.algorithms.operator_scheduling.decomposition.window_kernel import 
     tail_times,
 )
 from placedsl.algorithms.operator_scheduling.exact_cp_sat import solve_exactly
-from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, scheduling_instance
+from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, no_longer_than, scheduling_instance
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, schedule_of, sequence_of
 from placedsl.algorithms.operator_scheduling.search.annealing import run_annealing
 from placedsl.algorithms.operator_scheduling.search.incremental_kernel import Boundary, incremental_schedule
@@ -169,22 +169,11 @@ def _somewhere(search: ScheduleSearch) -> bool:
     instance = search.instance
     device = pack_by_memory(instance)
     if device is None:
-        limit = _no_longer_than(instance)
+        limit = no_longer_than(instance)
         solved = solve_exactly(instance, None, limit, effort=_EFFORT * 6, seed=search.seed)
         search.proven = solved.final and solved.sequence is None
         return solved.sequence is not None and search.take(solved.sequence)
     return search.take(by_longest_path(instance, device))
-
-
-def _no_longer_than(instance: SchedulingInstance) -> float:
-    """An upper bound in seconds on the best latency of any placement: all times one after the other."""
-    time = np.where(np.isfinite(instance.time), instance.time, 0.0).max(axis=1).sum()
-    if len(instance.given):
-        moves = np.where(np.isfinite(instance.given), instance.given, 0.0).max(axis=2).sum(axis=1).max(axis=1)
-        return float(time + moves.sum()) if len(moves) else float(time)
-    reached = np.isfinite(instance.fixed)
-    fixed, per_size = np.where(reached, instance.fixed, 0.0), np.where(reached, instance.per_size, 0.0)
-    return float(time + instance.devices * (fixed.max() * len(instance.size) + per_size.max() * instance.size.sum()))
 
 
 def _whole(search: ScheduleSearch, effort: float) -> bool:
