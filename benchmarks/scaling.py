@@ -8,7 +8,8 @@ accelerators and a host.  Every layer goes from the data in memory to a matrix i
 here grounding and lowering; in Pyomo the model and its standard form; in python-mip the model (which holds CBC's
 matrix); in CVXPY the canonical data of the problem; in linopy the model and its matrix.  CVXPY and linopy are written
 with sparse selections and labelled arrays, as their users would.  Each measurement has a process of its own; memory is
-its peak above what was resident before.  A layer that took more than a minute is not asked for the next size.
+its peak above what was resident before; what a process uses has been touched by another one just before.  A layer that
+took more than a minute is not asked for the next size.
 """
 
 from __future__ import annotations
@@ -242,6 +243,16 @@ def measure(layer: str, nodes: int) -> dict[str, Any]:
     return {"seconds": seconds, "MiB": peak() - before, "columns": columns, "rows": rows, "entries": entries}
 
 
+def _have_memory(nodes: int) -> None:
+    """Touch more memory than a layer needs, in a process of its own.
+
+    On a virtual machine memory that has not been used for some seconds has to come from its host, which takes longer
+    than to fill it; without this whoever is asked first pays for all.
+    """
+    code = f"import numpy; numpy.ones({nodes * 4_000})"
+    subprocess.run([sys.executable, "-c", code], check=False)
+
+
 def peak() -> float:
     """The largest resident memory so far, in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -257,6 +268,7 @@ def program(most: int) -> None:
         for layer in LAYERS:
             if layer in slow:
                 continue
+            _have_memory(nodes)
             command = [sys.executable, __file__, "one", layer, str(nodes)]
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT)
             if done.returncode:

@@ -153,10 +153,12 @@ def contract(
     first, second = unit[pairs[0]], unit[pairs[1]]
     apart = first != second
     known = np.stack(np.divmod(distinct(first[apart] * max(1, units) + second[apart]), max(1, units)))
-    unit_work = np.zeros((len(work), units))
-    np.add.at(unit_work.T, unit, work.T)
-    unit_memory = np.zeros(units)
-    np.add.at(unit_memory, unit, memory)
+    if units == nodes:  # each unit is one node, of the same number
+        unit_work, unit_memory = work.copy(), memory.copy()
+    else:
+        unit_work, unit_memory = np.zeros((len(work), units)), np.zeros(units)
+        np.add.at(unit_work.T, unit, work.T)
+        np.add.at(unit_memory, unit, memory)
 
     # Pins: one a (tensor, unit) that touches it, the producer's first.
     producer = unit[tensor_producer]

@@ -128,7 +128,12 @@ class Graph:
     @cached_property
     def tensor_ids(self) -> tuple[str, ...]:
         """The same from the nodes' ids."""
-        return _tensor_words(self, [str(own) for own in self.ids])
+        return _tensor_words(self, self.written_ids.tolist())
+
+    @cached_property
+    def written_ids(self) -> Column:
+        """The nodes' ids as text."""
+        return np.array([str(own) for own in self.ids], dtype=object)
 
     def spread(self, values: Sequence[T]) -> list[T]:
         """What each node has, for each node of the graph as written: members have what their operator has."""

@@ -6,6 +6,7 @@ A *frame* is a relation over the bound variables: one integer array a variable, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +23,8 @@ from placedsl.ir.program import NODE, Convex, Implication, NoOverlap, Pipeline
 from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 
+#: Rows of a comparison are grounded so many at a time: arrays of more are slow to fill.
+_MANY = 1 << 17
 _NO_PAIRS = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
 
 
@@ -70,7 +73,8 @@ class ConstraintGrounder:
         match node:
             case core.Forall(binders=binders, body=body):
                 inner, _ = self.sets.expand(frame, binders)
-                self.require(body, inner, name, span)
+                for some in self._slices(body, inner):
+                    self.require(body, some, name, span)
             case core.Logic(operator="and", parts=parts):
                 for part in parts:
                     self.require(part, frame, name, span)
@@ -107,6 +111,15 @@ class ConstraintGrounder:
                 self._no_overlap(node, frame)
             case _:
                 self.columns.add_rows(origin, self.indicators.of(node, frame), one, none)
+
+    @staticmethod
+    def _slices(body: core.Expression, frame: Frame) -> Iterator[Frame]:
+        """The frame, or parts of it where rows are so many that arrays of all are slow to fill."""
+        if not isinstance(body, core.Comparison) or frame.size <= _MANY:
+            yield frame
+            return
+        for first in range(0, frame.size, _MANY):
+            yield frame.take(np.arange(first, min(first + _MANY, frame.size)))
 
     def _difference(self, node: core.Comparison, frame: Frame) -> Affine:
         """The left side of a comparison of numbers less its right side."""

@@ -176,7 +176,7 @@ def original(problem: Problem) -> Universe:
     }  # fmt: skip
     attributes |= {
         ("node", "name"): np.array(graph.names, dtype=object),
-        ("node", "id"): np.array([str(i) for i in graph.ids], dtype=object),
+        ("node", "id"): graph.written_ids,
         ("node", "memory"): graph.memory, ("node", "backward"): graph.backward,
         ("node", "time"): problem.time, ("node", "supported"): np.isfinite(problem.time),
         ("node", "measured"): problem.measured,
@@ -234,8 +234,10 @@ def of_quotient(problem: Problem, quotient: Quotient, likeness: Likeness | None 
     further = np.zeros((t, len(problem.machine.clusters)))
     np.add.at(further, quotient.tensor_of[kept], problem.cluster_surcharge.T[kept])
     everyone = np.arange(units)
-    measured = np.ones((units, len(problem.machine.devices)), dtype=bool)
-    np.logical_and.at(measured, quotient.unit_of_node, problem.measured)
+    measured = problem.measured
+    if units < graph.nodes:
+        measured = np.ones((units, len(problem.machine.devices)), dtype=bool)
+        np.logical_and.at(measured, quotient.unit_of_node, problem.measured)
     sets |= {
         "nodes": (everyone,), "forward": (everyone[~backward],), "backward": (everyone[backward],),
         "tensors": (np.arange(t),), "edges": (quotient.tensor_producer[read_tensor], read_unit),
@@ -262,7 +264,7 @@ def of_quotient(problem: Problem, quotient: Quotient, likeness: Likeness | None 
             for i, m in zip(first.tolist(), members.tolist(), strict=True)
         ])  # fmt: skip
     if units == graph.nodes:  # nothing was contracted: each unit is one node
-        own = {"name": np.array(graph.names, dtype=object), "id": np.array([str(i) for i in graph.ids], dtype=object)}
+        own = {"name": np.array(graph.names, dtype=object), "id": graph.written_ids}
         if problem.execution.streams == "peak":
             turn = turns_of_nodes(graph.nodes, graph.edge_source, graph.edge_target)[first]
             last = np.zeros(t, dtype=np.int64)

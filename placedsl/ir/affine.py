@@ -227,8 +227,10 @@ def activity(
 ) -> tuple[Floats, Floats]:
     """The least and the greatest value of each row's sum, given column bounds."""
     rising, low, high = coefficient > 0, lower[column], upper[column]
-    least = np.bincount(row, np.where(rising, low, high) * coefficient, minlength=rows).astype(float)
-    return least, np.bincount(row, np.where(rising, high, low) * coefficient, minlength=rows).astype(float)
+    if not rising.all():
+        low, high = np.where(rising, low, high), np.where(rising, high, low)
+    least = np.bincount(row, low * coefficient, minlength=rows).astype(float)
+    return least, np.bincount(row, high * coefficient, minlength=rows).astype(float)
 
 
 def single_columns(body: Affine) -> Integers | None:

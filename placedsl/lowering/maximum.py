@@ -14,7 +14,6 @@ from placedsl.lowering.context import LoweringContext, Note
 
 def lower(constraint: Maximum, context: LoweringContext) -> None:
     """Add the rows."""
-    least, _ = term_limits(constraint, context.lower, context.upper)
     result, low, high = meaning(constraint).limits(constraint, context.lower, context.upper)
     context.lower[result] = np.maximum(context.lower[result], low)
     context.upper[result] = np.minimum(context.upper[result], high)
@@ -26,6 +25,7 @@ def lower(constraint: Maximum, context: LoweringContext) -> None:
         note = Note(constraint.origin.name, "maximum to lower rows", groups, span=constraint.origin.span)
         context.notes.append(note)
         return
+    least, _ = term_limits(constraint, context.lower, context.upper)
     big = high[constraint.group] - least
     if not np.isfinite(big).all():
         message = "this maximum or minimum must be exact here, and its terms have no bounds"

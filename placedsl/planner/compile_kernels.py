@@ -168,10 +168,11 @@ def _divide_and_price(spec: Elaborated) -> None:
 
 def _plan_as_if_it_were_large(spec: Elaborated) -> None:
     """The bounds of blocks in which a node sends a tensor to many, and of large ones by work, cuts with work beside
-    them, windows of a schedule, and copies of layers: so small a graph is solved without them.
+    them, what that costs, windows of a schedule, and copies of layers: so small a graph is solved without them.
     """
     import numpy as np
 
+    from placedsl.algorithms.operator_scheduling.bounds.beside import Beside
     from placedsl.algorithms.operator_scheduling.bounds.broadcast import broadcast_bound
     from placedsl.algorithms.operator_scheduling.bounds.work import work_bound
     from placedsl.algorithms.operator_scheduling.decomposition.blocks import chain_of
@@ -181,6 +182,9 @@ def _plan_as_if_it_were_large(spec: Elaborated) -> None:
     instance = scheduling_instance(spec.problem)
     chain_of(instance, 1)
     next(itertools.islice(windows(search_from(instance, None, 1), [np.arange(4).reshape(2, 2)], 1), 1, None))
+    first, nodes = int(instance.topological[0]), instance.topological[1:]
+    beside = Beside(instance, nodes, np.zeros((len(nodes), instance.devices)), first)
+    beside.least(np.ones(instance.devices), np.ones(instance.resources))
     instance.time[instance.producer, 1:] = np.inf
     broadcast_bound(instance, 0.0, np.inf)
     work_bound(instance)

@@ -156,7 +156,7 @@ class _PricedBlock:
 class _Prices:
     """The prices, the bounds so far and the placements behind them.
 
-    ``kind``   D: devices of one kind share a price and what there is; ``limit``: of each kind
+    ``kind``   D: devices of one kind share a price and what there is; ``limit``: of each kind, without their time
     ``price``  seconds per use of each kind, and seconds per second of each port or link, now; ``centre``: those of the
                bound ``best``
     ``reach``  how far from ``centre`` the next prices may be, in terms of the bound over all uses
@@ -170,12 +170,11 @@ class _Prices:
         between = chain.nodes[uses.blocks.start : max(uses.blocks.stop - 1, uses.blocks.start)]
         self._between = dict(zip(uses.blocks, between.tolist(), strict=False))  # the counted node after a block
         _, self.kind = np.unique(chain.alike, return_inverse=True)
-        kinds, ports = int(self.kind.max()) + 1, chain.instance.resources if uses.timed else 0
-        self._many = np.concatenate([np.bincount(self.kind), np.ones(ports)])
-        self.limit = np.concatenate([np.bincount(self.kind, weights=uses.limit), np.full(ports, np.inf)])
-        if uses.timed:
-            self.limit[:] = 0.0
-        self.price = self.centre = np.zeros(kinds + ports)
+        many = np.bincount(self.kind)
+        ports = chain.instance.resources if uses.timed else 0
+        self._kinds, self._many = len(many), np.concatenate([many, np.ones(ports)])
+        self.limit = np.zeros(len(many) + ports) if uses.timed else np.bincount(self.kind, weights=uses.limit)
+        self.price = self.centre = np.zeros(len(many) + ports)
         self.best, self.reach = 0.0, _REACH
         self._amount = chain.bound() if uses.timed else float(uses.use.max(axis=1).sum())
         self.cuts: list[tuple[float, Floats, Floats]] = []
@@ -185,8 +184,7 @@ class _Prices:
 
     def evaluate(self) -> Iterator[None]:
         """Evaluate the shortest path at the present prices, block by block, until all of it is."""
-        kinds = len(self.limit) if not self.uses.timed else int(self.kind.max()) + 1
-        price, ports = self.price[:kinds][self.kind], self.price[kinds:]
+        price, ports = self.price[self.kind], self.price[self._kinds :]
         left = 1.0 - float(self._many @ self.price) if self.uses.timed else 1.0
         limited = np.isfinite(self.limit)
         offered = float(self.price[limited] @ self.limit[limited])
@@ -216,19 +214,18 @@ class _Prices:
 
     def _beyond(self, path: list[int], price: Floats, beside: Floats) -> Floats:
         """What the placement behind a path uses of each kind and port beyond what there is."""
-        instance, uses, ends = self.chain.instance, self.uses, [[0, *path], [*path, 0]]
-        at = uses.after
-        used = beside[path[at] if at >= 0 else 0].copy()
+        instance, uses, devices = self.chain.instance, self.uses, self.chain.instance.devices
+        ends = [*zip([0, *path], [*path, 0], strict=True)]
+        used = beside[path[uses.after] if uses.after >= 0 else 0].copy()
         latency = 0.0
         for k in uses.blocks:
-            block, a, b = self._blocks[k], ends[0][k], ends[1][k]
-            used[: instance.devices] += block.used[a, b]
+            block, (a, b) = self._blocks[k], ends[k]
+            used[:devices] += block.used[a, b]
             if uses.timed:
                 latency += float(block.cost[a, b] - price @ block.used[a, b])
             if k in self._between:
                 used[b] += uses.use[self._between[k], b]
                 latency += float(instance.time[self._between[k], b])
-        devices = instance.devices
         out = np.concatenate([np.bincount(self.kind, weights=used[:devices]), used[devices:]])[: len(self.limit)]
         if uses.timed:
             return floats(out - self._many * latency)

@@ -2,8 +2,8 @@
 
 First the longest path with each node on its best device, transfers counted only where a node is not supported by the
 same device; then the blocks between nodes of a path, each solved for all pairs of devices of its ends; between two
-rounds of those a linear program of work, memory and paths.  Where memory may bind, prices of it take turns with the
-blocks.
+rounds of those a linear program of work, memory and paths.  Where memory may bind, and where work is beside the blocks,
+prices of memory and of time take turns with the blocks.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def bounds_and_sequences(
 
 
 def _chains(instance: SchedulingInstance) -> Iterator[Chain]:
-    """The chains whose blocks are refined in turn: that of the whole unless a block of it is far too large, and two
-    with smaller blocks and work beside them.
+    """The chains whose blocks are refined in turn: that of the whole unless a block of it is far too large, two with
+    smaller blocks and work beside them, and of the first of these one with those cuts alone that no tensor bypasses.
     """
     if instance.nodes > _MOST_NODES:
         return
@@ -131,8 +131,8 @@ def _in_turn(
     instance: SchedulingInstance, chains: list[Chain], priced: list[tuple[Chain, Uses, Iterator[tuple[float, bool]]]],
     upper: Callable[[], float], rounds: int, seed: int,
 ) -> Iterator[tuple[float, OperatorSequence | None]]:  # fmt: skip
-    """Refine chains, or price their memory, one step of one of them at a time: a refined block counts as the square of
-    the largest.
+    """Refine chains, or price what their blocks share, one step of one of them at a time: a refined block counts as the
+    square of the largest.
     """
     improve = [block_improver(instance, seed, schedules=one.whole) for one in chains]
     refined = [refine(chain, own, upper, rounds) for chain, own in zip(chains, improve, strict=True)]
