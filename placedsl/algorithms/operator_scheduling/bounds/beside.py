@@ -28,6 +28,9 @@ class Beside:
         self._inner = subproblem(instance, inside, instance.time[inside])
         self._use = np.concatenate([np.zeros((self._first, instance.devices)), use])
         self._able = np.isfinite(self._inner.time)
+        self._only = np.asarray(single_device(self._inner)).copy()
+        self._only[: self._first] = 0  # any: which reads are counted does not depend on it
+        self._reads = counted_reads(self._inner, self._only, moves(self._inner), -1)
 
     def least(self, price: Floats, ports: Floats) -> tuple[Floats, Floats]:
         """D seconds that the nodes cost at least for each device of the node before them (inf: impossible), and D x
@@ -50,15 +53,15 @@ class Beside:
                 return np.inf, used
             time[0] = np.inf
             time[0, a] = 0.0
-        inner = self._inner._replace(time=floats(time))
-        only = np.asarray(single_device(inner))
-        reads = counted_reads(inner, only, moves(inner), -1)
+        only = self._only.copy()
+        only[: self._first] = a
+        reads = self._reads._replace(only=only)
         seconds = np.zeros((devices, devices, 1))
         if len(ports):
             seconds[:, :, 0] = np.einsum("r,rab->ab", ports, reads.uses)
         nothing = np.zeros((0, 1))
         costs = floats(np.where(np.isfinite(time), self._use * price, 0.0))
-        case = Case(inner.time, np.zeros(time.shape, dtype=np.int64), nothing, np.zeros(devices + self._ports), costs)
+        case = Case(floats(time), np.zeros(time.shape, dtype=np.int64), nothing, np.zeros(devices + self._ports), costs)
         device, level = np.maximum(only, 0), np.zeros(len(time), dtype=np.int64)
         if least_priced(case, reads, np.zeros((devices, 1)), floats(seconds), device, level) == np.inf:
             return np.inf, used

@@ -39,6 +39,8 @@ _LARGE, _SMALL = 120, 40
 _PRICED = 0.25
 #: The same for prices of time, as a share of the square of the nodes.
 _TIMED = 0.01
+#: What the blocks of a finer chain prove together takes so many additions at most.
+_MOST_JOINED = 1_000_000
 #: A block of more nodes is too large for the work of whole blocks to say something.
 _WHOLE = 400
 
@@ -112,7 +114,7 @@ def _chains(instance: SchedulingInstance) -> Iterator[Chain]:
             finer = chain_between(instance, cuts, most)
             yield finer
             kept = not_bypassed(instance, cuts)
-            if most == _LARGE and len(kept) < len(cuts):
+            if most == _LARGE and len(kept) < len(cuts) and len(cuts) * instance.devices**3 <= _MOST_JOINED:
                 chain = chain_between(instance, kept, most)
                 if chain.largest() <= max(_LARGE, finer.largest()):
                     chain.finer = finer
