@@ -153,3 +153,15 @@ def test_what_is_known_is_never_lost_and_what_is_enough_not_exceeded() -> None:
     assert broadcast_bound(instance, 11.0, 11.5) == pytest.approx(11.5)
     assert broadcast_bound(instance, 12.5, np.inf) == 12.5
     assert broadcast_bound(instance._replace(sequential=False), 1.0, np.inf) == 1.0
+
+
+def test_a_block_in_which_nothing_takes_time() -> None:
+    """What is proven otherwise is its bound, and prices come on top."""
+    case = far_away(0.0)
+    case.time = np.where(np.isfinite(case.time), 0.0, np.inf)
+    cases = of_broadcast.Cases(case.instance, 1.0)
+    cases.improve(1.0, 20)
+    assert cases.bound == pytest.approx(1.0)
+    cases.price(np.ones(case.time.shape), 1.0)
+    cases.improve(1.0, 20)
+    assert cases.bound == pytest.approx(6.0)

@@ -308,7 +308,7 @@ def _start(case: Case, weights: Floats | None) -> Floats:
     """
     used = np.isfinite(case.around)
     used[-1] &= weights is not None and weights[-1, 0] > 0.0  # not before nodes cost something beside their time
-    out = used / max(used.sum(), 1)  # nothing takes time where none is used
+    out = used / max(used.sum(), 1)
     if weights is not None:
         levels = min(used.shape[1], weights.shape[1])
         out *= _MIXED
@@ -317,7 +317,9 @@ def _start(case: Case, weights: Floats | None) -> Floats:
             out[:, levels - 1] -= weights[:, levels - 1] / 2.0
             out[:, levels:] += weights[:, levels - 1 :] / 2.0
         out = np.where(used, out, 0.0)
-    return floats(out / max(out.sum(), 1e-300))
+    if not out.any():  # nothing takes time on any device, nor is anything sent
+        out[-1, 0] = 1.0
+    return floats(out / out.sum())
 
 
 def _readers(instance: SchedulingInstance, tensor: int) -> Integers:
