@@ -164,4 +164,4 @@ def test_a_block_in_which_nothing_takes_time() -> None:
     assert cases.bound == pytest.approx(1.0)
     cases.price(np.ones(case.time.shape), 1.0)
     cases.improve(1.0, 20)
-    assert cases.bound == pytest.approx(6.0)
+    assert 5.99 < cases.bound <= 6.0
