@@ -156,12 +156,14 @@ def test_what_is_known_is_never_lost_and_what_is_enough_not_exceeded() -> None:
 
 
 def test_a_block_in_which_nothing_takes_time() -> None:
-    """What is proven otherwise is its bound, and prices come on top."""
+    """No device and no port is in use: what is proven otherwise is its bound, and prices come on top."""
     case = far_away(0.0)
     case.time = np.where(np.isfinite(case.time), 0.0, np.inf)
+    case.producer, case.reads = [], []
+    case.moves = type(case.moves)(**{**vars(case.moves), "explicit": np.zeros((0, 2, 2)), "size": np.zeros(0)})
     cases = of_broadcast.Cases(case.instance, 1.0)
     cases.improve(1.0, 20)
     assert cases.bound == pytest.approx(1.0)
     cases.price(np.ones(case.time.shape), 1.0)
     cases.improve(1.0, 20)
-    assert 5.99 < cases.bound <= 6.0
+    assert cases.bound == pytest.approx(6.0)
