@@ -131,7 +131,8 @@ def blocks(branches: int, length: int, count: int) -> Any:
 
 def one_of_growth(name: str) -> dict[str, Any]:
     """In a process of its own: the search, once with compiled kernels."""
-    from placedsl.algorithms.pipelines.state_dp import SearchLimits, best_pipeline
+    from placedsl.algorithms.pipelines.search_limits import SearchLimits
+    from placedsl.algorithms.pipelines.state_dp import best_pipeline
 
     best_pipeline(blocks(3, 2, 3)[0])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -28,8 +28,9 @@ from placedsl.algorithms.pipelines.bottleneck_search import BottleneckResult
 from placedsl.algorithms.pipelines.clusters import in_clusters
 from placedsl.algorithms.pipelines.hierarchical import best_hierarchical
 from placedsl.algorithms.pipelines.replicated import Replication, best_replicated
+from placedsl.algorithms.pipelines.search_limits import SearchLimits
 from placedsl.algorithms.pipelines.solve import pipeline_of
-from placedsl.algorithms.pipelines.state_dp import SearchLimits, best_pipeline
+from placedsl.algorithms.pipelines.state_dp import best_pipeline
 from placedsl.algorithms.stages.stage_costs import after_computation
 
 WORKLOADS = Path(os.environ.get("PLACEDSL_WORKLOADS", Path(__file__).resolve().parents[2] / "shared" / "workloads"))

@@ -15,7 +15,8 @@ import numpy as np
 from placedsl.algorithms.ideals.chain_cover import ChainCover
 from placedsl.algorithms.ideals.enumeration import ideals
 from placedsl.algorithms.pipelines.load_pruning import LoadPruning
-from placedsl.algorithms.pipelines.state_dp import SearchLimits, StateDPResult
+from placedsl.algorithms.pipelines.search_limits import SearchLimits
+from placedsl.algorithms.pipelines.state_table import StateDPResult
 from placedsl.algorithms.stages.stage_costs import StageCostModel
 from placedsl.algorithms.stages.topological_orders import orders
 from placedsl.arrays import Integers

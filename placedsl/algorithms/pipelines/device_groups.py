@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placedsl.algorithms.pipelines.state_dp import SearchLimits
+from placedsl.algorithms.pipelines.search_limits import SearchLimits
 from placedsl.algorithms.stages.stage_costs import DeviceClasses, StageCostModel, StageCosts
 from placedsl.arrays import Floats, Integers
 from placedsl.graph.contraction import Quotient

@@ -26,7 +26,9 @@ from placedsl.algorithms.pipelines.device_groups import (
 )
 from placedsl.algorithms.pipelines.hierarchical import best_hierarchical
 from placedsl.algorithms.pipelines.replicated import Replication, best_replicated
-from placedsl.algorithms.pipelines.state_dp import SearchLimits, StateDPResult, best_pipeline, sliced
+from placedsl.algorithms.pipelines.search_limits import SearchLimits
+from placedsl.algorithms.pipelines.state_dp import best_pipeline, sliced
+from placedsl.algorithms.pipelines.state_table import StateDPResult
 from placedsl.algorithms.stages.stage_costs import DeviceClasses, Edges, StageCostModel, loads_under, stage_costs
 from placedsl.arrays import Floats, Integers
 from placedsl.graph.contraction import Quotient

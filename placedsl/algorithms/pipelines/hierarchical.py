@@ -44,7 +44,7 @@ from placedsl.algorithms.pipelines.replicated import (
     replication_states,
 )
 from placedsl.algorithms.pipelines.replicated_kernel import NEVER, ReplicationStates
-from placedsl.algorithms.pipelines.state_dp import SearchLimits
+from placedsl.algorithms.pipelines.search_limits import SearchLimits
 from placedsl.algorithms.stages.stage_costs import StageCostModel
 from placedsl.algorithms.stages.stage_pairs import all_stage_pairs, between, ideal_sums
 from placedsl.arrays import Booleans, Floats, Integers

@@ -27,7 +27,7 @@ from placedsl.algorithms.pipelines.bottleneck_search import (
 from placedsl.algorithms.pipelines.capped_loads import ComparedLoads, compared_loads
 from placedsl.algorithms.pipelines.load_pruning import LoadPruning
 from placedsl.algorithms.pipelines.replicated_kernel import NEVER, ReplicationStates, extend, replicated_load
-from placedsl.algorithms.pipelines.state_dp import SearchLimits
+from placedsl.algorithms.pipelines.search_limits import SearchLimits
 from placedsl.algorithms.stages.stage_costs import StageCostModel
 from placedsl.algorithms.stages.stage_pairs import all_stage_pairs, between, ideal_sums
 from placedsl.arrays import Floats, Integers

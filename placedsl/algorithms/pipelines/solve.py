@@ -20,7 +20,7 @@ from placedsl.algorithms.kernels import begun_plainly
 from placedsl.algorithms.pipelines import state_dp
 from placedsl.algorithms.pipelines.device_groups import best_with_device_groups, classes_of, uses_device_groups
 from placedsl.algorithms.pipelines.placement_result import PlacementResult
-from placedsl.algorithms.pipelines.state_dp import SearchLimits
+from placedsl.algorithms.pipelines.search_limits import MOST_IDEALS, SearchLimits
 from placedsl.algorithms.presolve.attached import attached, first_relaxation, said
 from placedsl.algorithms.simple_bounds import simple_bound, streamed_bound
 from placedsl.algorithms.stages.stage_costs import (
@@ -121,7 +121,7 @@ def ideals_of(quotient: Quotient) -> int | None:
 
 def most_stored(classes: DeviceClasses, most: int | None = None) -> int:
     """The budget for ideals that are stored: fewer where a state has many device counts."""
-    return min(state_dp.MOST_IDEALS if most is None else most, state_dp.MOST_ENTRIES // classes.states)
+    return min(MOST_IDEALS if most is None else most, state_dp.MOST_ENTRIES // classes.states)
 
 
 def pipeline_of(problem: Problem) -> tuple[Quotient, DeviceClasses]:

@@ -11,35 +11,28 @@ ideal and how many devices of each class have been used.  Three things keep the 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from placedsl.algorithms.ideals.chain_cover import ChainCover, chain_cover
 from placedsl.algorithms.ideals.enumeration import count_ideals, ideals
 from placedsl.algorithms.pipelines.load_pruning import LoadPruning
-from placedsl.algorithms.pipelines.state_dp_kernel import IdealLattice, Progress, join, previous
-from placedsl.algorithms.stages.cut_edges_kernel import cut_costs
+from placedsl.algorithms.pipelines.search_limits import SearchLimits
+from placedsl.algorithms.pipelines.state_table import StateDPResult, StateTable
 from placedsl.algorithms.stages.stage_costs import StageCostModel
-from placedsl.algorithms.stages.stage_pairs import between, by_weight, cuts_of, cuts_taken, ideal_sums, stage_pairs
 from placedsl.algorithms.stages.topological_orders import orders
-from placedsl.arrays import Booleans, Floats, Integers, distinct
-from placedsl.records import dataclass
+from placedsl.arrays import Floats, Integers, distinct
 from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 
-#: The most ideals that are stored, and the most table entries (ideals x states).
-MOST_IDEALS = 2_000_000
+#: The most table entries (ideals x states).
 MOST_ENTRIES = 40_000_000
 #: Orders longer than this are sliced under tentative bounds first.
 _LONG = 1_000
 #: With more ideals than this, the best load is closed in on first, until the two sides are this share apart.
 _FEW = 15_000
 _APPROACH_GAP = 2e-3
-#: Pairs between two looks at the clock.
-_PATIENCE = 10_000_000
 #: With more ideals than this, a lower load is tried first.
 _MANY = 50_000
 #: A load that is so much less than the one that a table was made for has one of its own.
@@ -48,46 +41,8 @@ _MUCH_BETTER = 1e-2
 _TRIES = 1
 
 
-@dataclass(frozen=True, eq=False)
-class StateDPResult:
-    """The best pipeline found: its largest load and the device of each unit (inf and None where there is none).
-
-    ``complete``: the value is proven the least, or that no pipeline is allowed.  ``bound``: no load is below it.
-    ``fewest``: no pipeline that good has fewer devices.  ``too_many``: more ideals matter than may be stored.
-    ``met``, ``stored``: ideals that were met and stored; ``pairs``: stages looked at, of which subsets, evaluated.
-    """
-
-    value: float
-    device: Integers | None
-    complete: bool
-    bound: float = 0.0
-    fewest: bool = False
-    too_many: bool = False
-    met: int = 0
-    stored: int = 0
-    pairs: tuple[int, int, int] = (0, 0, 0)
-
-
 #: With more units than this, ideals are counted before anything else is done.
 _MANY_UNITS = 5_000
-
-
-@dataclass
-class SearchLimits:
-    """When a run stops by itself: a ``time.monotonic()`` value, what is asked now and then, ideals stored.
-
-    ``told`` hears of what is known of plans so far: one (or None), and a load that none is below.
-    """
-
-    deadline: float | None = None
-    stop: Callable[[], bool] | None = None
-    most: int = MOST_IDEALS
-    told: Callable[[Any, float], None] | None = None
-
-    @property
-    def passed(self) -> bool:
-        """It is time to stop."""
-        return (self.deadline is not None and time.monotonic() > self.deadline) or bool(self.stop and self.stop())
 
 
 def best_pipeline(
@@ -149,7 +104,7 @@ def _best_pipeline(
     cover = chain_cover(costs.units, costs.before, costs.after)
     if cover is None:
         return StateDPResult(start.value, start.device, settled, at_least, too_many=True)
-    search = _PipelineSearch(costs, cover, limits, start, at_least, at_most)
+    search = PipelineSearch(costs, cover, limits, start, at_least, at_most)
     search.run(fewest)
     found = search.found()
     return found if found.complete or not settled else replace(found, complete=True)
@@ -171,7 +126,7 @@ def sliced(costs: StageCostModel, limits: SearchLimits | None = None, at_most: f
     for order in orders(costs):
         line = ChainCover.of_order(order)
         for bound in _ladder(costs, value):
-            table = _StateTable(costs, line, line.prefixes(order), pruning.within(bound), wide=False)
+            table = StateTable(costs, line, line.prefixes(order), pruning.within(bound), wide=False)
             found = table.search(bound * (1.0 - EQUAL_COSTS), limits, exact=True)
             if found.device is not None:
                 value, device = found.value, found.device
@@ -190,7 +145,7 @@ def _ladder(costs: StageCostModel, known: float) -> list[float]:
     return [*(share * 2.0**k for k in range(1, 8)), np.inf] if costs.units > _LONG and share > 0.0 else [np.inf]
 
 
-class _PipelineSearch:
+class PipelineSearch:
     """From a first pipeline to the best one."""
 
     def __init__(
@@ -231,7 +186,7 @@ class _PipelineSearch:
         self.complete, self.bound = True, self.value
         self.least_devices = self.device is None or (fewest and self.fewest(table, self.value, self.device))
 
-    def narrowed(self) -> _StateTable | None:
+    def narrowed(self) -> StateTable | None:
         """The ideals for the best load, after closing in on it from both sides with loads that leave fewer ideals."""
         ceiling = np.inf  # loads from which there are too many
         costs = self.costs
@@ -258,7 +213,7 @@ class _PipelineSearch:
                 self.bound = middle
         return self.table(self.value)
 
-    def table(self, bound: float, most: int | None = None) -> _StateTable | None:
+    def table(self, bound: float, most: int | None = None) -> StateTable | None:
         """The ideals that matter below a load; None when there are too many, or no time."""
         limits = self.limits
         most = limits.most if most is None else min(most, limits.most)
@@ -286,11 +241,11 @@ class _PipelineSearch:
                     return None
                 room = walked.fit
             before = walked.fit
-        table = _StateTable(self.costs, self.cover, walked.positions, pruning, wide=True)
+        table = StateTable(self.costs, self.cover, walked.positions, pruning, wide=True)
         self.boundaries[bound] = pruning.boundaries
         return table
 
-    def tried(self, table: _StateTable, limit: float, *, exact: bool) -> bool:
+    def tried(self, table: StateTable, limit: float, *, exact: bool) -> bool:
         """Look for a chain within the limit and keep it; False when there was no time to end."""
         found = table.search(limit, self.limits, exact=exact)
         self.pairs = (
@@ -300,7 +255,7 @@ class _PipelineSearch:
             self.value, self.device = found.value, found.device
         return found.complete
 
-    def fewest(self, table: _StateTable, value: float, device: Integers) -> bool:
+    def fewest(self, table: StateTable, value: float, device: Integers) -> bool:
         """Replace the best by one that is as good and uses fewer devices, if there is one."""
         if len(distinct(device)) <= self.pruning.within(value).fewest_devices:
             return True
@@ -317,81 +272,3 @@ class _PipelineSearch:
             value, self.device, self.complete, min(self.bound, value), self.least_devices, self.too_many, self.met,
             self.stored, self.pairs,
         )  # fmt: skip
-
-
-def _holds(costs: StageCostModel, pruning: LoadPruning, memory: Floats, later: Floats, earlier: Floats) -> Booleans:
-    """K x s: whether the devices on either side of an ideal have room for what they must hold, beside units as well."""
-    whole, beside = float(costs.memory.sum()), costs.behind.sum(axis=1)
-    most = whole + float(beside.sum())
-    room = np.minimum(np.array(costs.classes.memory), 2.0 * most + 1.0)
-    after = (whole - memory + float(beside[0]) - later)[:, None] <= pruning.left @ room + 1e-9 * most
-    before = (memory + earlier)[:, None] <= pruning.digits @ room + 1e-9 * most
-    return np.asarray(after & before, dtype=np.bool_)
-
-
-class _StateTable:
-    """Ideals with their costs, and the search over them; ``wide``: they are more than the prefixes of one order."""
-
-    def __init__(
-        self, costs: StageCostModel, cover: ChainCover, positions: np.ndarray, pruning: LoadPruning, *, wide: bool
-    ) -> None:
-        self.costs, self.cover = costs, cover
-        costs = costs.within(pruning.bound)
-        cuts = cuts_of(costs, cover, positions)
-        weight = ideal_sums(cover, positions, pruning.weight)
-        fits = pruning.prune(cover, weight, cuts, transfers=wide)
-        if costs.behind.size:
-            fits &= _holds(costs, pruning, *ideal_sums(cover, positions, np.vstack((costs.memory, costs.behind))))
-        self.states = pruning.states
-        rows = by_weight(positions, weight, np.flatnonzero(fits.any(axis=1)))
-        cuts, positions = cuts_taken(cuts, rows), positions[rows]
-        self.fits, self.positions = fits[rows], positions
-        pairs = stage_pairs(costs, cover, positions, weight[rows], cuts)
-        # Edges that a stage cannot cut on both sides are paid in full on each.
-        short = np.stack([pruning.short(cover, c) for c in range(len(self.states.share))])
-        ahead, behind = cut_costs(cuts, costs.input_cost[:1] * short, costs.output_cost[:1] * short)
-        self.lattice = IdealLattice(
-            pairs, ideal_sums(cover, positions, costs.memory), pairs.unit_sum[0] + ahead[0],
-            pairs.unit_sum[0] - behind[0],
-        )  # fmt: skip
-
-    @property
-    def count(self) -> int:
-        """How many ideals there are."""
-        return len(self.positions)
-
-    def search(self, limit: float, limits: SearchLimits, *, exact: bool) -> StateDPResult:
-        """The best chain within a load, or any (with the fewest devices) where not ``exact``."""
-        count = self.count
-        if not count or self.positions[0].any() or self.lattice.pairs.weight[-1] < self.states.whole:
-            return StateDPResult(np.inf, None, True)  # not even nothing can be gone on from
-        value = np.where(self.fits, np.inf, np.nan)
-        value[0, 0] = -np.inf if exact else 0.0
-        progress = Progress(np.array([limit]), np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(1, np.int64))
-        complete = False
-        while not (complete or limits.passed):
-            progress.left[0] = _PATIENCE
-            complete = join(exact, self.lattice, self.states, value, progress)
-        pairs = (int(progress.seen[0]), int(progress.seen[1]), int(progress.seen[2]))
-        final = np.where(np.isnan(value[count - 1]), np.inf, value[count - 1])
-        if not np.isfinite(final.min()):
-            return StateDPResult(np.inf, None, complete, pairs=pairs)
-        good = np.flatnonzero(final <= final.min() * (1.0 + IMPROVEMENT))
-        state = int(good[np.argmin(self.states.digits[good].sum(axis=1))])
-        device, load = self._chain(state, value, limit, exact)
-        return StateDPResult(load, device, complete, pairs=pairs)
-
-    def _chain(self, state: int, value: Floats, limit: float, exact: bool) -> tuple[Integers, float]:
-        """The device of each unit, from everything back to nothing, and the largest load."""
-        costs, cover = self.costs, self.cover
-        device = np.full(costs.units, -1, dtype=np.int64)
-        used = [0] * len(costs.classes.counts)
-        goal, largest = len(value) - 1, 0.0
-        while goal:
-            base, kind = previous(goal, state, exact, self.lattice, self.states, value, limit)
-            own = between(cover, self.positions, base, goal)
-            device[own] = costs.classes.devices[kind][used[kind]]
-            used[kind] += 1
-            largest = max(largest, costs.load(own, kind))
-            goal, state = base, state - int(self.states.stride[kind])
-        return device, largest

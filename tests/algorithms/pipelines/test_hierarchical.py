@@ -12,7 +12,8 @@ from support.small_pipelines import SCHEDULES, Small, alone, by_recursion, check
 from placedsl.algorithms.pipelines.clusters import Clusters, in_clusters, merged
 from placedsl.algorithms.pipelines.hierarchical import best_hierarchical
 from placedsl.algorithms.pipelines.replicated import Replication, best_replicated, no_replication
-from placedsl.algorithms.pipelines.state_dp import SearchLimits, best_pipeline
+from placedsl.algorithms.pipelines.search_limits import SearchLimits
+from placedsl.algorithms.pipelines.state_dp import best_pipeline
 from placedsl.algorithms.stages.stage_costs import DeviceClasses, StageCostModel, after_computation
 from placedsl.graph.contraction import contract
 

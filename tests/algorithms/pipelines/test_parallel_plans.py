@@ -20,7 +20,7 @@ from placedsl.algorithms.pipelines.parallel_plans.instance import (
 )
 from placedsl.algorithms.pipelines.parallel_plans.like_stages import LikeStages, like_stages
 from placedsl.algorithms.pipelines.parallel_plans.search import best_plan
-from placedsl.algorithms.pipelines.state_dp import SearchLimits
+from placedsl.algorithms.pipelines.search_limits import SearchLimits
 from placedsl.arrays import Integers32
 
 

@@ -12,8 +12,9 @@ from support.small_pipelines import Small, alone, by_recursion, check, small
 
 import placedsl
 from placedsl.algorithms.pipelines.replicated import Replication, best_replicated, no_replication, sliced_replicated
+from placedsl.algorithms.pipelines.search_limits import SearchLimits
 from placedsl.algorithms.pipelines.solve import pipeline_of
-from placedsl.algorithms.pipelines.state_dp import SearchLimits, best_pipeline
+from placedsl.algorithms.pipelines.state_dp import best_pipeline
 from placedsl.algorithms.stages.stage_costs import DeviceClasses, after_computation
 from placedsl.graph.contraction import contract
 

@@ -12,7 +12,9 @@ import pytest
 from placedsl.algorithms.ideals.chain_cover import chain_cover
 from placedsl.algorithms.ideals.enumeration import ideals
 from placedsl.algorithms.pipelines.load_pruning import LoadPruning
-from placedsl.algorithms.pipelines.state_dp import SearchLimits, StateDPResult, best_pipeline, sliced
+from placedsl.algorithms.pipelines.search_limits import SearchLimits
+from placedsl.algorithms.pipelines.state_dp import best_pipeline, sliced
+from placedsl.algorithms.pipelines.state_table import StateDPResult
 from placedsl.algorithms.stages.stage_costs import DeviceClasses, StageCostModel, after_computation
 from placedsl.graph.contraction import Quotient, contract
 

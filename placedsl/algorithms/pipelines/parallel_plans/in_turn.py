@@ -29,7 +29,7 @@ from placedsl.algorithms.pipelines.parallel_plans.load_thresholds import PlanRes
 from placedsl.algorithms.pipelines.parallel_plans.options import YES
 from placedsl.algorithms.pipelines.parallel_plans.question_kernel import times_sent
 from placedsl.algorithms.pipelines.parallel_plans.search import PlanTable
-from placedsl.algorithms.pipelines.state_dp import SearchLimits
+from placedsl.algorithms.pipelines.search_limits import SearchLimits
 from placedsl.algorithms.stages.cut_edges_kernel import all_stages
 from placedsl.algorithms.stages.stage_pairs import between, ideal_sums
 from placedsl.arrays import Booleans, Floats, Integers, Integers32

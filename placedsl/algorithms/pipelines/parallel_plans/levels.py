@@ -30,7 +30,7 @@ from placedsl.algorithms.pipelines.parallel_plans.levels_kernel import (
 from placedsl.algorithms.pipelines.parallel_plans.load_thresholds import PlanResult, least_load
 from placedsl.algorithms.pipelines.parallel_plans.plan_terms import workspace
 from placedsl.algorithms.pipelines.parallel_plans.search import PlanTable
-from placedsl.algorithms.pipelines.state_dp import SearchLimits
+from placedsl.algorithms.pipelines.search_limits import SearchLimits
 from placedsl.algorithms.stages.cut_edges_kernel import all_stages
 from placedsl.algorithms.stages.stage_costs import DeviceClasses, StageCostModel
 from placedsl.algorithms.stages.stage_pairs import ideal_sums

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placedsl.algorithms.pipelines.parallel_plans.instance import Plan
-from placedsl.algorithms.pipelines.state_dp import SearchLimits
+from placedsl.algorithms.pipelines.search_limits import SearchLimits
 
 #: The best plan is proven when everything below it by this share is refuted.
 STRICTLY = 1e-11

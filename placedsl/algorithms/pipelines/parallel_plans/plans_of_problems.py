@@ -21,7 +21,7 @@ from placedsl.algorithms.pipelines.parallel_plans.planned_problem import (
 )
 from placedsl.algorithms.pipelines.parallel_plans.search import MOST_IDEALS, best_plan
 from placedsl.algorithms.pipelines.parallel_plans.spec_rules import rules_of
-from placedsl.algorithms.pipelines.state_dp import SearchLimits
+from placedsl.algorithms.pipelines.search_limits import SearchLimits
 from placedsl.algorithms.supports import PLACING, Supports, ignored, reasons_against
 from placedsl.arrays import Integers
 from placedsl.problem.cluster_levels import ClusterLevels

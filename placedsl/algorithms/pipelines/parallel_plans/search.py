@@ -51,7 +51,7 @@ from placedsl.algorithms.pipelines.parallel_plans.plan_terms import (
 )
 from placedsl.algorithms.pipelines.parallel_plans.plan_value_kernel import largest_load
 from placedsl.algorithms.pipelines.parallel_plans.question_kernel import times_sent, within
-from placedsl.algorithms.pipelines.state_dp import SearchLimits
+from placedsl.algorithms.pipelines.search_limits import SearchLimits
 from placedsl.algorithms.stages.cut_edges_kernel import edge_costs
 from placedsl.algorithms.stages.stage_costs import StageCostModel
 from placedsl.algorithms.stages.stage_pairs import all_stage_pairs, between, ideal_sums

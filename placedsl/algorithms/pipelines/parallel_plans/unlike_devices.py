@@ -21,7 +21,7 @@ from placedsl.algorithms.pipelines.parallel_plans.plan_terms import NEVER
 from placedsl.algorithms.pipelines.parallel_plans.question_kernel import times_sent
 from placedsl.algorithms.pipelines.parallel_plans.search import PlanTable, least_busy
 from placedsl.algorithms.pipelines.parallel_plans.unlike_devices_kernel import extend
-from placedsl.algorithms.pipelines.state_dp import SearchLimits
+from placedsl.algorithms.pipelines.search_limits import SearchLimits
 from placedsl.arrays import Integers
 
 #: More ideals than this are not planned over, nor states of all ideals that take so many bytes.
