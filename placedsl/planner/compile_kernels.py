@@ -39,6 +39,24 @@ _DEVICES = """device gpu[2]: accelerator { memory = 16 GiB }
 device cpu: host
 interconnect { bandwidth = 8 GiB/s }
 """
+#: Operators without time that do not fit beside what makes their tensor, which is dear.
+_FULL = """graph {
+    node a { time = 3 ms, memory = 100 MiB, output = 8 MiB }
+    node b { time = 3 ms, memory = 100 MiB, output = 1 KiB }
+    node c { time = 6 ms, memory = 100 MiB }
+    node x { time = 0 ms, memory = 200 MiB }
+    node y { time = 0 ms, memory = 200 MiB }
+    a -> b -> c
+    a -> x
+    a -> y
+}
+device gpu[2]: accelerator { memory = 450 MiB }
+interconnect { bandwidth = 1 GiB/s }
+minimize time_per_sample
+subject to
+    memory
+    contiguous
+"""
 _ALIKE = "device gpu[3]: accelerator { memory = 12 GiB }\ninterconnect { bandwidth = 8 GiB/s }\n"
 _CLUSTERS = """cluster server[2] {
     device gpu[2]: accelerator { memory = 16 GiB }
@@ -217,6 +235,8 @@ def compile_kind(kind: str) -> None:
             _apart(lambda _, spec=spec, rules=rules: _solve(spec, bool(rules)))  # type: ignore[misc]
             if (devices, rules) == (_DEVICES, "    contiguous\n") and "pipedream\nminimize" in execution:
                 _apart(lambda _, spec=spec: _divide_and_price(spec))  # type: ignore[misc]
+                full = elaborate(parse(Source("<kernels>", _FULL)), Path())
+                _apart(lambda _, spec=full: _solve(spec, True))  # type: ignore[misc]
             members = members_for(spec.problem, None, 1, 0)
         for member in members:
             _apart(lambda channel, member=member: member.work(channel, *member.arguments))  # type: ignore[misc]

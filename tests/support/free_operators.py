@@ -71,3 +71,44 @@ def text_with_free_operators(
         "subject to", "    memory", "    contiguous", *([f"    {rules}"] if rules else []),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
+
+
+def text_with_dear_tensors(seed: int) -> str:
+    """A spec of operators in a row or beside one another, with dear tensors, and operators without time at each.
+
+    They occupy much of what there is: what a device has at home often does not fit.
+    """
+    rng = random.Random(seed)
+    devices, core, free = rng.choice([(2, rng.randint(2, 6), 7), (3, rng.randint(2, 4), 5), (4, 3, 4)])
+    unit = rng.choice([1.0, 1e-3, 1e3])
+    hosts = rng.random() < 0.25
+    lines, total = ["graph {"], 0
+    for v in range(core):
+        size, time = rng.choice([0, 50, 100, rng.randint(1, 400)]), rng.choice([1, 2, 3, rng.randint(1, 9)]) * unit
+        other = f"{{accelerator: {time} ms, host: {rng.choice([1, 3]) * time} ms}}" if hosts else f"{time} ms"
+        output = rng.choice([0, 0.25, 1, 2, rng.uniform(0, 3)]) * unit * 2**20
+        lines.append(f"    node n{v} {{ time = {other}, memory = {size} KiB, output = {output:.0f} B }}")
+        total += size
+    edges = {(rng.randrange(v) if rng.random() < 0.3 else v - 1, v) for v in range(1, core) if rng.random() < 0.8}
+    pairs = [f"    n{u} -> n{v}" for u, v in sorted(edges)]
+    for i in range(free):
+        size = rng.choice([50, 100, rng.randint(1, 300)])
+        output = rng.choice([0, 1, rng.uniform(0, 3)]) * unit * 2**20
+        lines.append(f"    node x{i} {{ time = 0 ms, memory = {size} KiB, output = {output:.0f} B }}")
+        total += size
+        kind, at = rng.choice(["after", "after", "both", "before", "view"]), rng.randrange(core)
+        if kind in ("after", "both") or at + 1 == core:
+            pairs.append(f"    n{at} -> x{i}")
+            if kind == "both" and at + 1 < core:
+                pairs.append(f"    n{rng.randrange(at + 1, core)} -> x{i}")
+        else:
+            pairs.append(f"    x{i} -> n{rng.randrange(at + 1, core)}")
+            pairs += [f"    n{at} -> x{i}"] if kind == "view" else []
+    room = total / devices * rng.choice([1.02, 1.1, 1.3, 1.6]) * 1024 + 1
+    machine = [f"device gpu[{devices}]: accelerator {{ memory = {room:.0f} B }}"]
+    if hosts:
+        machine = [f"device gpu[{devices - 1}]: accelerator {{ memory = {room:.0f} B }}",
+                   f"device cpu: host {{ memory = {rng.choice([0.7, 1.5]) * room:.0f} B }}"]  # fmt: skip
+    schedule = rng.choice(["pipedream"] * 4 + ["duplex", "overlapped"])
+    lines += [*pairs, "}", *machine, "interconnect { bandwidth = 1 GiB/s }", f"schedule {schedule}"]
+    return "\n".join([*lines, "minimize time_per_sample", "subject to", "    memory", "    contiguous"]) + "\n"

@@ -14,7 +14,8 @@ import numpy as np
 
 from placedsl.algorithms.pipelines.placement_result import PlacementResult
 from placedsl.algorithms.pipelines.refitting import refitted
-from placedsl.algorithms.presolve.attached import Attached, held, relaxed
+from placedsl.algorithms.pipelines.room import RoomResult
+from placedsl.algorithms.presolve.attached import Attached, Relaxation, held, relaxed
 from placedsl.algorithms.units import with_rounding
 from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.graph.order import csr, topological
@@ -32,68 +33,111 @@ _COUNTED = 4
 Search = Callable[[Problem, float, float, bool, Floats | None], PlacementResult]
 
 
+#: Answers for a relaxation and a load: as :func:`placedsl.algorithms.pipelines.room.with_room`, in terms of nodes.
+Room = Callable[[Relaxation, float], RoomResult]
+
+
 def best_of(
-    known: Attached, search: Search, at_least: float, at_most: float, found: Callable[[PlacementResult], None],
-    *, fewest: bool,
+    known: Attached, search: Search, room: Room | None, at_least: float, at_most: float,
+    found: Callable[[PlacementResult], None], *, fewest: bool,
 ) -> PlacementResult:  # fmt: skip
     """The best pipeline below ``at_most``, by searches of problems with fewer units.
 
     ``at_least``: a proven bound.  ``found`` hears of each better pipeline.  ``fewest``: of those that are equally good,
-    one with the fewest devices is asked for.
+    one with the fewest devices is asked for.  ``room``: None where the question cannot be answered.
     """
-    open_ = known.open
-    kept, bound = known.inside.copy(), at_least
+    return _Presolved(known, search, room, found, fewest, at_least, at_most).run()
+
+
+@dataclass(eq=False)
+class _Presolved:
+    """From a bound and a placement to the best one.
+
+    ``bound``, ``at_most``  a proven bound; only what is below is of interest
+    ``best``, ``last``      the best pipeline, and what the last relaxation gave
+    """
+
+    known: Attached
+    search: Search
+    room: Room | None
+    found: Callable[[PlacementResult], None]
+    fewest: bool
+    bound: float
+    at_most: float
     best: PlacementResult | None = None
-    first = True
-    while (open_ & ~kept).any():
-        smaller = relaxed(known, kept)
-        out = smaller.out
-        last = search(smaller.problem, bound, at_most, not first, None if fewest else smaller.behind)
-        if not last.complete or last.placement is None:
-            # Nothing better is allowed even there, or it is not known.
-            if best is not None:
-                return _with(last, best, bound if last.complete else max(bound, last.bound))
-            return replace(last, placement=None, value=np.inf, bound=max(bound, last.bound))
-        bound = max(bound, last.bound)
-        mended = _Mended.of(known, out, kept, last.placement)
-        if mended.allowed and not out.any():
-            found(last)
-            return last
-        for narrower in (mended.problem, held(known, smaller.root) if first else None):
-            if narrower is None:
+    last: PlacementResult | None = None
+
+    def run(self) -> PlacementResult:
+        """Relaxations and placements in turn, with ever more units that are counted."""
+        known, open_ = self.known, self.known.open
+        kept = known.inside.copy()
+        first = True
+        while (open_ & ~kept).any():
+            smaller = relaxed(known, kept)
+            asked = RoomResult(False) if first or self.room is None else self.room(smaller, self.at_most)
+            if asked.known and asked.device is None:
+                return self._nothing_below()
+            placement = asked.device
+            if placement is None:
+                behind = None if self.fewest else smaller.behind
+                self.last = self.search(smaller.problem, self.bound, self.at_most, not first, behind)
+                placement = self.last.placement
+                if not self.last.complete or placement is None:
+                    return self._ended(self.last)
+                self.bound = max(self.bound, self.last.bound)
+            mended = _Mended.of(known, smaller, kept, placement, asked.leaves)
+            if self.last is not None and asked.device is None and mended.allowed and not smaller.out.any():
+                self.found(self.last)
+                return self.last
+            before = self.best
+            for narrower in (mended.problem, held(known, smaller.root)) if first else (mended.problem,):
+                self._search_in(narrower)
+                if (settled := self._settled()) is not None:
+                    return settled
+            # With a value more is known of what devices must hold: that is tried before units are counted.
+            again = first and bool(smaller.behind.any()) and (self.best is not None or self.room is not None)
+            first = False
+            if again or (asked.known and self.best is not before):
                 continue
-            other = search(narrower, bound, at_most, True, None)
-            if other.placement is not None and (best is None or other.value < best.value):
-                best, at_most = other, other.value * (1.0 - EQUAL_COSTS)
-                found(other)
-            if best is not None and best.value <= bound * (1.0 + EQUAL_COSTS):
-                proven = _proven(best, bound, last)
-                if proven.fewest or not fewest:
-                    return proven
-        # What devices must hold is known better where a value is: before units are counted, that is tried.
-        again = first and best is not None and bool(smaller.behind.any())
-        first = False
-        if again:
-            continue
-        more = mended.blocking & ~kept
-        kept = kept | (more if more.any() else open_)
-    last = search(known.problem, bound, at_most, False, None)
-    if best is None or (last.placement is not None and (last.complete or last.value < best.value)):
-        return last
-    return _with(last, best, max(bound, last.bound))
+            more = mended.blocking & ~kept
+            kept = kept | (more if more.any() else open_)
+        last = self.search(known.problem, self.bound, self.at_most, False, None)
+        if self.best is None or (last.placement is not None and (last.complete or last.value < self.best.value)):
+            return last
+        return self._ended(last)
 
+    def _search_in(self, narrower: Problem) -> None:
+        """Keep what is best where all placements are placements of the problem."""
+        other = self.search(narrower, self.bound, self.at_most, True, None)
+        if other.placement is not None and (self.best is None or other.value < self.best.value):
+            self.best, self.at_most = other, other.value * (1.0 - EQUAL_COSTS)
+            self.found(other)
 
-def _with(last: PlacementResult, best: PlacementResult, bound: float) -> PlacementResult:
-    """What is known after a search that has found nothing better."""
-    complete = last.complete
-    proven = best.value if complete else min(bound, best.value)
-    return replace(last, placement=best.placement, value=best.value, copies=best.copies, bound=proven, fewest=False)
+    def _settled(self) -> PlacementResult | None:
+        """A pipeline as good as the bound; one with the fewest devices where even the relaxation needs as many."""
+        best, last = self.best, self.last
+        if best is None or last is None or best.value > self.bound * (1.0 + EQUAL_COSTS):
+            return None
+        fewest = last.fewest and best.devices <= last.devices
+        proven = replace(best, bound=min(best.value, self.bound), complete=True, fewest=fewest)
+        return proven if fewest or not self.fewest else None
 
+    def _nothing_below(self) -> PlacementResult:
+        """The best pipeline, where no other is below it."""
+        if self.best is None:
+            return PlacementResult(None, np.inf, np.inf, True)
+        return replace(self.best, bound=self.best.value, complete=True, fewest=False)
 
-def _proven(best: PlacementResult, bound: float, relaxation: PlacementResult) -> PlacementResult:
-    """A pipeline as good as the bound; one with the fewest devices where even the relaxation needs as many."""
-    fewest = relaxation.fewest and best.devices <= relaxation.devices
-    return replace(best, bound=min(best.value, bound), complete=True, fewest=fewest)
+    def _ended(self, last: PlacementResult) -> PlacementResult:
+        """What is known after a search that has found nothing better, or has not come to its end."""
+        bound = self.bound if last.complete and self.best is not None else max(self.bound, last.bound)
+        if self.best is None:
+            return replace(last, placement=None, value=np.inf, bound=bound)
+        proven = self.best.value if last.complete else min(bound, self.best.value)
+        return replace(
+            last, placement=self.best.placement, value=self.best.value, copies=self.best.copies, bound=proven,
+            fewest=False,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,9 +154,12 @@ class _Mended:
     blocking: Booleans
 
     @classmethod
-    def of(cls, known: Attached, out: Booleans, kept: Booleans, placement: Integers) -> _Mended:
-        """From the placement of the nodes; ``out``: as :func:`relaxed` gives it, for the units that are ``kept``."""
-        units, problem = known.units, known.written
+    def of(cls, known: Attached, smaller: Relaxation, kept: Booleans, placement: Integers, leaves: Booleans) -> _Mended:
+        """From the placement of the nodes in the relaxation that has the units ``kept``.
+
+        ``leaves``: groups of :class:`Homes` that are best moved where memory is short (none: not known).
+        """
+        units, problem, out = known.units, known.written, smaller.out
         device = np.empty(units.units, dtype=np.int64)
         device[units.unit_of_node] = placement
         loose = known.open & ~kept
@@ -120,7 +167,9 @@ class _Mended:
         limits = with_rounding(problem.memory_limits, problem.graph.memory)
         allowed = bool((np.bincount(device, units.memory, minlength=len(limits)) <= limits).all())
         cost = _costs(known)
-        moved = refitted(known, loose, device, limits, cost)
+        group = smaller.homes.group
+        leaving = (group >= 0) & np.append(leaves, False)[group] if len(leaves) else np.zeros(units.units, dtype=bool)
+        moved = refitted(known, loose, device, limits, cost, leaving)
         used = np.bincount(moved, units.memory, minlength=len(limits))
         over = np.flatnonzero(used > limits)
         free = np.zeros(units.units, dtype=bool)

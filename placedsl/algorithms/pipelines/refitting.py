@@ -9,10 +9,13 @@ from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.graph.order import csr, topological
 
 
-def refitted(known: Attached, loose: Booleans, device: Integers, limits: Floats, cost: Floats) -> Integers:
+def refitted(
+    known: Attached, loose: Booleans, device: Integers, limits: Floats, cost: Floats, leaving: Booleans
+) -> Integers:
     """u devices: those of ``device``, with some ``loose`` units moved where memory asks for it and the order allows it.
 
-    ``limits``  D memory;  ``cost``  u: what the tensors of a unit cost at most: the cheapest are moved first.
+    ``limits``  D memory;  ``cost``  u: what the tensors of a unit cost at most: the cheapest are moved first, after
+    those that are ``leaving`` (u).
     """
     units = known.units
     room = limits - np.bincount(device, units.memory, minlength=len(limits))
@@ -32,7 +35,7 @@ def refitted(known: Attached, loose: Booleans, device: Integers, limits: Floats,
     device = device.copy()
     for full in np.flatnonzero(room < 0.0).tolist():
         own = np.flatnonzero(loose & (device == full) & (units.memory > 0.0))
-        for v in own[np.lexsort((-units.memory[own], cost[own]))].tolist():
+        for v in own[np.lexsort((-units.memory[own], cost[own], ~leaving[own]))].tolist():
             low = int(turn[device[earlier[start[v] : start[v + 1]]]].max(initial=0))
             high = int(turn[device[later[ahead[v] : ahead[v + 1]]]].min(initial=len(line) - 1))
             fits = [d for d in line[low : high + 1].tolist() if room[d] >= units.memory[v] and units.supported[v, d]]

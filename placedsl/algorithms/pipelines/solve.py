@@ -26,6 +26,7 @@ from placedsl.algorithms.simple_bounds import simple_bound, streamed_bound
 from placedsl.algorithms.stages.stage_costs import (
     STAGE_COSTS,
     DeviceClasses,
+    StageCostModel,
     StageCosts,
     device_classes,
     memory_costs,
@@ -43,6 +44,8 @@ from placedsl.tolerances import EQUAL_COSTS
 
 if TYPE_CHECKING:
     from placedsl.algorithms.pipelines.bottleneck_search import BottleneckResult, GroupedPipeline
+    from placedsl.algorithms.pipelines.room import RoomResult
+    from placedsl.algorithms.presolve.attached import Relaxation
 
 #: More ideals than this are not counted.
 MOST_COUNTED = 1_000_000_000
@@ -188,7 +191,12 @@ def _solve(
         if progress is not None and better.placement is not None and problem.execution.data_parallelism is None:
             progress(better.placement, better.value, min(least, better.value))
 
-    return best_of(known, search, least, at_most, found, fewest=len(problem.objectives) > 1)
+    def room(smaller: Relaxation, below: float) -> RoomResult:
+        return _with_room(smaller, below, SearchLimits(deadline, stop))
+
+    several, states = len(problem.objectives) > 1, uses_device_groups(problem) or problem.execution.order == "gpipe"
+    asked = None if several or states or _minimises_memory(problem) else room
+    return best_of(known, search, asked, least, at_most, found, fewest=several)
 
 
 def searched(
@@ -218,10 +226,7 @@ def searched(
     limits = SearchLimits(deadline, stop, stored)
     if uses_device_groups(problem) or (problem.execution.order == "gpipe" and not _minimises_memory(problem)):
         return _with_device_groups(problem, quotient, classes, limits, bound, progress)
-    stages = _stage_costs(problem)(quotient, classes)
-    if behind is not None and behind.any():
-        beside = [np.bincount(quotient.unit_of_node, one, minlength=quotient.units) for one in behind]
-        stages = replace(stages, behind=np.array(beside))
+    stages = _stages(problem, quotient, classes, behind)
     found = state_dp.best_pipeline(stages, limits, at_least=bound, at_most=at_most, fewest=fewest, progress=begun)
     bound = max(bound, found.bound)
     placement = None if found.device is None else found.device[quotient.unit_of_node]
@@ -230,6 +235,30 @@ def searched(
         placement, found.value, _proven(problem, found.value) if found.complete else bound, found.complete,
         found.fewest, message,
     )  # fmt: skip
+
+
+def _stages(problem: Problem, quotient: Quotient, classes: DeviceClasses, behind: Floats | None) -> StageCostModel:
+    stages = _stage_costs(problem)(quotient, classes)
+    if behind is None or not behind.any():
+        return stages
+    beside = [np.bincount(quotient.unit_of_node, one, minlength=quotient.units) for one in behind]
+    return replace(stages, behind=np.array(beside))
+
+
+def _with_room(smaller: Relaxation, below: float, limits: SearchLimits) -> RoomResult:
+    """:func:`with_room` for a relaxation, with the device of each node."""
+    from placedsl.algorithms.pipelines.room import RoomResult, with_room
+
+    problem, homes = smaller.problem, smaller.homes
+    if not len(homes.unit):
+        return RoomResult(False)
+    quotient, classes = pipeline_of(problem)
+    stages = _stages(problem, quotient, classes, smaller.behind)
+    unit, reader = (quotient.unit_of_node[smaller.node[one]] for one in (homes.unit, homes.reader))
+    # What leaves is paid in one load: where there are several, it is not known which of them is the largest.
+    cost = homes.cost if stages.loads == 1 else np.zeros_like(homes.cost)
+    found = with_room(stages, replace(homes, unit=unit, reader=reader, cost=cost), below, limits)
+    return replace(found, device=None if found.device is None else found.device[quotient.unit_of_node])
 
 
 def _proven(problem: Problem, value: float) -> float:

@@ -80,10 +80,16 @@ class StateTable:
         """How many ideals there are."""
         return len(self.positions)
 
+    @property
+    def reaches_all(self) -> bool:
+        """Both nothing and everything are among the ideals."""
+        last = np.diff(self.cover.start)
+        return bool(self.count and not self.positions[0].any() and (self.positions[-1] == last).all())
+
     def search(self, limit: float, limits: SearchLimits, *, exact: bool) -> StateDPResult:
         """The best chain within a load, or any (with the fewest devices) where not ``exact``."""
         count = self.count
-        if not count or self.positions[0].any() or self.lattice.pairs.weight[-1] < self.states.whole:
+        if not self.reaches_all:
             return StateDPResult(np.inf, None, True)  # not even nothing can be gone on from
         value = np.where(self.fits, np.inf, np.nan)
         value[0, 0] = -np.inf if exact else 0.0

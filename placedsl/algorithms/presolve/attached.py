@@ -12,9 +12,10 @@ import numpy as np
 
 from placedsl.algorithms.colocation import with_colocation
 from placedsl.algorithms.presolve.free_units import Attaching, FreeUnits, free_units
+from placedsl.algorithms.presolve.homes import Homes, homes, nearest
 from placedsl.algorithms.supports import Supports, ignored
 from placedsl.arrays import Booleans, Floats, Integers
-from placedsl.graph.order import csr, joined_partitions, topological
+from placedsl.graph.order import joined_partitions
 from placedsl.problem.problem import Problem
 from placedsl.records import dataclass
 
@@ -92,12 +93,15 @@ class Relaxation:
     ``root``  u: the unit that each is part of there;  ``out``  u: units that it leaves out
     ``behind``  2 x n memory that counts nothing in the problem, but has to be held by devices that do not come before
                 that of the node, and by devices that do not come after it
+    ``homes``   where the units that count no memory are at home;  ``node``  u: a node of each unit
     """
 
     problem: Problem
     root: Integers
     out: Booleans
     behind: Floats
+    homes: Homes
+    node: Integers
 
 
 def relaxed(known: Attached, kept: Booleans) -> Relaxation:
@@ -123,43 +127,25 @@ def relaxed(known: Attached, kept: Booleans) -> Relaxation:
         smaller = _together(replace(problem, graph=graph), root[units.unit_of_node])
     else:
         smaller, root, out = _without(replace(problem, graph=graph), attaching, out)
-    return Relaxation(smaller, root, out, _behind(known, dropped))
-
-
-def _behind(known: Attached, dropped: Booleans) -> Floats:
-    """What the units that count no memory hold, by the nodes that they come after, and before.
-
-    Only units that take time, or memory that counts, are where the placement itself has them.  Of several the last one
-    before a unit and the first one after it say most.
-    """
-    units = known.units
+    # Only units that take time, or memory that counts, are where the placement itself has them.
+    stays = ~units.free | (known.open & ~dropped & (units.memory > 0.0))
+    left = dropped & (units.memory > 0.0) & units.tight
+    near = nearest(units, stays, left)
     node = np.full(units.units, -1, dtype=np.int64)
     node[units.unit_of_node[::-1]] = np.arange(len(units.unit_of_node))[::-1]
-    stays = ~units.free | (known.open & ~dropped & (units.memory > 0.0))
-    if not units.tight:
-        return np.zeros((2, len(units.unit_of_node)))
-    order = topological(units.units, units.before, units.after)
-    assert order is not None, "units are on no cycle"
-    turn = np.empty(units.units, dtype=np.int64)
-    turn[order] = np.arange(units.units)
+    return Relaxation(smaller, root, out, _behind(known, left, near, node), homes(units, near, stays, root, out), node)
+
+
+def _behind(known: Attached, dropped: Booleans, near: Integers, node: Integers) -> Floats:
+    """What the units that count no memory hold, by the nodes that they come after, and before.
+
+    Of several units around one the last before it and the first after it say most.
+    """
+    units = known.units
     out = np.zeros((2, len(units.unit_of_node)))
-    for side, (near, far) in enumerate(((units.after, units.before), (units.before, units.after))):
-        start, around = csr(near, far, units.units)
-        for v in np.flatnonzero(dropped & (units.memory > 0.0)).tolist():
-            met, waiting = {v}, [v]
-            best = -1
-            while waiting:
-                u = waiting.pop()
-                for w in around[start[u] : start[u + 1]].tolist():
-                    if w in met:
-                        continue
-                    met.add(w)
-                    if not stays[w]:
-                        waiting.append(w)
-                    elif best < 0 or (turn[w] > turn[best]) == (side == 0):
-                        best = w
-            if best >= 0:
-                out[side, node[best]] += units.memory[v]
+    for side in (0, 1):
+        own = np.flatnonzero(dropped & (near[side] >= 0))
+        np.add.at(out[side], node[near[side, own]], units.memory[own])
     return out
 
 
