@@ -90,10 +90,11 @@ class _Presolved:
                 self.found(self.last)
                 return self.last
             before = self.best
-            for narrower in (mended.problem, held(known, smaller.root)) if first else (mended.problem,):
-                self._search_in(narrower)
-                if (settled := self._settled()) is not None:
-                    return settled
+            self._search_in(mended.problem)
+            if first and self._settled() is None and (self.best is None or self.room is None):
+                self._search_in(held(known, smaller.root))
+            if (settled := self._settled()) is not None:
+                return settled
             # With a value more is known of what devices must hold: that is tried before units are counted.
             again = first and bool(smaller.behind.any()) and (self.best is not None or self.room is not None)
             first = False
