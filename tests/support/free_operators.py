@@ -91,19 +91,27 @@ def text_with_dear_tensors(seed: int) -> str:
         total += size
     edges = {(rng.randrange(v) if rng.random() < 0.3 else v - 1, v) for v in range(1, core) if rng.random() < 0.8}
     pairs = [f"    n{u} -> n{v}" for u, v in sorted(edges)]
+    earlier: dict[str, list[int]] = {}
     for i in range(free):
         size = rng.choice([50, 100, rng.randint(1, 300)])
         output = rng.choice([0, 1, rng.uniform(0, 3)]) * unit * 2**20
         lines.append(f"    node x{i} {{ time = 0 ms, memory = {size} KiB, output = {output:.0f} B }}")
         total += size
-        kind, at = rng.choice(["after", "after", "both", "before", "view"]), rng.randrange(core)
-        if kind in ("after", "both") or at + 1 == core:
+        kind, at = rng.choice(["after", "after", "both", "before", "fan", "view"]), rng.randrange(core)
+        if at + 1 == core:
+            kind = "after"
+        # Of two in a row either none is read or none reads.
+        if kind != "view" and earlier.get(kind) and rng.random() < 0.15:
+            pairs.append(f"    x{rng.choice(earlier[kind])} -> x{i}")
+        earlier.setdefault(kind, []).append(i)
+        if kind in ("after", "both"):
             pairs.append(f"    n{at} -> x{i}")
             if kind == "both" and at + 1 < core:
                 pairs.append(f"    n{rng.randrange(at + 1, core)} -> x{i}")
         else:
             pairs.append(f"    x{i} -> n{rng.randrange(at + 1, core)}")
             pairs += [f"    n{at} -> x{i}"] if kind == "view" else []
+            pairs += [f"    x{i} -> n{at}"] if kind == "fan" else []
     room = total / devices * rng.choice([1.02, 1.1, 1.3, 1.6]) * 1024 + 1
     machine = [f"device gpu[{devices}]: accelerator {{ memory = {room:.0f} B }}"]
     if hosts:
