@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -129,6 +130,31 @@ def _uses(chain: Chain) -> Iterator[Uses]:
     yield from time_uses(chain)
 
 
+@dataclass(eq=False)
+class _Turns:
+    """Steps on a chain, each with a bound, a sequence (None: none), and whether what there is to do waits for blocks to
+    rise.
+
+    ``weight``  what a step counts;  ``spent``  what has been counted;  ``refines``: it makes blocks rise
+    """
+
+    chain: Chain
+    steps: Iterator[tuple[float, OperatorSequence | None, bool]]
+    weight: float
+    spent: float
+    refines: bool
+
+
+def _of_prices(chain: Chain, uses: Uses, bounds: Iterator[tuple[float, bool]]) -> _Turns:
+    steps = ((bound, None, waits) for bound, waits in bounds)
+    square = float(chain.largest() ** 2)
+    if not uses.timed:
+        return _Turns(chain, steps, _PRICED * chain.largest(), 0.0, False)
+    # Time has prices once blocks have bounds of their own.
+    different = len({id(block.lower_bound) for block in chain.blocks if len(block.nodes) > 2})
+    return _Turns(chain, steps, _TIMED * square, different * square, False)
+
+
 def _in_turn(
     instance: SchedulingInstance, chains: list[Chain], priced: list[tuple[Chain, Uses, Iterator[tuple[float, bool]]]],
     upper: Callable[[], float], rounds: int, seed: int,
@@ -136,35 +162,18 @@ def _in_turn(
     """Refine chains, or price what their blocks share, one step of one of them at a time: a refined block counts as the
     square of the largest.
     """
-    improve = [block_improver(instance, seed, schedules=one.whole) for one in chains]
-    refined = [refine(chain, own, upper, rounds) for chain, own in zip(chains, improve, strict=True)]
-    steps: list[tuple[Chain, float, Iterator[tuple[float, OperatorSequence | None, bool]]]] = [
-        *(
-            (
-                one,
-                _TIMED * one.largest() ** 2 if uses.timed else _PRICED * one.largest(),
-                ((bound, None, waits) for bound, waits in bounds),
-            )
-            for one, uses, bounds in priced
-        ),
-        *(
-            (one, float(one.largest() ** 2), ((bound, sequence, False) for bound, sequence in left))
-            for one, left in zip(chains, refined, strict=True)
-        ),
-    ]
-    # Time has prices once blocks have bounds of their own.
-    spent = dict.fromkeys(range(len(steps)), 0.0)
-    for i, (one, uses, _) in enumerate(priced):
-        different = len({id(block.lower_bound) for block in one.blocks if len(block.nodes) > 2})
-        spent[i] = float(uses.timed) * different * one.largest() ** 2
-    while spent:
-        i = min(spent, key=spent.__getitem__)
-        chain, weight, left = steps[i]
-        chain.take_from_finer()
-        step = next(left, None)
+    turns = [_of_prices(*one) for one in priced]
+    for chain in chains:
+        refined = refine(chain, block_improver(instance, seed, schedules=chain.whole), upper, rounds)
+        steps = ((bound, sequence, False) for bound, sequence in refined)
+        turns.append(_Turns(chain, steps, float(chain.largest() ** 2), 0.0, True))
+    while turns:
+        one = min(turns, key=lambda turn: turn.spent)
+        one.chain.take_from_finer()
+        step = next(one.steps, None)
         # Prices wait for the bounds of blocks to rise, as long as some are refined.
-        if step is None or (step[2] and max(spent) < len(priced)):
-            del spent[i]
+        if step is None or (step[2] and not any(turn.refines for turn in turns)):
+            turns.remove(one)
             continue
-        spent[i] += weight
+        one.spent += one.weight
         yield step[:2]
