@@ -39,7 +39,8 @@ def layers(number: int, seed: int, head: int = 3, tail: int = 2) -> Sample:
 
 @pytest.mark.parametrize("head", [0, 1, 7])
 def test_layers_are_found(head: int) -> None:
-    (found,) = repeated_layers(layers(9, 1, head).instance)
+    (kind,) = repeated_layers(layers(9, 1, head).instance)
+    found = kind.nodes
     assert found.shape[1] == LENGTH
     assert len(found) >= 7  # the first and the last ones have other neighbours
     assert (np.diff(found, axis=0) == LENGTH).all()
@@ -60,7 +61,7 @@ def test_two_kinds_of_layers_and_what_all_of_them_read() -> None:
     case.producer = sorted({u for u, _ in edges})
     case.reads = sorted({(case.producer.index(u), v) for u, v in edges})
     case.moves = dataclasses.replace(case.moves, size=np.ones(len(case.producer)), explicit=np.zeros((0, 2, 2)))
-    decoder, first = repeated_layers(case.instance)
+    decoder, first = (kind.nodes for kind in repeated_layers(case.instance))
     assert decoder.shape[1] == longer
     assert first.shape[1] == LENGTH
     assert len(decoder) >= 5
@@ -81,7 +82,8 @@ def test_a_graph_without_layers_has_none(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_better_in_one_layer_is_better_in_all(seed: int) -> None:
     instance = layers(9, seed).instance
-    (found,) = repeated_layers(instance)
+    (kind,) = repeated_layers(instance)
+    found = kind.nodes
     device = np.zeros(instance.nodes, dtype=np.int64)
     begun = np.argsort(instance.topological).astype(float)
     serial, _ = schedule_of(instance, sequence_of(instance, device, begun))
@@ -91,7 +93,7 @@ def test_what_is_better_in_one_layer_is_better_in_all(seed: int) -> None:
     latency, times = schedule_of(instance, one)
     gain = serial - latency
     assert gain > 5.0
-    tried = list(copies(instance, found, one, times, 3, np.random.default_rng(seed)))
+    tried = list(copies(instance, kind, one, times, 3, np.random.default_rng(seed)))
     values = [schedule_of(instance, sequence)[0] for sequence in tried]
     assert min(values) < serial - 0.8 * len(found) * gain
     best = tried[int(np.argmin(values))]
@@ -107,9 +109,28 @@ def test_copies_are_schedules(seed: int) -> None:
     sequence = sequence_of(instance, device, np.argsort(instance.topological).astype(float))
     _, times = schedule_of(instance, sequence)
     (found,) = repeated_layers(instance)
-    for near in range(len(found)):
+    for near in range(len(found.nodes)):
         for copy in copies(instance, found, sequence, times, near, rng):
             place = np.argsort(copy.order)
             tensor = np.repeat(np.arange(len(instance.producer)), np.diff(instance.reader_start))
             assert (place[instance.reader] > place[instance.producer[tensor]]).all()
             assert np.isfinite(schedule_of(instance, copy)[0])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_layers_are_found_whatever_the_order_of_the_file(seed: int) -> None:
+    """The same graph with its nodes in random order has the same layers, but for nodes that may change places."""
+    case = layers(9, seed)
+    rng = np.random.default_rng(seed)
+    new = rng.permutation(len(case.time))
+    edges = [(int(new[case.producer[t]]), int(new[v])) for t, v in case.reads]
+    case.time = case.time[np.argsort(new)]
+    case.producer = sorted({u for u, _ in edges})
+    case.reads = sorted((case.producer.index(u), v) for u, v in edges)
+    (kind,) = repeated_layers(case.instance)
+    old = np.argsort(new)[kind.nodes]
+    assert kind.nodes.shape[1] == LENGTH
+    assert len(kind.nodes) >= 7
+    assert (np.diff(np.sort(old, axis=1), axis=0) == LENGTH).all()
+    assert (np.sort(old, axis=1) == old.min(axis=1)[:, None] + np.arange(LENGTH)).all()
+    assert (np.diff(kind.place[kind.nodes].ravel()) == 1).all()

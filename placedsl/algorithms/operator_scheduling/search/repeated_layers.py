@@ -1,14 +1,15 @@
 """Layers that repeat: what is found for one of them is tried for all.
 
-A model's layers are equal but for their times, and stand in its file one after the other: most nodes have the same
-reads, relative to themselves, as the nodes one layer earlier.  A schedule that is better in one layer is hardly better
-as a whole, and each of a hundred layers would have to be found on its own; here the devices and the relative times of a
-layer, or of some in a row, are copied to the others.
+A model's layers are equal but for their times.  Where its nodes stand in a row, as in most files, or as depth-first
+search comes upon them, most nodes have the same reads, relative to themselves, as the nodes one layer earlier.  A
+schedule that is better in one layer is hardly better as a whole, and each of a hundred layers would have to be found on
+its own; here the devices and the relative times of a layer, or of some in a row, are copied to the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,27 +25,89 @@ _FEWEST_LAYERS, _FEWEST_NODES, _LEAST_SHARE = 4, 8, 0.1
 _NEAR = 1.0 / 3.0
 #: So many lengths of a layer are looked at; so many layers in a row are copied at most.
 _LENGTHS, _MOST_IN_ROW = 16, 4
+#: So far around a node it counts how that looks, for the order in which it is visited.
+_ROUNDS = 4
 #: Odd numbers to mix bits with.
 _MIX = tuple(np.uint64(x) for x in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9))
 
 
-def repeated_layers(instance: SchedulingInstance) -> list[Integers]:
-    """Layers that repeat, those with most nodes first: for each kind, layers x nodes of a layer, the numbers of the
-    nodes as they stand in a row.
+@dataclass(frozen=True, eq=False)
+class Layers:
+    """Layers of one kind, in nodes that stand in a row: ``nodes``, layers x nodes of a layer, and ``place``, n, where
+    each node of the graph stands.
+    """
+
+    nodes: Integers
+    place: Integers
+
+
+def repeated_layers(instance: SchedulingInstance) -> list[Layers]:
+    """Layers that repeat, for each kind, those with most nodes first.
+
+    The nodes stand in the order of the file; where nothing repeats in that, in the order of depth-first search.
     """
     if instance.nodes < _FEWEST_LAYERS * _FEWEST_NODES:
         return []
-    looks = _looks(instance)
+    return _layers_in(instance, np.arange(instance.nodes)) or _layers_in(instance, _depth_first(instance))
+
+
+def _layers_in(instance: SchedulingInstance, row: Integers) -> list[Layers]:
+    """The layers where the nodes stand in this ``row``."""
+    place = np.empty_like(row)
+    place[row] = np.arange(instance.nodes)
+    looks = _looks(instance, place)[row]
     runs = [(*run, length) for length in _lengths(looks) if length >= _FEWEST_NODES for run in _runs(looks, length)]
-    found: list[Integers] = []
+    found: list[Layers] = []
     taken = np.zeros(instance.nodes, dtype=np.bool_)
     for begin, end, length in sorted(runs, key=lambda run: (run[0] - run[1], run[2])):
         layers = (end - begin) // length
-        nodes = begin + length * np.arange(layers)[:, None] + np.arange(length)[None, :]
-        if layers >= _FEWEST_LAYERS and nodes.size >= _LEAST_SHARE * instance.nodes and not taken[nodes].any():
-            taken[nodes] = True
-            found.append(integers(nodes))
+        places = begin + length * np.arange(layers)[:, None] + np.arange(length)[None, :]
+        if layers >= _FEWEST_LAYERS and places.size >= _LEAST_SHARE * instance.nodes and not taken[places].any():
+            taken[places] = True
+            found.append(Layers(integers(row[places]), integers(place)))
     return found
+
+
+def _reads(instance: SchedulingInstance) -> tuple[Integers, Integers]:
+    """Who is read, and by whom."""
+    tensor = np.repeat(np.arange(len(instance.producer)), np.diff(instance.reader_start))
+    return instance.producer[tensor], instance.reader
+
+
+def _depth_first(instance: SchedulingInstance) -> Integers:
+    """All nodes, each after what it reads, and as near to that as depth-first search from the last node puts it.
+
+    What a node reads is visited in an order that is the same for nodes that look alike together with what is around
+    them, wherever they stand in the file.
+    """
+    source, target = _reads(instance)
+    looks = _looks(instance, None)
+    for _ in range(_ROUNDS):
+        around = looks.copy()
+        for end, other, factor in ((source, target, _MIX[1]), (target, source, _MIX[2])):
+            np.add.at(around, end, _mixed(looks[other], factor))
+        looks = around
+    depth = np.zeros(instance.nodes, dtype=np.int64)
+    order = np.lexsort((looks[source], target))
+    start, read = np.searchsorted(target[order], np.arange(instance.nodes + 1)).tolist(), source[order].tolist()
+    for v in instance.topological.tolist():
+        depth[v] = 1 + max((int(depth[u]) for u in read[start[v] : start[v + 1]]), default=-1)
+    unread = np.ones(instance.nodes, dtype=bool)
+    unread[source] = False
+    ends = np.flatnonzero(unread)
+    out, met = list[int](), [False] * instance.nodes
+    waiting = ends[np.argsort(depth[ends], kind="stable")].tolist()
+    while waiting:
+        v = waiting[-1]
+        if v < 0:
+            out.append(~v)
+            waiting.pop()
+        elif met[v]:
+            waiting.pop()
+        else:
+            met[v], waiting[-1] = True, ~v
+            waiting += [u for u in read[start[v] : start[v + 1]][::-1] if not met[u]]
+    return np.array(out, dtype=np.int64)
 
 
 def _runs(looks: np.ndarray, length: int) -> list[tuple[int, int]]:
@@ -54,20 +117,28 @@ def _runs(looks: np.ndarray, length: int) -> list[tuple[int, int]]:
     return [(begin, end + length) for begin, end in change.tolist()]
 
 
-def _looks(instance: SchedulingInstance) -> np.ndarray:
-    """n numbers that are equal for nodes with the same reads and readers, relative to themselves, and devices."""
-    tensor = np.repeat(np.arange(len(instance.producer)), np.diff(instance.reader_start))
-    source, target = instance.producer[tensor], instance.reader
-    last = np.arange(instance.nodes)
-    np.maximum.at(last, source, target)
-    near = (last[source] - source) <= _NEAR * instance.nodes
-    apart = np.where(near, target - source, 0).astype(np.uint64)
+def _looks(instance: SchedulingInstance, place: Integers | None) -> np.ndarray:
+    """n numbers that are equal for nodes with the same devices, and the same reads and readers, relative to where they
+    stand (``place`` None: as many reads and readers).
+    """
+    source, target = _reads(instance)
+    if place is None:
+        near, apart = np.ones(len(source), dtype=bool), np.zeros(len(source), dtype=np.uint64)
+    else:
+        last = place.copy()
+        np.maximum.at(last, source, place[target])
+        near = (last - place)[source] <= _NEAR * instance.nodes
+        apart = np.where(near, place[target] - place[source], 0).astype(np.uint64)
     looks = np.isfinite(instance.time) @ (np.uint64(1) << np.arange(instance.devices, dtype=np.uint64) % np.uint64(64))
     looks = looks.astype(np.uint64) * _MIX[0]
     for end, distance, factor in ((source[near], apart[near], _MIX[1]), (target, apart, _MIX[2])):
-        mixed = (distance + factor) * factor
-        np.add.at(looks, end, (mixed ^ (mixed >> np.uint64(29))) * _MIX[0])
+        np.add.at(looks, end, _mixed(distance, factor))
     return np.asarray(looks, dtype=np.uint64)
+
+
+def _mixed(values: np.ndarray, factor: np.uint64) -> np.ndarray:
+    mixed = (values + factor) * factor
+    return np.asarray((mixed ^ (mixed >> np.uint64(29))) * _MIX[0])
 
 
 def _lengths(looks: np.ndarray) -> list[int]:
@@ -89,36 +160,37 @@ def _lengths(looks: np.ndarray) -> list[int]:
 
 
 def copies(
-    instance: SchedulingInstance, layers: Integers, sequence: OperatorSequence, times: Times, near: int,
+    instance: SchedulingInstance, layers: Layers, sequence: OperatorSequence, times: Times, near: int,
     rng: np.random.Generator,
 ) -> Iterator[OperatorSequence]:  # fmt: skip
     """Sequences in which one to four layers in a row around layer ``near`` are copied to all others, or to some."""
-    count = len(layers)
-    middle = np.median(times.begun[layers], axis=1)
+    count = len(layers.nodes)
+    middle = np.median(times.begun[layers.nodes], axis=1)
     for row in range(1, min(_MOST_IN_ROW, count - 1) + 1):
         for first in range(max(near - 3, 0), min(near + 3, count - row)):
             every = (0, count)
             some = (int(rng.integers(first + 1)), int(rng.integers(first + row, count + 1)))
             for low, high in (every, some):
-                yield _copied(instance, layers[low:high], sequence, times, middle[low:high], first - low, row)
+                part = replace(layers, nodes=layers.nodes[low:high])
+                yield _copied(instance, part, sequence, times, middle[low:high], first - low, row)
 
 
 def _copied(
-    instance: SchedulingInstance, layers: Integers, sequence: OperatorSequence, times: Times, middle: Floats,
+    instance: SchedulingInstance, layers: Layers, sequence: OperatorSequence, times: Times, middle: Floats,
     first: int, row: int,
 ) -> OperatorSequence:  # fmt: skip
     """``row`` layers from ``first`` copied to all of ``layers``; ``middle``: when each layer is run."""
-    count = len(layers)
+    nodes, place = layers.nodes, layers.place
+    count = len(nodes)
     # The time from a layer to the next, as it is where the copied ones end, or begin if they are the last.
     low, high = (first, first + row) if first + row < count else (max(first - 1, 0), first + row - 1)
     period = (middle[high] - middle[low]) / max(high - low, 1)
     source = first + (np.arange(count) - first) % row
     device, begun = sequence.device.copy(), times.begun.copy()
-    device[layers] = sequence.device[layers[source]]
-    begun[layers] = times.begun[layers[source]] + ((np.arange(count) - source) * period)[:, None]
+    device[nodes] = sequence.device[nodes[source]]
+    begun[nodes] = times.begun[nodes[source]] + ((np.arange(count) - source) * period)[:, None]
     # What is run later than these layers is that much later or earlier.
-    number = np.arange(instance.nodes)
-    for side, end in ((number < layers[0, 0], 0), (number > layers[-1, -1], count - 1)):
+    for side, end in ((place < place[nodes[0, 0]], 0), (place > place[nodes[-1, -1]], count - 1)):
         begun[side] += (end - source[end]) * period - (middle[end] - middle[source[end]])
     return sequence_of(instance, device, _in_order(instance, begun))
 

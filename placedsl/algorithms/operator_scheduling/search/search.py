@@ -40,7 +40,7 @@ from placedsl.algorithms.operator_scheduling.search.initial_orders import (
     is_feasible,
     pack_by_memory,
 )
-from placedsl.algorithms.operator_scheduling.search.repeated_layers import copies, repeated_layers
+from placedsl.algorithms.operator_scheduling.search.repeated_layers import Layers, copies, repeated_layers
 from placedsl.algorithms.operator_scheduling.subproblem import subproblem
 from placedsl.arrays import Integers
 from placedsl.problem.problem import Problem
@@ -221,7 +221,7 @@ def _anneal(search: ScheduleSearch, count: int, hot: float) -> Iterator[bool]:
     yield from anneal_slices(search, cooling, anneal)
 
 
-def windows(search: ScheduleSearch, layers: list[Integers], sweeps: int) -> Iterator[bool]:
+def windows(search: ScheduleSearch, layers: list[Layers], sweeps: int) -> Iterator[bool]:
     """Anneal windows of the best sequence one after the other, of several lengths; where ``layers`` of some kinds
     repeat, windows around one of them as well.
     """
@@ -243,17 +243,17 @@ def windows(search: ScheduleSearch, layers: list[Integers], sweeps: int) -> Iter
             low += step
 
 
-def _one_for_all(search: ScheduleSearch, layers: Integers) -> bool:
+def _one_for_all(search: ScheduleSearch, layers: Layers) -> bool:
     """Anneal windows around one of the layers that repeat, and copy what is there to others; returns whether the best
     has improved.
     """
     instance, nodes, before = search.instance, search.instance.nodes, search.value
     assert search.best is not None
-    near = int(search.rng.integers(len(layers)))
+    near = int(search.rng.integers(len(layers.nodes)))
     place = np.empty(nodes, dtype=np.int64)
     place[search.best.order] = np.arange(nodes)
-    middle = int(np.median(place[layers[near]]))
-    length = min(layers.shape[1], max(_WINDOW), nodes)
+    middle = int(np.median(place[layers.nodes[near]]))
+    length = min(layers.nodes.shape[1], max(_WINDOW), nodes)
     steps = int(search.rng.choice(_LAYER_STEPS))
     for begin in (middle - length, middle - length // 2, middle):
         low = min(max(begin, 0), nodes - length)
