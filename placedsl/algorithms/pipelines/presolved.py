@@ -26,6 +26,8 @@ from placedsl.tolerances import EQUAL_COSTS
 _MOST_FREE = 10
 #: So many units that were left out of the costs are counted after a search whose placement costs more than its bound.
 _COUNTED = 4
+#: It is asked for room below a load that is so far from the bound to the best value at first.
+_FIRST_SHARE = 0.25
 
 #: Answers for a problem: the best pipeline below a value, where another is proven to be the least.  The last arguments:
 #: whether it may end at that bound, without looking for one with fewer devices, and memory beside that of the problem,
@@ -55,6 +57,7 @@ class _Presolved:
 
     ``bound``, ``at_most``  a proven bound; only what is below is of interest
     ``best``, ``last``      the best pipeline, and what the last relaxation gave
+    ``share``               of the way from the bound to what is of interest, for what is asked next
     """
 
     known: Attached
@@ -66,20 +69,25 @@ class _Presolved:
     at_most: float
     best: PlacementResult | None = None
     last: PlacementResult | None = None
+    share: float = _FIRST_SHARE
 
     def run(self) -> PlacementResult:
         """Relaxations and placements in turn, with ever more units that are counted."""
         known, open_ = self.known, self.known.open
         kept = known.inside.copy()
-        first = True
+        smaller, first = relaxed(known, kept), True
         while (open_ & ~kept).any():
-            smaller = relaxed(known, kept)
-            asked = RoomResult(False) if first or self.room is None else self.room(smaller, self.at_most)
+            below = self._asked_below()
+            asked = RoomResult(False) if first or self.room is None else self.room(smaller, below)
             if asked.known and asked.device is None:
-                return self._nothing_below()
+                if below == self.at_most:
+                    return self._nothing_below()
+                self.bound, self.share = below, 1.0
+                continue
             placement = asked.device
             if placement is None:
-                behind = None if self.fewest else smaller.behind
+                # Most often memory does not bind.
+                behind = None if self.fewest or first else smaller.behind
                 self.last = self.search(smaller.problem, self.bound, self.at_most, not first, behind)
                 placement = self.last.placement
                 if not self.last.complete or placement is None:
@@ -98,14 +106,24 @@ class _Presolved:
             # With a value more is known of what devices must hold: that is tried before units are counted.
             again = first and bool(smaller.behind.any()) and (self.best is not None or self.room is not None)
             first = False
-            if again or (asked.known and self.best is not before):
+            if again or (asked.known and (self.best is not before or below < self.at_most)):
+                self.share = _FIRST_SHARE if self.best is not before else 1.0
                 continue
             more = mended.blocking & ~kept
-            kept = kept | (more if more.any() else open_)
+            kept, self.share = kept | (more if more.any() else open_), _FIRST_SHARE
+            smaller = relaxed(known, kept)
         last = self.search(known.problem, self.bound, self.at_most, False, None)
         if self.best is None or (last.placement is not None and (last.complete or last.value < self.best.value)):
             return last
         return self._ended(last)
+
+    def _asked_below(self) -> float:
+        """The load that is asked for next: near the bound, where what is found is good, or where nothing is there all
+        that is of interest.
+        """
+        if self.share == 1.0 or not np.isfinite(self.at_most):
+            return self.at_most
+        return min(self.bound + self.share * max(self.at_most - self.bound, 0.0), self.at_most)
 
     def _search_in(self, narrower: Problem) -> None:
         """Keep what is best where all placements are placements of the problem."""

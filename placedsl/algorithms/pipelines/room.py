@@ -22,7 +22,7 @@ from placedsl.arrays import Booleans, Integers
 from placedsl.records import dataclass
 
 #: More ideals are not walked over, and more pairs of those that are left, and of pairs and groups, not looked at.
-_MOST_IDEALS, _MOST_PAIRS, _MOST_ENTRIES = 100_000, 100_000_000, 100_000_000
+_MOST_IDEALS, _MOST_PAIRS, _MOST_ENTRIES = 100_000, 100_000_000, 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +94,6 @@ def _at_home(table: StateTable, homes: Homes) -> AtHome:
         paid[:, g] |= ~there
     cost = homes.cost.T[[int(members[0]) for members in classes.devices]]
     order = np.argsort(cost / homes.memory, axis=1, kind="stable")
-    advance = (~inside * np.where(homes.later, 0.0, homes.memory)).sum(axis=1)
+    advance = ~inside[:, ~homes.later] @ homes.memory[~homes.later]
     limit = np.minimum(np.array(classes.memory), 2.0 * held[-1] + 1.0)
     return AtHome(held, limit, inside, paid, homes.memory, np.ascontiguousarray(cost), order, advance)
