@@ -202,8 +202,14 @@ def best(problem: Problem) -> tuple[float, np.ndarray] | None:
     return None
 
 
+def least_time(problem: Problem) -> float:
+    """The least time per sample of all placements that the rules allow; inf where there are none."""
+    every = placements(problem)
+    return float(time_per_sample(problem, every)[allowed(problem, every)].min(initial=np.inf))
+
+
 def confirm_dynamic_program(problem: Problem, least: float) -> None:
-    """It finds a pipeline of the least value (inf: none), and the evaluator says the same of it."""
+    """It finds a pipeline of the least value (inf: none) and no bound above it; the evaluator says the same of it."""
     found = contiguous.solve(problem)
     assert found.complete
     if least == math.inf:
@@ -213,4 +219,5 @@ def confirm_dynamic_program(problem: Problem, least: float) -> None:
     evaluation = evaluate(problem, found.placement.tolist(), found.values)
     assert evaluation.violations == ()
     assert math.isclose(found.value, least, rel_tol=1e-9)
+    assert found.bound <= least * (1.0 + 1e-9)
     assert math.isclose(evaluation.objectives[0], least, rel_tol=1e-9)

@@ -8,15 +8,12 @@ import random
 
 import numpy as np
 import pytest
-from support import brute_force
+from support.brute_force import confirm_dynamic_program, least_time
 from support.free_operators import text_with_dear_tensors
 
 import placedsl
 from placedsl.algorithms.pipelines import room
-from placedsl.algorithms.pipelines import solve as pipelines
 from placedsl.algorithms.pipelines.room_kernel import least_cost
-from placedsl.evaluation.evaluate import evaluate
-from placedsl.problem.problem import Problem
 
 
 @pytest.mark.parametrize("seed", range(300))
@@ -60,9 +57,7 @@ def test_a_device_pays_for_what_leaves_it(limit: int, monkeypatch: pytest.Monkey
     """No operator is counted in full: room alone proves the value, asked near the bound and below the value."""
     problem = placedsl.loads(costly(limit)).problem
     asked = watched(monkeypatch)
-    found = pipelines.solve(problem)
-    assert found.complete
-    assert found.value == pytest.approx(least_of(problem), rel=1e-9)
+    confirm_dynamic_program(problem, least_time(problem))
     assert [answer.device is None for answer in asked] == ([True, True] if limit == 450 else [])
 
 
@@ -80,13 +75,6 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[room.RoomResult]:
     return asked
 
 
-def least_of(problem: Problem) -> float:
-    """The least time of all placements; those that the rules allow."""
-    every = brute_force.placements(problem)
-    allowed = brute_force.allowed(problem, every)
-    return float(brute_force.time_per_sample(problem, every)[allowed].min(initial=np.inf))
-
-
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("block", range(40))
 def test_random_problems(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,11 +82,5 @@ def test_random_problems(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = watched(monkeypatch)
     for seed in range(25 * block, 25 * block + 25):
         problem = placedsl.loads(text_with_dear_tensors(seed)).problem
-        least, found = least_of(problem), pipelines.solve(problem)
-        assert found.complete
-        assert (found.placement is None) == math.isinf(least)
-        if found.placement is not None:
-            assert found.value == pytest.approx(least, rel=1e-8)
-            assert found.bound <= least * (1 + 1e-8)
-            assert not evaluate(problem, found.placement.tolist()).violations
+        confirm_dynamic_program(problem, least_time(problem))
     assert {answer.device is None for answer in asked if answer.known} == {False, True}

@@ -5,41 +5,17 @@ from __future__ import annotations
 import math
 import re
 
-import numpy as np
 import pytest
-from support import brute_force, enumeration
+from support import enumeration
+from support.brute_force import confirm_dynamic_program, least_time
 from support.free_operators import text_with_free_operators
 
 import placedsl
 from placedsl.algorithms.pipelines import solve as pipelines
 from placedsl.algorithms.presolve.attached import attached, relaxed
-from placedsl.evaluation.evaluate import evaluate
-from placedsl.problem.problem import Problem
 
 #: What is enumerated at most.
 _MOST = 300_000
-
-
-def check(problem: Problem, least: float) -> None:
-    """The search ends with the least value, and with that as its bound."""
-    found = pipelines.solve(problem)
-    assert found.complete
-    if math.isinf(least):
-        assert found.placement is None
-        return
-    assert found.placement is not None
-    assert found.value == pytest.approx(least, rel=1e-9)
-    assert found.bound <= least * (1 + 1e-9)
-    seen = evaluate(problem, found.placement.tolist(), found.values)
-    assert not seen.violations
-    assert seen.objectives[0] == pytest.approx(least, rel=1e-9)
-
-
-def least_of(problem: Problem) -> float:
-    """The least time of all placements; those that the rules allow."""
-    every = brute_force.placements(problem)
-    allowed = brute_force.allowed(problem, every)
-    return float(brute_force.time_per_sample(problem, every)[allowed].min(initial=np.inf))
 
 
 @pytest.mark.sampled(40)
@@ -54,7 +30,7 @@ def test_random_problems(block: int) -> None:
         text = text_with_free_operators(seed, training=training, schedule=schedule, core=core, free=free)
         problem = placedsl.loads(text).problem
         if len(problem.machine.devices) ** problem.graph.nodes <= _MOST:
-            check(problem, least_of(problem))
+            confirm_dynamic_program(problem, least_time(problem))
 
 
 @pytest.mark.sampled(8)
@@ -65,7 +41,7 @@ def test_shared_stages_and_clusters(how: str, block: int) -> None:
         text = text_with_free_operators(seed, core=2, free=2, **{how: True})  # type: ignore[arg-type]
         problem = placedsl.loads(text).problem
         if len(problem.machine.devices) ** problem.graph.nodes <= 5_000:
-            check(problem, enumeration.least(enumeration.enumerated(problem))[0])
+            confirm_dynamic_program(problem, enumeration.least(enumeration.enumerated(problem))[0])
 
 
 @pytest.mark.parametrize(("output", "host"), [(1, 1), (4, 1), (0.25, 3)])
@@ -76,7 +52,7 @@ def test_a_view_of_a_tensor_that_others_read(output: float, host: int) -> None:
     assert known is not None
     assert known.root.tolist() == [0, 1, 2, host]  # a, b, c, and the view that b reads
     assert known.open[3] == (host == 3)
-    check(problem, least_of(problem))
+    confirm_dynamic_program(problem, least_time(problem))
 
 
 def _view(output: float) -> str:
@@ -119,7 +95,7 @@ def test_a_device_for_nothing_but_an_operator_without_time() -> None:
         "minimize time_per_sample\nsubject to\n    memory\n    contiguous\n"
     )
     problem = placedsl.loads(text).problem
-    check(problem, least_of(problem))
+    confirm_dynamic_program(problem, least_time(problem))
     placement = pipelines.solve(problem).placement
     assert placement is not None
     assert len(set(placement.tolist())) == 3
@@ -135,7 +111,7 @@ def test_memory_at_the_boundaries_raises_the_bound() -> None:
         "minimize time_per_sample\nsubject to\n    memory\n    contiguous\n"
     )
     problem = placedsl.loads(text).problem
-    check(problem, least_of(problem))
+    confirm_dynamic_program(problem, least_time(problem))
     known = attached(problem, pipelines.SUPPORTS)
     assert known is not None
     assert known.open.sum() == 3
@@ -143,7 +119,7 @@ def test_memory_at_the_boundaries_raises_the_bound() -> None:
     bounds = [
         pipelines.searched(smaller.problem, fewest=False, behind=behind).value for behind in (None, smaller.behind)
     ]
-    assert bounds[0] < bounds[1] == pytest.approx(least_of(problem))
+    assert bounds[0] < bounds[1] == pytest.approx(least_time(problem))
 
 
 def test_what_is_inside_the_graph_is_counted_from_the_start() -> None:
@@ -159,7 +135,7 @@ def test_what_is_inside_the_graph_is_counted_from_the_start() -> None:
     assert known is not None
     assert known.open.tolist() == [False, True, False, False, True]
     assert known.inside.tolist() == [False, True, False, False, False]
-    check(problem, least_of(problem))
+    confirm_dynamic_program(problem, least_time(problem))
 
 
 @pytest.mark.parametrize("rule", [
@@ -216,4 +192,4 @@ def test_graphs_of_nothing_but_operators_without_time() -> None:
         "    a -> b\n}\ndevice gpu[2]: accelerator { memory = 1 GiB }\ninterconnect { bandwidth = 1 GiB/s }\n"
         "minimize time_per_sample\nsubject to\n    memory\n    contiguous\n"
     )
-    check(placedsl.loads(text).problem, 0.0)
+    confirm_dynamic_program(placedsl.loads(text).problem, 0.0)
