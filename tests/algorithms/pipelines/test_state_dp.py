@@ -141,8 +141,9 @@ def test_random_problems(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(40, 50))
 def test_nothing_hangs_on_room_and_patience(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hardly any ideals fit at once, so that loads are closed in on, and the join pauses after every pair."""
-    for name, number in (("_FEW", 1), ("_MANY", 2), ("_PATIENCE", 1), ("_APPROACH_GAP", 1e-6)):
-        monkeypatch.setattr(f"placedsl.algorithms.pipelines.state_dp.{name}", number)
+    numbers = (("dp._FEW", 1), ("dp._MANY", 2), ("table._PATIENCE", 1), ("dp._APPROACH_GAP", 1e-6))
+    for name, number in numbers:
+        monkeypatch.setattr(f"placedsl.algorithms.pipelines.state_{name}", number)
     for case in range(50):
         quotient, classes = problem(1000 * seed + case)
         value, devices = by_recursion(quotient, classes)
