@@ -90,7 +90,7 @@ def test_further_objectives() -> None:
 
 
 def test_too_many_ideals(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placedsl.algorithms.pipelines.state_dp.MOST_IDEALS", 2)
+    monkeypatch.setattr("placedsl.algorithms.pipelines.solve.MOST_IDEALS", 2)
     answer = answer_of(CONTIGUOUS)
     assert answer.method == "program"
     assert answer.termination == "optimal"
