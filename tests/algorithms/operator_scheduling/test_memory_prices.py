@@ -10,7 +10,7 @@ from support.operator_schedules import Sample, optimum, sample
 
 from placedsl.algorithms.operator_scheduling.bounds.broadcast import Cases, Learned
 from placedsl.algorithms.operator_scheduling.bounds.memory_prices import memory_uses
-from placedsl.algorithms.operator_scheduling.bounds.priced_chain import priced_bounds
+from placedsl.algorithms.operator_scheduling.bounds.price_search import priced_bounds
 from placedsl.algorithms.operator_scheduling.decomposition.blocks import chain_of
 
 

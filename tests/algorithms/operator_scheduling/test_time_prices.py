@@ -12,7 +12,7 @@ from support.operator_schedules import Sample, optimum, sample
 
 from placedsl.algorithms.operator_scheduling.bounds.beside import Beside
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import all_predecessors
-from placedsl.algorithms.operator_scheduling.bounds.priced_chain import priced_bounds
+from placedsl.algorithms.operator_scheduling.bounds.price_search import priced_bounds
 from placedsl.algorithms.operator_scheduling.bounds.streams import bounds_and_sequences
 from placedsl.algorithms.operator_scheduling.bounds.time_prices import time_uses
 from placedsl.algorithms.operator_scheduling.decomposition.blocks import Chain, chain_between

@@ -16,7 +16,8 @@ import numpy as np
 
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import earliest_end
 from placedsl.algorithms.operator_scheduling.bounds.memory_prices import memory_uses
-from placedsl.algorithms.operator_scheduling.bounds.priced_chain import Uses, priced_bounds
+from placedsl.algorithms.operator_scheduling.bounds.price_search import priced_bounds
+from placedsl.algorithms.operator_scheduling.bounds.priced_chain import Uses
 from placedsl.algorithms.operator_scheduling.bounds.relaxation import relaxed_latency
 from placedsl.algorithms.operator_scheduling.bounds.time_prices import time_uses
 from placedsl.algorithms.operator_scheduling.decomposition.block_solving import block_improver
@@ -170,10 +171,14 @@ def _in_turn(
     while turns:
         one = min(turns, key=lambda turn: turn.spent)
         one.chain.take_from_finer()
+        before = one.chain.spent
         step = next(one.steps, None)
         # Prices wait for the bounds of blocks to rise, as long as some are refined.
-        if step is None or (step[2] and not any(turn.refines for turn in turns)):
+        refining = [turn.spent for turn in turns if turn.refines]
+        if step is None or (step[2] and not refining):
             turns.remove(one)
             continue
-        one.spent += one.weight
+        if step[2]:
+            one.spent = max(one.spent, min(refining))
+        one.spent += one.weight * (one.chain.spent - before if one.refines else 1.0)
         yield step[:2]

@@ -29,6 +29,8 @@ from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 #: Blocks of more nodes have bounds by their work: one for each pair of devices if there are at most so many devices,
 #: else one for all pairs.
 _BY_WORK, _FEW = 120, 6
+#: What it takes to refine a block for the second time, in terms of the first; four times as much each further time.
+_AGAIN = 40.0
 
 
 @dataclass(eq=False)
@@ -98,7 +100,8 @@ Improve = Callable[[Block, int, int, float], None]
 class Chain:
     """Nodes of a path and the blocks around them, one more than nodes; ``whole``: no node is left out; ``alike``: D,
     the least of the devices that may change places; ``also``: devices of the
-    nodes that bounds with prices rest on; ``finer``: a chain with these nodes and others.
+    nodes that bounds with prices rest on; ``finer``: a chain with these nodes and others; ``spent``: the work of
+    refining, in blocks that are asked for the first time.
     """
 
     instance: SchedulingInstance
@@ -108,15 +111,21 @@ class Chain:
     alike: Integers
     also: dict[object, list[list[int]]] = field(default_factory=dict)
     finer: Chain | None = None
+    spent: float = 0.0
 
-    def shortest(self, of: Callable[[Block], Floats]) -> tuple[float, list[int]]:
+    def shortest(
+        self, of: Callable[[Block], Floats], allowed: Booleans | None = None
+    ) -> tuple[float, list[int]]:  # fmt: skip
         """The least total over the devices of the chain's nodes, and these devices; ``of``: the D x D costs of a
-        block.
+        block; ``allowed``: nodes x D flags, None for all devices.
         """
         reach = of(self.blocks[0])[0].copy()
         came: list[Integers] = []
-        for v, block in zip(self.nodes.tolist(), self.blocks[1:], strict=True):
-            step = (reach + self.instance.time[v])[:, None] + of(block)
+        time = self.instance.time[self.nodes]
+        if allowed is not None:
+            time = np.where(allowed, time, np.inf)
+        for here, block in zip(time, self.blocks[1:], strict=True):
+            step = (reach + here)[:, None] + of(block)
             came.append(step.argmin(axis=0))
             reach = step.min(axis=0)
         best = int(reach.argmin())
@@ -289,6 +298,8 @@ def refine(
             return
         _, _, i, a, b = min(open_ones)
         block = chain.blocks[i]
+        effort = int(block.effort[a, b])
+        chain.spent += _AGAIN * 4.0 ** (effort - 1) if effort else 1.0
         improve(block, a, b, _needed(chain, i, a, b, least))
         block.effort[a, b] += 1
         block.spread(chain.alike, a, b)

@@ -48,8 +48,11 @@ from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 
 #: Work of one slice, in steps times nodes, after which progress is reported; slices of the first and the longest run.
 _SLICE, _FIRST, _LONGEST = 4_000_000, 16, 256
-#: The first and the last temperature, as shares of the latency.
-_HOT, _COLD = 0.005, 0.00001
+#: The first temperature, hot and warm, and the last, as shares of the latency.
+_HOT, _WARM, _COLD = 0.005, 0.00125, 0.00001
+#: Sweeps of windows after annealing the whole: half as many, down to one, each time they gain less than a share, and
+#: else twice as many.
+_SWEEPS, _LEAST = 4, 1.0 - 2e-4
 #: Positions in a window, and steps per node of it.
 _WINDOW, _STEPS = (24, 48, 96, 192, 384), 250
 #: The same for the first sweeps over a large graph, few of which are completed in a minute.
@@ -135,17 +138,21 @@ def run(search: ScheduleSearch) -> Iterator[bool]:
     layers = repeated_layers(instance) if chain is None else []
     large = instance.nodes > _LARGE
     improve = block_improver(instance, int(search.rng.integers(2**31)), prove=not large)
-    count, rounds = _FIRST, 0
+    count, rounds, sweeps = _FIRST, 0, _SWEEPS
     while not search.proven and search.value > 0.0:
         rounds += 1
         if chain is not None:
             yield from _by_blocks(search, chain, improve, rounds, len(chain.blocks) if large else None)
             if search.proven:
                 return
-        if not large:
-            yield from _anneal(search, count, _HOT)
-            yield from _anneal(search, count, _HOT / 4)
-        yield from windows(search, layers, 1 if large else 4)
+        if large:
+            yield from windows(search, layers, 1)
+        else:
+            yield from _anneal_begun(search, count)
+            yield from _anneal(search, search.best, count, _WARM)
+            before = search.value
+            yield from windows(search, layers, sweeps)
+            sweeps = min(2 * sweeps, _SWEEPS) if improves(search.value, before * _LEAST) else max(sweeps // 2, 1)
         if instance.nodes * instance.devices <= _SMALL:
             yield _whole(search, _EFFORT * count)
         count = min(2 * count, _LONGEST)
@@ -200,14 +207,17 @@ def _by_blocks(
             return
 
 
-def _anneal(search: ScheduleSearch, count: int, hot: float) -> Iterator[bool]:
-    """One annealing run of ``count`` slices from the best or an initial sequence; ``hot``: a share of the latency."""
-    assert search.best is not None
+def _anneal_begun(search: ScheduleSearch, count: int) -> Iterator[bool]:
+    """An annealing run of ``count`` slices from one of the initial sequences, hot and warm ones in turn."""
+    first = search.begun[search.runs % len(search.begun)] if search.begun else search.best
+    search.runs += 1
+    yield from _anneal(search, first, count, (_WARM, _HOT)[search.runs % 2])
+
+
+def _anneal(search: ScheduleSearch, first: OperatorSequence | None, count: int, hot: float) -> Iterator[bool]:
+    """One annealing run of ``count`` slices from a sequence; ``hot``: a share of the latency."""
+    assert first is not None
     instance = search.instance
-    first = search.best
-    if hot == _HOT and search.begun:
-        first = search.begun[search.runs % len(search.begun)]
-        search.runs += 1
     schedule, latency = incremental_schedule(instance, first)
 
     def anneal(cooling: CoolingSchedule) -> OperatorSequence | None:
