@@ -183,6 +183,22 @@ def sequence_of(
     )
 
 
+@kernel(allocates=True)
+def places_of_triggers(sequence: OperatorSequence) -> Floats:
+    """t x D: after which position of the order each transfer is triggered, transfers of one position in their order;
+    inf: by the first reader.  :func:`sequence_of` makes the same triggers of positions and these.
+    """
+    tensors, devices = sequence.transfer_trigger.shape
+    out = np.full((tensors, devices), np.inf)
+    for k in range(len(sequence.order)):
+        transfer, number = sequence.first_transfer[sequence.order[k]], 0
+        while transfer >= 0:
+            number += 1
+            out[transfer // devices, transfer % devices] = k + number / (number + 1.0)
+            transfer = sequence.next_transfer[transfer]
+    return out
+
+
 def values_of(times: Times) -> Values:
     """The times as the values of an answer: ``start[v]`` and ``sent[t, d]``."""
     tensor, target = np.nonzero(np.isfinite(times.sent))

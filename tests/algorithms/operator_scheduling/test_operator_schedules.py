@@ -11,6 +11,7 @@ from placedsl.algorithms.operator_scheduling.list_scheduling import etf, getf, h
 from placedsl.algorithms.operator_scheduling.list_scheduling.listing import without_limit
 from placedsl.algorithms.operator_scheduling.schedule_kernel import (
     OperatorSequence,
+    places_of_triggers,
     ranks,
     schedule_of,
     sequence_of,
@@ -71,6 +72,19 @@ def test_a_schedule_breaks_no_rule_and_nothing_in_it_could_begin_earlier(seed: i
     for transfer, moment in sent.items():
         leaves[transfer] = moment
     assert times_of(case, sequence_of(case.instance, sequence.device, np.array(start), leaves))[0] == latency
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_triggers_by_their_places_are_the_same(seed: int) -> None:
+    case = sample(seed, nodes=8, devices=3)
+    if not supported(case.instance).any(axis=1).all():
+        pytest.skip("no device supports a group")
+    sequence = some_order(case, seed)
+    place = np.empty(8)
+    place[sequence.order] = np.arange(8)
+    again = sequence_of(case.instance, sequence.device, place, places_of_triggers(sequence))
+    for name in sequence._fields:
+        assert (getattr(again, name) == getattr(sequence, name)).all(), name
 
 
 @pytest.mark.sampled(8)

@@ -22,7 +22,7 @@ from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequ
 from placedsl.algorithms.operator_scheduling.search.annealing import run_annealing
 from placedsl.algorithms.operator_scheduling.search.incremental_kernel import incremental_schedule
 from placedsl.algorithms.operator_scheduling.search.initial_orders import initial_orders
-from placedsl.algorithms.operator_scheduling.search.search import run, search_from
+from placedsl.algorithms.operator_scheduling.search.search import annealed_parts, run, search_from
 
 pytestmark = pytest.mark.rotates(3)
 
@@ -81,6 +81,36 @@ def test_annealing_alone_comes_to_the_optimum_of_small_problems(seed: int) -> No
             if better is not None:
                 found = valid(case, better)
     assert found == pytest.approx(best)
+
+
+def test_annealing_of_a_part_moves_nodes_there() -> None:
+    """Single steps: where devices change, that of a node drawn does."""
+    moved = 0
+    for seed in range(60):
+        case = sample(seed, nodes=12, devices=3)
+        case.room[:], case.groups = np.inf, []
+        schedule, latency = incremental_schedule(case.instance, next(iter(initial_orders(case.instance))))
+        before, drawn = schedule.device.copy(), schedule.order[3:5].copy()
+        run_annealing(case.instance, schedule, latency, latency, CoolingSchedule(1, 99.0, 99.0, seed), 0.0, range(3, 5))
+        changed = schedule.device != before
+        assert changed[drawn].any() == changed.any(), seed
+        moved += int(changed.any())
+    assert moved > 10
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_parts_of_the_order_are_annealed_in_the_whole(seed: int) -> None:
+    """From one device for all nodes, where congested transfers pay."""
+    case = sample(seed, nodes=60, devices=3, congestion={"port"})
+    case.room[:] = np.inf
+    search = search_from(case.instance, None, seed)
+    assert search.best is not None
+    first = search.value
+    for better in itertools.islice(annealed_parts(search, 16), 12):
+        assert search.best is not None
+        assert valid(case, search.best) == search.value <= first
+        assert better == (search.value < first)
+        first = search.value
 
 
 @pytest.mark.sampled(16)

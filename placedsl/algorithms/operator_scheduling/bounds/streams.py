@@ -160,8 +160,8 @@ def _in_turn(
     instance: SchedulingInstance, chains: list[Chain], priced: list[tuple[Chain, Uses, Iterator[tuple[float, bool]]]],
     upper: Callable[[], float], rounds: int, seed: int,
 ) -> Iterator[tuple[float, OperatorSequence | None]]:  # fmt: skip
-    """Refine chains, or price what their blocks share, one step of one of them at a time: a refined block counts as the
-    square of the largest.
+    """Refine chains, or price what their blocks share, one step of one of them at a time: a block that is refined for
+    the first time counts as the square of the largest.
     """
     turns = [_of_prices(*one) for one in priced]
     for chain in chains:

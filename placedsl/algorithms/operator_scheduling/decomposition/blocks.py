@@ -332,7 +332,7 @@ def absorb(chain: Chain, sequence: OperatorSequence) -> None:
         a = int(sequence.device[block.before]) if block.before >= 0 else 0
         b = int(sequence.device[block.after]) if block.after >= 0 else 0
         inner = block.sequences[a, b][1] if (a, b) in block.sequences else block.with_fixed_ends(chain.instance, a, b)
-        sent = times.sent[_tensors(chain.instance, block.nodes)]
+        sent = times.sent[tensors_among(chain.instance, block.nodes)]
         keep_if_better(
             block, a, b, sequence_of(inner, sequence.device[block.nodes], times.begun[block.nodes], sent), inner
         )
@@ -352,7 +352,7 @@ def assemble(chain: Chain, path: list[int]) -> OperatorSequence:
         device[block.nodes] = sequence.device
         inner_nodes = block.nodes != block.before
         begun[block.nodes[inner_nodes]] = (times.begun + now)[inner_nodes]
-        tensor = _tensors(instance, block.nodes)
+        tensor = tensors_among(instance, block.nodes)
         found = np.isfinite(times.sent)
         sent[tensor] = np.where(found, times.sent + now, sent[tensor])
         now += latency
@@ -363,7 +363,7 @@ def assemble(chain: Chain, path: list[int]) -> OperatorSequence:
     return sequence_of(instance, device, begun, sent)
 
 
-def _tensors(instance: SchedulingInstance, nodes: Integers) -> Integers:
+def tensors_among(instance: SchedulingInstance, nodes: Integers) -> Integers:
     """The tensors of a subproblem, as :func:`placedsl.algorithms.operator_scheduling.subproblem.subproblem` numbers
     them.
     """

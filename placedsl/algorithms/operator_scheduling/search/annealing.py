@@ -7,7 +7,8 @@ import numpy as np
 from placedsl.algorithms.annealing import CoolingSchedule
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, supported, unit_memory
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, mean_times
-from placedsl.algorithms.operator_scheduling.search.annealing_kernel import UndoRecord, UnitData, anneal
+from placedsl.algorithms.operator_scheduling.search.annealing_kernel import UnitData, anneal
+from placedsl.algorithms.operator_scheduling.search.clusters_kernel import UndoRecord
 from placedsl.algorithms.operator_scheduling.search.incremental_kernel import IncrementalSchedule
 
 #: The share of the steps that move a cluster joined by costly tensors, unless a search asks for another.
@@ -21,14 +22,16 @@ def run_annealing(
     best: float,
     cooling: CoolingSchedule,
     cluster_move_share: float = CLUSTER_MOVE_SHARE,
+    among: range | None = None,
 ) -> tuple[float, OperatorSequence | None]:
-    """Anneal a schedule of the given ``latency`` in place; temperatures are in seconds.
+    """Anneal a schedule of the given ``latency`` in place; temperatures are in seconds; ``among``: the positions of the
+    order from which nodes are drawn (None: all).
 
     Returns its latency at the end, and the best sequence met if that is shorter than ``best`` seconds.
     """
     number = len(instance.member_start) - 1
     undo = UndoRecord(
-        np.zeros(number + 1, dtype=np.int64), np.zeros(number + 1, dtype=np.int64), np.zeros(number, dtype=np.int64)
+        *(np.zeros(size, dtype=np.int64) for size in (number + 1, number + 1, number, *[instance.nodes] * 2))
     )
     found = OperatorSequence(
         schedule.device.copy(),
@@ -38,5 +41,8 @@ def run_annealing(
         schedule.next_transfer.copy(),
     )
     units = UnitData(supported(instance), unit_memory(instance), mean_times(instance)[1])
-    latency, value = anneal(instance, schedule, units, latency, cooling, cluster_move_share, undo, found, best)
+    drawn = range(instance.nodes) if among is None else among
+    latency, value = anneal(
+        instance, schedule, units, latency, cooling, cluster_move_share, drawn.start, drawn.stop, undo, found, best
+    )
     return latency, found if value < best else None

@@ -10,13 +10,22 @@ from placedsl.algorithms.annealing import CoolingSchedule
 from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence
+from placedsl.algorithms.operator_scheduling.search.clusters_kernel import (
+    UndoRecord,
+    connected_units,
+    consecutive_units,
+    costly_cluster,
+)
 from placedsl.algorithms.operator_scheduling.search.incremental_kernel import (
     IncrementalSchedule,
     commit,
     evaluate,
     rollback,
 )
-from placedsl.arrays import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats
+
+#: The share of the moves of several units to another device after which they are pulled forward in the order.
+_PULLED = 0.5
 
 
 class UnitData(NamedTuple):
@@ -26,14 +35,6 @@ class UnitData(NamedTuple):
     able: Booleans
     memory: Floats
     transfer_cost: Floats
-
-
-class UndoRecord(NamedTuple):
-    """Units of one step and their previous devices, to undo it; ``mark``: u stamps of the units collected."""
-
-    units: Integers
-    devices: Integers
-    mark: Integers
 
 
 @kernel(no_cpython_wrapper=True)
@@ -92,6 +93,33 @@ def _position_range(instance: SchedulingInstance, schedule: IncrementalSchedule,
 
 
 @kernel(no_cpython_wrapper=True)
+def _pull_forward(
+    instance: SchedulingInstance, schedule: IncrementalSchedule, count: int, device: int, undo: UndoRecord, stamp: int
+) -> int:  # fmt: skip
+    """Move the nodes of the ``count`` units collected that are on a device to right behind what they read, the first of
+    the order first; returns how many have moved.
+    """
+    left, k = 0, len(schedule.order)
+    for i in range(count):
+        unit = undo.units[i]
+        left += instance.member_start[unit + 1] - instance.member_start[unit]
+        for m in range(instance.member_start[unit], instance.member_start[unit + 1]):
+            k = min(k, schedule.position[instance.member[m]])
+    moved = 0
+    while left > 0 and k < len(schedule.order):
+        v = schedule.order[k]
+        if undo.mark[instance.unit[v]] == stamp and schedule.device[v] == device:
+            left -= 1
+            low, _ = _position_range(instance, schedule, v)
+            if low < k:
+                _reposition(schedule, k, low)
+                undo.origin[moved], undo.place[moved] = k, low
+                moved += 1
+        k += 1
+    return moved
+
+
+@kernel(no_cpython_wrapper=True)
 def _set_trigger(schedule: IncrementalSchedule, transfer: int, transfer_trigger: int, behind: int) -> int:
     """Set the trigger of a transfer (-1: its first reader), after transfer ``behind`` of that node (-1: before all of
     them).
@@ -131,98 +159,6 @@ def _before_readers(instance: SchedulingInstance, schedule: IncrementalSchedule,
 
 
 @kernel(no_cpython_wrapper=True)
-def _connected_units(
-    instance: SchedulingInstance, schedule: IncrementalSchedule, v: int, most: int, undo: UndoRecord, stamp: int
-) -> int:
-    """Collect up to ``most`` connected units on the device of ``v``, beginning with its own; returns their number."""
-    home = schedule.device[v]
-    undo.units[0] = instance.unit[v]
-    undo.mark[instance.unit[v]] = stamp
-    count, at = 1, 0
-    while at < count < most:
-        unit = undo.units[at]
-        at += 1
-        for m in range(instance.member_start[unit], instance.member_start[unit + 1]):
-            w = instance.member[m]
-            for i in range(instance.input_start[w], instance.input_start[w + 1]):
-                u = instance.producer[instance.input[i]]
-                if schedule.device[u] == home and undo.mark[instance.unit[u]] != stamp and count < most:
-                    undo.mark[instance.unit[u]] = stamp
-                    undo.units[count] = instance.unit[u]
-                    count += 1
-            for i in range(instance.output_start[w], instance.output_start[w + 1]):
-                tensor = instance.output[i]
-                for j in range(instance.reader_start[tensor], instance.reader_start[tensor + 1]):
-                    u = instance.reader[j]
-                    if schedule.device[u] == home and undo.mark[instance.unit[u]] != stamp and count < most:
-                        undo.mark[instance.unit[u]] = stamp
-                        undo.units[count] = instance.unit[u]
-                        count += 1
-    return count
-
-
-@kernel(no_cpython_wrapper=True)
-def _consecutive_units(
-    instance: SchedulingInstance, schedule: IncrementalSchedule, v: int, most: int, undo: UndoRecord, stamp: int
-) -> int:
-    """Collect up to ``most`` units of the nodes that follow ``v`` on its device; returns their number."""
-    home = schedule.device[v]
-    count = 0
-    for k in range(schedule.position[v], min(schedule.position[v] + 4 * most, len(schedule.order))):
-        w = schedule.order[k]
-        if schedule.device[w] == home and undo.mark[instance.unit[w]] != stamp:
-            undo.mark[instance.unit[w]] = stamp
-            undo.units[count] = instance.unit[w]
-            count += 1
-            if count == most:
-                break
-    return count
-
-
-@kernel(no_cpython_wrapper=True)
-def _costly_cluster(
-    instance: SchedulingInstance, schedule: IncrementalSchedule, cost: Floats, v: int, over: float, low: int, high: int,
-    target: int, undo: UndoRecord, stamp: int,
-) -> int:  # fmt: skip
-    """Collect the units joined with that of ``v`` by tensors whose transfers cost more than ``over`` seconds; returns
-    their number.
-
-    Only nodes at positions ``low`` to ``high`` and not yet on device ``target`` count.
-    """
-    undo.units[0] = instance.unit[v]
-    undo.mark[instance.unit[v]] = stamp
-    count, at = 1, 0
-    while at < count:
-        unit = undo.units[at]
-        at += 1
-        for m in range(instance.member_start[unit], instance.member_start[unit + 1]):
-            w = instance.member[m]
-            for i in range(instance.input_start[w], instance.input_start[w + 1]):
-                if cost[instance.input[i]] > over:
-                    u = instance.producer[instance.input[i]]
-                    if undo.mark[instance.unit[u]] != stamp and low <= schedule.position[u] <= high:
-                        undo.mark[instance.unit[u]] = stamp
-                        undo.units[count] = instance.unit[u]
-                        count += 1
-            for i in range(instance.output_start[w], instance.output_start[w + 1]):
-                tensor = instance.output[i]
-                if cost[tensor] <= over:
-                    continue
-                for j in range(instance.reader_start[tensor], instance.reader_start[tensor + 1]):
-                    u = instance.reader[j]
-                    if undo.mark[instance.unit[u]] != stamp and low <= schedule.position[u] <= high:
-                        undo.mark[instance.unit[u]] = stamp
-                        undo.units[count] = instance.unit[u]
-                        count += 1
-    kept = 0
-    for k in range(count):
-        if schedule.device[instance.member[instance.member_start[undo.units[k]]]] != target:
-            undo.units[kept] = undo.units[k]
-            kept += 1
-    return kept
-
-
-@kernel(no_cpython_wrapper=True)
 def _neighbour_device(instance: SchedulingInstance, schedule: IncrementalSchedule, v: int) -> int:
     """The device of a random producer or reader around ``v``, its own if there is none."""
     inputs = instance.input_start[v + 1] - instance.input_start[v]
@@ -243,14 +179,16 @@ def _neighbour_device(instance: SchedulingInstance, schedule: IncrementalSchedul
 @kernel(allocates=True)
 def anneal(
     instance: SchedulingInstance, schedule: IncrementalSchedule, units: UnitData, latency: float,
-    cooling: CoolingSchedule, cluster_move_share: float, undo: UndoRecord, found: OperatorSequence, best: float,
+    cooling: CoolingSchedule, cluster_move_share: float, first: int, end: int, undo: UndoRecord,
+    found: OperatorSequence, best: float,
 ) -> tuple[float, float]:  # fmt: skip
     """Anneal ``schedule``, whose latency is given; sequences shorter than ``best`` seconds are stored in ``found``.
+    Nodes are drawn from positions ``first`` to ``end`` - 1 of the order.
 
     A step moves a node in the order, changes the trigger of a transfer, or moves units to another device: one unit, or
     connected or consecutive ones of one device, or, in a share ``cluster_move_share`` of the steps, a cluster joined by
-    costly tensors.  The energy is the latency, temperatures are in seconds.  Returns the latency at the end and the
-    best one.
+    costly tensors; of several units some are pulled forward as well.  The energy is the latency, temperatures are in
+    seconds.  Returns the latency at the end and the best one.
     """
     np.random.seed(cooling.seed)
     nodes, devices = instance.time.shape
@@ -264,12 +202,13 @@ def anneal(
         limit = latency - heat * np.log(1.0 - np.random.random())
         together = tensors > 0 and np.random.random() < cluster_move_share
         kind = 1.0 if together else np.random.random()
-        v = np.random.randint(nodes)
+        v = schedule.order[first + np.random.randint(end - first)]
         stamp = step
         place = nodes
         count = 0
         old_place, new_place = -1, -1
         flipped_tensor, flipped_target, old_caller, was_behind = -1, -1, -1, -1
+        pulled = 0
         if kind < 0.30:  # the node's place
             low, high = _position_range(instance, schedule, v)
             if high <= low:
@@ -311,11 +250,11 @@ def anneal(
                 count = 1
                 undo.units[0] = instance.unit[v]
             else:
-                most = min(number, 1 << np.random.randint(1, 8))
+                most = min(number, 2 + np.random.randint((1 << np.random.randint(1, 8)) - 1))
                 if kind < 0.85:
-                    count = _connected_units(instance, schedule, v, most, undo, stamp)
+                    count = connected_units(instance, schedule, v, most, undo, stamp)
                 else:
-                    count = _consecutive_units(instance, schedule, v, most, undo, stamp)
+                    count = consecutive_units(instance, schedule, v, most, undo, stamp)
             home = schedule.device[v]
             pick = undo.units[np.random.randint(count)]
             target = home
@@ -333,9 +272,7 @@ def anneal(
                 low = schedule.position[v] if side == 0 else 0
                 high = schedule.position[v] if side == 1 else nodes - 1
                 over = units.transfer_cost[np.random.randint(tensors)] * (1.0 - 1e-9)
-                count = _costly_cluster(
-                    instance, schedule, units.transfer_cost, v, over, low, high, target, undo, stamp
-                )
+                count = costly_cluster(instance, schedule, units.transfer_cost, v, over, low, high, target, undo, stamp)
             fine = True
             amount = 0.0
             for k in range(count):
@@ -366,6 +303,10 @@ def anneal(
                 undo.devices[k] = was
                 place = _affected(instance, schedule, unit, was, will, place)
                 _assign(instance, schedule, unit, will, units.memory)
+            if (together or kind >= 0.65) and np.random.random() < _PULLED:
+                pulled = _pull_forward(instance, schedule, count, target, undo, stamp)
+                for k in range(pulled):
+                    place = min(place, undo.place[k])
         value = evaluate(instance, schedule, place, limit)
         if value <= limit:
             commit(schedule, place)
@@ -380,6 +321,8 @@ def anneal(
             continue
         for k in range(count):
             _assign(instance, schedule, undo.units[k], undo.devices[k], units.memory)
+        for k in range(pulled - 1, -1, -1):
+            _reposition(schedule, undo.place[k], undo.origin[k])
         if old_place >= 0:
             _reposition(schedule, new_place, old_place)
         if flipped_tensor >= 0:

@@ -1,9 +1,11 @@
-"""The search for operator schedules: annealing of the whole and of windows of the best schedule, in turn.
+"""The search for operator schedules: annealing of the whole, and of parts or windows of the best schedule, in turn.
 
-A window is some hundred positions of the order.  Its boundary holds the times at which inputs arrive and how much
-follows; changes are kept if they improve the whole schedule.  Where layers repeat and have no blocks that are searched
-on their own, what windows have found around one layer is copied to others.  All work is counted in steps, so that a
-seed determines the sequence of schedules; how far it gets within a time limit depends on the machine.
+Where transfers are congested, and the graph is not large, nodes are drawn from a part of the order and each change is
+evaluated in the whole.  Elsewhere windows are instances of their own: some hundred positions of the order, within a
+boundary that holds the times at which inputs arrive and how much follows; changes are kept if they improve the whole
+schedule.  Where layers repeat and have no blocks that are searched on their own, what windows have found around one
+layer is copied to others.  All work is counted in steps, so that a seed determines the sequence of schedules; how far
+it gets within a time limit depends on the machine.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from placedsl.algorithms.operator_scheduling.decomposition.blocks import (
     assemble,
     chain_of,
     refine,
+    tensors_among,
 )
 from placedsl.algorithms.operator_scheduling.decomposition.window_kernel import (
     boundary_times,
@@ -31,7 +34,12 @@ from placedsl.algorithms.operator_scheduling.decomposition.window_kernel import 
 )
 from placedsl.algorithms.operator_scheduling.exact_cp_sat import solve_exactly
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, no_longer_than, scheduling_instance
-from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, schedule_of, sequence_of
+from placedsl.algorithms.operator_scheduling.schedule_kernel import (
+    OperatorSequence,
+    places_of_triggers,
+    schedule_of,
+    sequence_of,
+)
 from placedsl.algorithms.operator_scheduling.search.annealing import run_annealing
 from placedsl.algorithms.operator_scheduling.search.incremental_kernel import Boundary, incremental_schedule
 from placedsl.algorithms.operator_scheduling.search.initial_orders import (
@@ -50,12 +58,13 @@ from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 _SLICE, _FIRST, _LONGEST = 4_000_000, 16, 256
 #: The first temperature, hot and warm, and the last, as shares of the latency.
 _HOT, _WARM, _COLD = 0.005, 0.00125, 0.00001
-#: Sweeps of windows after annealing the whole: half as many, down to one, each time they gain less than a share, and
-#: else twice as many.
-_SWEEPS, _LEAST = 4, 1.0 - 2e-4
 #: Positions in a window, and steps per node of it.
 _WINDOW, _STEPS = (24, 48, 96, 192, 384), 250
-#: The same for the first sweeps over a large graph, few of which are completed in a minute.
+#: Positions in a part of the order that is annealed in the whole, and the first temperature, as a share of the latency.
+_PART, _PART_HOT = (24, 48, 96), (0.0005, 0.0002, 0.0001)
+#: The work of that, in terms of one run that anneals the whole.
+_PART_SHARE = 4
+#: Windows and steps of the first sweeps over a large graph, few of which are completed in a minute.
 _FIRST_SWEEPS = ((24, 30), (96, 30), (24, 100), (192, 30), (48, 100), (96, 60), (384, 30), (96, 100))
 #: Steps per node of the windows around a layer before it is copied to others, whose copies are the cheaper part.
 _LAYER_STEPS = (20, 60)
@@ -138,21 +147,20 @@ def run(search: ScheduleSearch) -> Iterator[bool]:
     layers = repeated_layers(instance) if chain is None else []
     large = instance.nodes > _LARGE
     improve = block_improver(instance, int(search.rng.integers(2**31)), prove=not large)
-    count, rounds, sweeps = _FIRST, 0, _SWEEPS
+    count, rounds = _FIRST, 0
     while not search.proven and search.value > 0.0:
         rounds += 1
         if chain is not None:
             yield from _by_blocks(search, chain, improve, rounds, len(chain.blocks) if large else None)
             if search.proven:
                 return
-        if large:
-            yield from windows(search, layers, 1)
-        else:
+        if not large:
             yield from _anneal_begun(search, count)
             yield from _anneal(search, search.best, count, _WARM)
-            before = search.value
-            yield from windows(search, layers, sweeps)
-            sweeps = min(2 * sweeps, _SWEEPS) if improves(search.value, before * _LEAST) else max(sweeps // 2, 1)
+        if instance.resources and not large:
+            yield from annealed_parts(search, _PART_SHARE * count)
+        else:
+            yield from windows(search, layers, 1 if large else 4)
         if instance.nodes * instance.devices <= _SMALL:
             yield _whole(search, _EFFORT * count)
         count = min(2 * count, _LONGEST)
@@ -225,10 +233,32 @@ def _anneal(search: ScheduleSearch, first: OperatorSequence | None, count: int, 
         latency, found = run_annealing(instance, schedule, latency, search.value, cooling)
         return found
 
-    steps = max(500, _SLICE // instance.nodes)
     heat = search.value
-    cooling = slices(steps, hot * heat, _COLD * heat, count, random_seeds(search.rng))
+    cooling = slices(_steps_of_slice(instance), hot * heat, _COLD * heat, count, random_seeds(search.rng))
     yield from anneal_slices(search, cooling, anneal)
+
+
+def _steps_of_slice(instance: SchedulingInstance) -> int:
+    return max(500, _SLICE // instance.nodes)
+
+
+def annealed_parts(search: ScheduleSearch, count: int) -> Iterator[bool]:
+    """Anneal parts of the order of the best sequence, each change evaluated in the whole: as much work as ``count``
+    slices.
+    """
+    instance, rng = search.instance, search.rng
+    left = count * _steps_of_slice(instance)
+    while left > 0:
+        assert search.best is not None
+        length = int(rng.choice(_PART))
+        first = int(rng.integers(1 - length, instance.nodes))
+        among = range(max(first, 0), min(first + length, instance.nodes))
+        hot, steps = float(rng.choice(_PART_HOT)) * search.value, _STEPS * len(among)
+        cooling = CoolingSchedule(steps, hot, _COLD * search.value, int(rng.integers(2**31)))
+        schedule, latency = incremental_schedule(instance, search.best)
+        _, found = run_annealing(instance, schedule, latency, search.value, cooling, _CLUSTER_MOVE_SHARE, among)
+        yield found is not None and search.take(found)
+        left -= steps
 
 
 def windows(search: ScheduleSearch, layers: list[Layers], sweeps: int) -> Iterator[bool]:
@@ -290,7 +320,8 @@ def _anneal_window(search: ScheduleSearch, low: int, high: int, steps: int) -> b
     inside[nodes] = True
     inner = subproblem(instance, nodes, _allowed(instance, nodes, inside, best.device))
     inner = inner._replace(memory_limit=instance.memory_limit - memory_outside(instance, best.device, inside))
-    sequence = sequence_of(inner, best.device[nodes], np.arange(len(nodes), dtype=np.float64))
+    triggered, within = places_of_triggers(best), tensors_among(instance, nodes)
+    sequence = sequence_of(inner, best.device[nodes], np.arange(len(nodes), dtype=np.float64), triggered[within] - low)
     schedule, latency = incremental_schedule(inner, sequence, boundary)
     hot = float(search.rng.choice([0.3, 0.1, 0.03])) * float(np.median(inner.time[np.isfinite(inner.time)]) + 1e-12)
     hot = max(hot, latency * 1e-9)
@@ -303,7 +334,8 @@ def _anneal_window(search: ScheduleSearch, low: int, high: int, steps: int) -> b
     device[nodes] = found.device
     place[best.order] = np.arange(instance.nodes)
     place[nodes[found.order]] = np.arange(low, high)
-    return search.take(sequence_of(instance, device, place, None))
+    triggered[within] = places_of_triggers(found) + low
+    return search.take(sequence_of(instance, device, place, triggered))
 
 
 def _allowed(instance: SchedulingInstance, nodes: Integers, inside: np.ndarray, device: Integers) -> np.ndarray:
