@@ -7,7 +7,7 @@ import numpy as np
 from placedsl.algorithms.annealing import CoolingSchedule
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, supported, unit_memory
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, mean_times
-from placedsl.algorithms.operator_scheduling.search.annealing_kernel import UnitData, anneal
+from placedsl.algorithms.operator_scheduling.search.annealing_kernel import Moves, UnitData, anneal
 from placedsl.algorithms.operator_scheduling.search.clusters_kernel import UndoRecord
 from placedsl.algorithms.operator_scheduling.search.incremental_kernel import IncrementalSchedule
 
@@ -42,7 +42,6 @@ def run_annealing(
     )
     units = UnitData(supported(instance), unit_memory(instance), mean_times(instance)[1])
     drawn = range(instance.nodes) if among is None else among
-    latency, value = anneal(
-        instance, schedule, units, latency, cooling, cluster_move_share, drawn.start, drawn.stop, undo, found, best
-    )
+    moves = Moves(cluster_move_share, drawn.start, drawn.stop)
+    latency, value = anneal(instance, schedule, units, latency, cooling, moves, undo, found, best)
     return latency, found if value < best else None

@@ -28,6 +28,16 @@ from placedsl.arrays import Booleans, Floats
 _PULLED = 0.5
 
 
+class Moves(NamedTuple):
+    """The share of the steps that move a cluster joined by costly tensors, and the positions of the order, ``first`` to
+    ``end`` - 1, from which nodes are drawn.
+    """
+
+    cluster_share: float
+    first: int
+    end: int
+
+
 class UnitData(NamedTuple):
     """u x D flags: the devices that each unit may be on; ``memory``: u bytes; ``transfer_cost``: t mean seconds of a
     transfer of each tensor."""
@@ -179,16 +189,14 @@ def _neighbour_device(instance: SchedulingInstance, schedule: IncrementalSchedul
 @kernel(allocates=True)
 def anneal(
     instance: SchedulingInstance, schedule: IncrementalSchedule, units: UnitData, latency: float,
-    cooling: CoolingSchedule, cluster_move_share: float, first: int, end: int, undo: UndoRecord,
-    found: OperatorSequence, best: float,
+    cooling: CoolingSchedule, moves: Moves, undo: UndoRecord, found: OperatorSequence, best: float,
 ) -> tuple[float, float]:  # fmt: skip
     """Anneal ``schedule``, whose latency is given; sequences shorter than ``best`` seconds are stored in ``found``.
-    Nodes are drawn from positions ``first`` to ``end`` - 1 of the order.
 
     A step moves a node in the order, changes the trigger of a transfer, or moves units to another device: one unit, or
-    connected or consecutive ones of one device, or, in a share ``cluster_move_share`` of the steps, a cluster joined by
-    costly tensors; of several units some are pulled forward as well.  The energy is the latency, temperatures are in
-    seconds.  Returns the latency at the end and the best one.
+    connected or consecutive ones of one device, or, in a share of the steps, a cluster joined by costly tensors; of
+    several units some are pulled forward as well.  The energy is the latency, temperatures are in seconds.  Returns the
+    latency at the end and the best one.
     """
     np.random.seed(cooling.seed)
     nodes, devices = instance.time.shape
@@ -200,9 +208,9 @@ def anneal(
     for step in range(cooling.steps):
         heat *= factor
         limit = latency - heat * np.log(1.0 - np.random.random())
-        together = tensors > 0 and np.random.random() < cluster_move_share
+        together = tensors > 0 and np.random.random() < moves.cluster_share
         kind = 1.0 if together else np.random.random()
-        v = schedule.order[first + np.random.randint(end - first)]
+        v = schedule.order[moves.first + np.random.randint(moves.end - moves.first)]
         stamp = step
         place = nodes
         count = 0

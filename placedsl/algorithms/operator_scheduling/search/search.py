@@ -63,7 +63,7 @@ _WINDOW, _STEPS = (24, 48, 96, 192, 384), 250
 #: Positions in a part of the order that is annealed in the whole, and the first temperature, as a share of the latency.
 _PART, _PART_HOT = (24, 48, 96), (0.0005, 0.0002, 0.0001)
 #: The work of that, in terms of one run that anneals the whole.
-_PART_SHARE = 4
+_PART_SHARE = 2
 #: Windows and steps of the first sweeps over a large graph, few of which are completed in a minute.
 _FIRST_SWEEPS = ((24, 30), (96, 30), (24, 100), (192, 30), (48, 100), (96, 60), (384, 30), (96, 100))
 #: Steps per node of the windows around a layer before it is copied to others, whose copies are the cheaper part.
@@ -216,10 +216,10 @@ def _by_blocks(
 
 
 def _anneal_begun(search: ScheduleSearch, count: int) -> Iterator[bool]:
-    """An annealing run of ``count`` slices from one of the initial sequences, hot and warm ones in turn."""
+    """An annealing run of ``count`` slices from one of the initial sequences, warm and hot ones in turn."""
     first = search.begun[search.runs % len(search.begun)] if search.begun else search.best
     search.runs += 1
-    yield from _anneal(search, first, count, (_WARM, _HOT)[search.runs % 2])
+    yield from _anneal(search, first, count, (_HOT, _WARM)[search.runs % 2])
 
 
 def _anneal(search: ScheduleSearch, first: OperatorSequence | None, count: int, hot: float) -> Iterator[bool]:
