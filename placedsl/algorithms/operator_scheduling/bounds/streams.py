@@ -164,6 +164,7 @@ def _in_turn(
     the first time counts as the square of the largest.
     """
     turns = [_of_prices(*one) for one in priced]
+    timed = any(uses.timed for _, uses, _ in priced)
     for chain in chains:
         refined = refine(chain, block_improver(instance, seed, schedules=chain.whole), upper, rounds)
         steps = ((bound, sequence, False) for bound, sequence in refined)
@@ -180,5 +181,6 @@ def _in_turn(
             continue
         if step[2]:
             one.spent = max(one.spent, min(refining))
-        one.spent += one.weight * (one.chain.spent - before if one.refines else 1.0)
+        # Beside prices of time a block counts as the work that it takes: what refining gains the second time is little.
+        one.spent += one.weight * (one.chain.spent - before if one.refines and timed else 1.0)
         yield step[:2]
