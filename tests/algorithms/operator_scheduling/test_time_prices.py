@@ -129,6 +129,28 @@ def test_work_beside_stays_where_transfers_take_too_long() -> None:
     assert 19.0 < max(bounds(chain)) <= 20.0
 
 
+def test_transfers_within_blocks_take_time_of_ports_as_well() -> None:
+    """Between two nodes of a line on the first device is one on the second, to which a transfer takes a second; 20
+    others there, beside the line, need one of two seconds each.  All devices are fixed: the port sends for 51 seconds
+    between the first node and the last, which begins after the last transfer, a second of work and one back of 2.
+    """
+    count, others = 12, 20
+    case = behind_one_another(count, others, 2.0)
+    inside = [count + others + k for k in range(count - 1)]
+    case.time = np.ones((count + others + count - 1, 2))
+    case.time[:count, 1] = case.time[count:, 0] = np.inf
+    case.memory = np.zeros(len(case.time))
+    between = [(u, w) for k, v in enumerate(inside) for u, w in ((k, v), (v, k + 1))]
+    reads = [*zip(case.producer, (w for _, w in case.reads), strict=True), *between]
+    case.producer, case.reads = [u for u, _ in reads], [(t, w) for t, (_, w) in enumerate(reads)]
+    seconds = np.array([2.0] * (len(reads) - len(between)) + [1.0] * len(between))
+    given = seconds[:, None, None] * (1.0 - np.eye(2))
+    case.moves = type(case.moves)(**{**vars(case.moves), "explicit": given, "size": np.ones(len(reads))})
+    chain = line_of(case, count)
+    assert chain.bound() == pytest.approx(12.0 + 11 * 3.0)
+    assert 51.0 < max(bounds(chain)) <= 1.0 + 51.0 + 1.0 + 2.0 + 1.0
+
+
 def test_branches_over_devices_of_the_chain_say_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """Never less than prices alone, and much more for some."""
     gains = []

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from placedsl.algorithms.operator_scheduling.bounds.broadcast_kernel import Case, least_priced
+from placedsl.algorithms.operator_scheduling.bounds.broadcast import without_prices
+from placedsl.algorithms.operator_scheduling.bounds.broadcast_kernel import least_priced
 from placedsl.algorithms.operator_scheduling.bounds.counted_reads import counted_reads
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import single_device
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, floats, integers, moves
@@ -61,7 +62,8 @@ class Beside:
             seconds[:, :, 0] = np.einsum("r,rab->ab", ports, reads.uses)
         nothing = np.zeros((0, 1))
         costs = floats(np.where(np.isfinite(time), self._use * price, 0.0))
-        case = Case(floats(time), np.zeros(time.shape, dtype=np.int64), nothing, np.zeros(devices + self._ports), costs)
+        floor, taken = np.zeros(time.shape, dtype=np.int64), np.zeros(devices + self._ports)
+        case = without_prices(floats(time), floor, nothing, taken, len(reads.move))._replace(price=costs)
         device, level = np.maximum(only, 0), np.zeros(len(time), dtype=np.int64)
         if least_priced(case, reads, np.zeros((devices, 1)), floats(seconds), device, level) == np.inf:
             return np.inf, used

@@ -102,11 +102,12 @@ class Cases:
     device of the node with most reads.
     ``enough``: a case with this bound or a higher one is of no interest.  ``among``: D, the least of the devices that
     are alike elsewhere; only such devices have the same prices.
+    ``paid``: flags of the tensors whose transfers may cost something (None: none).
     """
 
     def __init__(
         self, instance: SchedulingInstance, known: float, enough: float = np.inf, learned: Learned | None = None,
-        among: Integers | None = None,
+        among: Integers | None = None, paid: Booleans | None = None,
     ) -> None:  # fmt: skip
         self.instance, self.enough = instance, enough
         self.learned = learned or Learned()
@@ -120,7 +121,8 @@ class Cases:
             only[self._hub] = homes[0]
         self.reads = counted_reads(instance, only, move, self.broadcast)
         self._transfers = _around_transfers(instance, self.reads.uses)
-        self._price = np.zeros(instance.time.shape)
+        self._price, self._ways = np.zeros(instance.time.shape), np.zeros((instance.devices, instance.devices))
+        self._paid = np.zeros(len(instance.producer), dtype=np.bool_) if paid is None else paid
         self._branches: list[_Branch] = []
         if self.broadcast >= 0:
             self._begin((int(only[instance.producer[self.broadcast]]),), instance.devices > 1, known)
@@ -140,11 +142,30 @@ class Cases:
         """n: where nodes are in the case with the least bound."""
         return min(self._branches, key=lambda branch: branch.bound).device
 
-    def price(self, price: Floats, latency: float) -> None:
-        """Have nodes cost something on devices (n x D) beside the latency, of which ``latency`` is proven."""
+    @property
+    def sent(self) -> Floats:
+        """Seconds that tensors with a price occupy each resource in the placement of :attr:`device`."""
+        branch = min(self._branches, key=lambda branch: branch.bound)
+        reads = branch.reads
+        source, target = branch.device[reads.source], branch.device[reads.target]
+        crossing = np.flatnonzero((source != target) & (reads.share > 0.0) & self._paid[reads.tensor])
+        source, target = source[crossing], target[crossing]
+        moved = reads.share[crossing] * reads.move[reads.tensor[crossing], source, target]
+        out = floats(reads.uses[:, source, target] @ moved)
+        if self.broadcast >= 0 and self._paid[self.broadcast]:
+            for d in branch.devices[1:]:
+                out[reads.uses[:, branch.devices[0], d]] += reads.move[self.broadcast, branch.devices[0], d]
+        return out
+
+    def price(self, price: Floats, latency: float, ways: Floats | None = None) -> None:
+        """Have nodes cost something on devices (n x D) beside the latency, of which ``latency`` is proven, and each
+        second of a transfer between two devices as much as ``ways`` (D x D) says, None: nothing.
+        """
         self._price = price
+        if ways is not None:
+            self._ways = ways
         for branch in self._branches:
-            branch.case, branch.idle, branch.bound = branch.case._replace(price=price), 0, 0.0
+            branch.case, branch.idle, branch.bound = self._with_prices(branch.case, branch.devices), 0, 0.0
             if branch.weights[-1, 0] == 0.0:
                 branch.weights *= 1.0 - _PROVEN
                 branch.weights[-1, 0] = _PROVEN
@@ -188,13 +209,20 @@ class Cases:
                 devices,
                 more,
                 reads,
-                case._replace(price=self._price),
+                self._with_prices(case, devices),
                 max(least, bound),
                 start,
-                np.zeros(self.instance.nodes, np.int64),
+                integers(np.maximum(reads.only, 0)),
                 steps,
             )
             self._branches.append(branch)
+
+    def _with_prices(self, case: Case, devices: tuple[int, ...]) -> Case:
+        sent = 0.0
+        if self.broadcast >= 0 and self._paid[self.broadcast]:
+            there = list(devices[1:])
+            sent = float((self.reads.move[self.broadcast, devices[0], there] * self._ways[devices[0], there]).sum())
+        return case._replace(price=self._price, ways=self._ways, paid=self._paid, sent=sent)
 
     def _raise(self, branch: _Branch, latency: float, steps: int) -> None:
         branch.bound = raised(
@@ -299,7 +327,14 @@ def _case(
     proven = np.full((1, len(arrival)), np.inf)
     proven[0, 0] = _ANY
     around = np.concatenate([around, proven])
-    return Case(time, floor, around, taken, np.zeros(time.shape)), least
+    return without_prices(time, floor, around, taken, len(instance.producer)), least
+
+
+def without_prices(time: Floats, floor: Integers, around: Floats, taken: Floats, tensors: int) -> Case:
+    """A case in which nothing costs anything beside its work."""
+    devices = time.shape[1]
+    paid = np.zeros(tensors, dtype=np.bool_)
+    return Case(time, floor, around, taken, np.zeros(time.shape), np.zeros((devices, devices)), paid, 0.0)
 
 
 def _start(case: Case, weights: Floats | None) -> Floats:

@@ -44,6 +44,8 @@ class Case(NamedTuple):
                  higher; the last row, which nothing uses, is what is proven for the latency (any large number)
     ``taken``    D + resources: seconds of nodes with a single device, and those that the tensor itself takes
     ``price``    n x D seconds: what a node costs on a device beside its work
+    ``ways``     D x D: what a second of a transfer between two devices costs beside its work;  ``paid``: t flags, the
+                 tensors for which it does;  ``sent``: what the tensor itself costs, seconds
     """
 
     time: Floats
@@ -51,17 +53,21 @@ class Case(NamedTuple):
     around: Floats
     taken: Floats
     price: Floats
+    ways: Floats
+    paid: Booleans
+    sent: float
 
 
 @kernel()
-def _crossing(reads: Reads, k: int, a: int, b: int, i: int, transfer: Floats) -> float:
+def _crossing(case: Case, reads: Reads, k: int, a: int, b: int, i: int, transfer: Floats) -> float:
     """The price of a read from device ``a`` by ``b``, sent at level ``i`` (inf: impossible)."""
     if a == b:
         return 0.0
     seconds = float(reads.move[reads.tensor[k], a, b])
     if seconds == np.inf:
         return seconds
-    return float(reads.share[k] * seconds * transfer[a, b, i])
+    beside = case.ways[a, b] if case.paid[reads.tensor[k]] else 0.0
+    return float(reads.share[k] * seconds * (transfer[a, b, i] + beside))
 
 
 @kernel()
@@ -92,7 +98,8 @@ def _attach(
                 least = np.inf
             for e in range(devices):
                 if price[v, e, i] < least:
-                    moved = _crossing(reads, k, e, d, i, transfer) if sends else _crossing(reads, k, d, e, i, transfer)
+                    a, b = (e, d) if sends else (d, e)
+                    moved = _crossing(case, reads, k, a, b, i, transfer)
                     if price[v, e, i] + moved < least:
                         least, at = price[v, e, i] + moved, room[e, i]
             price[w, d, i] += least
@@ -122,9 +129,9 @@ def least_priced(
         for d in range(devices):
             for i in range(levels):
                 if reads.only[v] >= 0:
-                    price[u, d, i] += _crossing(reads, k, d, reads.only[v], i, transfer)
+                    price[u, d, i] += _crossing(case, reads, k, d, reads.only[v], i, transfer)
                 else:
-                    price[v, d, i] += _crossing(reads, k, reads.only[u], d, 0, transfer)
+                    price[v, d, i] += _crossing(case, reads, k, reads.only[u], d, 0, transfer)
     total = 0.0
     for v in reads.order:
         k = reads.attached[v]
@@ -185,6 +192,34 @@ def _prices(reads: Reads, weight: Floats, work: Floats, transfer: Floats) -> Non
                         transfer[a, b, i] += weight[devices + x, i]
 
 
+@kernel()
+def _sent(case: Case, reads: Reads, k: int, a: int, b: int) -> float:
+    """What a read from device ``a`` by ``b`` costs beside its work."""
+    if a == b or reads.share[k] <= 0.0 or not case.paid[reads.tensor[k]]:
+        return 0.0
+    return float(reads.share[k] * reads.move[reads.tensor[k], a, b] * case.ways[a, b])
+
+
+@kernel()
+def _dearest(case: Case, reads: Reads) -> float:
+    """The most that nodes and transfers may cost beside their work."""
+    devices, out = case.time.shape[1], case.sent
+    for v in range(len(case.time)):
+        most = 0.0
+        for d in range(devices):
+            if case.time[v, d] < np.inf:
+                most = max(most, case.price[v, d])
+        out += most
+    for k in range(len(reads.tensor)):
+        most = 0.0
+        for a in range(devices):
+            for b in range(devices):
+                if reads.move[reads.tensor[k], a, b] < np.inf:
+                    most = max(most, _sent(case, reads, k, a, b))
+        out += most
+    return float(out)
+
+
 @kernel(allocates=True)
 def raised(
     case: Case, reads: Reads, weight: Floats, known: float, latency: float, enough: float, before: int, steps: int,
@@ -200,17 +235,11 @@ def raised(
     rows, levels = weight.shape
     work, transfer = np.empty((devices, levels)), np.empty((devices, devices, levels))
     used, at, level = np.empty((rows, levels)), np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
-    priced = dearest = 0.0
+    priced, dearest, best = case.sent, _dearest(case, reads), known
     for v in range(nodes):
         at[v] = max(reads.only[v], 0)
-        most = 0.0
-        for d in range(devices):
-            if case.time[v, d] < np.inf:
-                most = max(most, case.price[v, d])
-        dearest += most
         if reads.only[v] >= 0:
-            priced += most
-    best = known
+            priced += case.price[v, at[v]]
     for step in range(before, before + steps):
         if best >= enough:
             break
@@ -222,6 +251,8 @@ def raised(
         bound, most = priced, 0.0
         for v in reads.order:
             bound += case.price[v, at[v]]
+        for k in range(len(reads.tensor)):
+            bound += _sent(case, reads, k, at[reads.source[k]], at[reads.target[k]])
         for r in range(rows):
             for i in range(levels):
                 used[r, i] += min(case.around[r, i], latency)  # what is around nothing counts no more than is proven

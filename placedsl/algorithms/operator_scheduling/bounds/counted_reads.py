@@ -47,12 +47,12 @@ def counted_reads(instance: SchedulingInstance, only: Integers, move: Floats, br
     share[kept] = 1.0 / count[tensor[kept]]
     order = order[:0:-1]
     return Reads(
-        integers(tensor), integers(source), integers(target), share, move, _uses(instance), only,
+        integers(tensor), integers(source), integers(target), share, move, occupied(instance), only,
         integers(order[only[order] < 0]), of, integers(aside),
     )  # fmt: skip
 
 
-def _uses(instance: SchedulingInstance) -> Booleans:
+def occupied(instance: SchedulingInstance) -> Booleans:
     """resources x D x D flags: what a transfer between two devices occupies."""
     devices = instance.devices
     out = np.zeros((instance.resources, devices * devices), dtype=bool)

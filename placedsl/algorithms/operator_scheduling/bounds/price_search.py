@@ -24,11 +24,13 @@ from placedsl.ir.linear_rows import LinearRows
 
 #: How far prices go at first, after bounds of blocks have risen, and in each further search at the least, in terms of
 #: what makes all uses cost as much as the bound, and by how much this changes where the bound rises and where it does
-#: not.
-_REACH, _RISEN, _AGAIN, _WIDER, _NARROWER = 0.5, 0.1, 0.02, 1.5, 0.5
+#: not; for more prices than a few it takes as many times more placements to see where the bound rises.
+_REACH, _RISEN, _AGAIN, _WIDER, _NARROWER, _FEW = 0.5, 0.1, 0.02, 1.5, 0.5, 3
 #: Gains of a smaller share are none: they end a search from the best prices, and so many searches without one are the
 #: end, of the whole and of branches.
 _LEAST_GAIN, _IDLE, _IDLE_BRANCH = 2e-4, 6, 1
+#: How often a branch that cannot be divided is searched once more from further away, before it waits for blocks.
+_FURTHER = 2
 #: A bound so many times that of the chain without prices is no longer pursued: no placement may be within the limits.
 _BEYOND = 1e6
 #: So many of the latest shortest paths are refined beside that without prices.
@@ -62,7 +64,8 @@ def priced_bounds(chain: Chain, uses: Uses) -> Iterator[tuple[float, bool]]:
             branches.remove(one)
             branches += parts
             continue
-        while not one.risen():
+        one.further += 1
+        while one.further > _FURTHER and not one.risen():
             yield best, True
         one.reach = max(one.reach, _RISEN)
 
@@ -74,6 +77,7 @@ class _Branch:
                 bound ``best``
     ``reach``   how far from ``centre`` the next prices may be, in terms of the bound over all uses
     ``cuts``    of each evaluation;  ``paths``: of the latest ones
+    ``further`` how often it was searched from further away without a gain
     """
 
     def __init__(self, priced: PricedChain, allowed: Booleans) -> None:
@@ -83,6 +87,7 @@ class _Branch:
         self._cuts: list[Priced] = []
         self._settled, self._idle, self._divide, self._most_idle = 0.0, 0, False, _IDLE
         self.paths: list[list[int]] = []
+        self.further = 0
         self._below = 0.0
         self._shares = np.zeros(allowed.shape)
 
@@ -90,7 +95,10 @@ class _Branch:
         """Evaluate the shortest path at the present prices; yields after each block that is asked."""
         found = yield from self._priced.at(self._price, self._allowed, self._divide)
         if (self._price != self._centre).any():
-            self.reach *= _WIDER if found.bound > self.best * (1.0 + _LEAST_GAIN) else _NARROWER
+            narrower = _NARROWER ** min(1.0, _FEW / len(self._price))
+            self.reach *= _WIDER if found.bound > self.best * (1.0 + _LEAST_GAIN) else narrower
+        if found.bound > self.best * (1.0 + _LEAST_GAIN):
+            self.further = 0
         if found.bound > self.best:
             self.best, self._centre = found.bound, self._price
         if np.isfinite(found.bound):
@@ -101,7 +109,8 @@ class _Branch:
         """Go to the next prices; False if there are none."""
         if not self._centre.any() and (self._cuts[0].beyond <= 0.0).all():  # without prices there is enough
             self._begin_anew()
-            return False
+            seen, self._divide = self._divide, True
+            return not seen
         price, promised = self._most_promising()
         if promised < self.best * (1.0 + _LEAST_GAIN):
             # Bounds of blocks have risen since their first placements.
@@ -118,8 +127,14 @@ class _Branch:
     def divided(self) -> list[_Branch]:
         """Two branches; none if a single path is behind the bound."""
         uncertain = 1.0 - self._shares.max(axis=1, initial=0.0)
-        if not self._shares.any() or uncertain.max() <= _LEAST_GAIN:
-            return []
+        if uncertain.max(initial=0.0) <= _LEAST_GAIN or not self._shares.any():
+            # One path is behind the bound now: others were on the way.
+            self._shares[:] = 0.0
+            for path in self.paths:
+                self._shares[np.arange(len(path)), path] += 1.0 / len(self.paths)
+            uncertain = 1.0 - self._shares.max(axis=1, initial=0.0)
+            if not self.paths or uncertain.max(initial=0.0) <= _LEAST_GAIN:
+                return []
         likely = np.flatnonzero(uncertain >= _AS_UNCERTAIN * uncertain.max())
         k = int(likely[len(likely) // 2])
         first = np.arange(self._allowed.shape[1]) == self._shares[k].argmax()

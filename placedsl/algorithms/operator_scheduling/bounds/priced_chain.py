@@ -72,12 +72,14 @@ class PricedChain:
 
     def __init__(self, chain: Chain, uses: Uses) -> None:
         self.chain, self.uses = chain, uses
-        self._blocks = priced_blocks(chain, uses.use, uses.blocks)
         between = chain.nodes[uses.blocks.start : max(uses.blocks.stop - 1, uses.blocks.start)]
         self._between = dict(zip(uses.blocks, between.tolist(), strict=False))  # the counted node after a block
         _, self._kind = np.unique(chain.alike, return_inverse=True)
         many = np.bincount(self._kind)
         ports = chain.instance.resources if uses.timed else 0
+        # Ports of devices that may change places have prices of their own, at which these may not.
+        self._sends = ports > 0 and len(many) == chain.instance.devices
+        self._blocks = priced_blocks(chain, uses.use, uses.blocks, ports=self._sends)
         self.kinds, self.many = len(many), np.concatenate([many, np.ones(ports)])
         self.limit = np.zeros(len(many) + ports) if uses.timed else np.bincount(self._kind, weights=uses.limit)
         self.amount = chain.bound() if uses.timed else float(uses.use.max(axis=1).sum())
@@ -91,11 +93,13 @@ class PricedChain:
         devices, ports = price[self._kind], price[self.kinds :]
         left = 1.0 - float(self.many @ price) if uses.timed else 1.0
         limited = np.isfinite(self.limit)
+        sent = ports if divide else np.zeros(len(ports))
+        of_blocks = floats(np.concatenate([devices, sent]) if self._sends else devices) / left
         offered = float(price[limited] @ self.limit[limited])
         beside, beside_used = uses.beside.least(devices, ports)
         self._turn += 1
         while True:
-            reached, path = self.chain.shortest(self._costs(devices, left, beside), allowed)
+            reached, path = self.chain.shortest(self._costs(devices, of_blocks, left, beside), allowed)
             if not np.isfinite(reached):
                 return Priced(price, np.inf, path, np.zeros(len(self.limit)))
             ends = [*zip(self._blocks, [0, *path], [*path, 0], strict=True)]
@@ -104,12 +108,12 @@ class PricedChain:
                 break
             for block, a, b in missing:
                 if block.turn[a, b] < self._turn:  # of equal blocks one is enough
-                    block.evaluate(a, b, devices / left, self._turn, divide)
+                    block.evaluate(a, b, of_blocks, self._turn, divide)
                     yield
         bound = reached - offered - BOUND_ROUNDING * reached - LIMIT_SLACK * offered
-        return Priced(price, bound, path, self._beyond(path, devices / left, beside_used))
+        return Priced(price, bound, path, self._beyond(path, of_blocks, beside_used, divide))
 
-    def _beyond(self, path: list[int], price: Floats, beside: Floats) -> Floats:
+    def _beyond(self, path: list[int], price: Floats, beside: Floats, sends: bool) -> Floats:
         """What the placement behind a path uses of each kind and port beyond what there is."""
         instance, uses, devices = self.chain.instance, self.uses, self.chain.instance.devices
         ends = [*zip([0, *path], [*path, 0], strict=True)]
@@ -117,7 +121,8 @@ class PricedChain:
         latency = 0.0
         for k in uses.blocks:
             block, (a, b) = self._blocks[k], ends[k]
-            used[:devices] += block.used[a, b]
+            priced = len(price) if sends else devices
+            used[:priced] += block.used[a, b, :priced]
             if uses.timed:
                 latency += float(block.cost[a, b] - price @ block.used[a, b])
             if k in self._between:
@@ -130,15 +135,18 @@ class PricedChain:
         limited = np.isfinite(self.limit)
         return floats(np.where(limited, out - np.where(limited, self.limit, 0.0), 0.0))
 
-    def _costs(self, price: Floats, left: float, beside: Floats) -> Callable[[Block], Floats]:
+    def _costs(
+        self, price: Floats, of_blocks: Floats, left: float, beside: Floats
+    ) -> Callable[[Block], Floats]:  # fmt: skip
         """What blocks cost at least at a price, with what the nodes after them use, and those beside after these.
 
-        ``left``: the share of the latency of what is counted that is not priced.
+        ``of_blocks``: what blocks pay, in terms of their latency; ``left``: the share of the latency of what is counted
+        that is not priced.
         """
         instance, uses = self.chain.instance, self.uses
         costs = {}
         for k, (block, priced) in enumerate(zip(self.chain.blocks, self._blocks, strict=True)):
-            cost = left * priced.costs(price / left) if k in uses.blocks else block.lower_bound.copy()
+            cost = left * priced.costs(of_blocks) if k in uses.blocks else block.lower_bound.copy()
             v = self._between.get(k, -1)
             if v >= 0:
                 able = np.isfinite(instance.time[v])
