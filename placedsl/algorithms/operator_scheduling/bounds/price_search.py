@@ -29,7 +29,8 @@ _REACH, _RISEN, _AGAIN, _WIDER, _NARROWER, _FEW = 0.5, 0.1, 0.02, 1.5, 0.5, 3
 #: Gains of a smaller share are none: they end a search from the best prices, and so many searches without one are the
 #: end, of the whole and of branches.
 _LEAST_GAIN, _IDLE, _IDLE_BRANCH = 2e-4, 6, 1
-#: How often a branch that cannot be divided is searched once more from further away, before it waits for blocks.
+#: With prices of time, how often a branch that cannot be divided is searched once more from further away, before it
+#: waits for blocks.  Those of memory wait at once: bounds of blocks rise for longer where it binds.
 _FURTHER = 2
 #: A bound so many times that of the chain without prices is no longer pursued: no placement may be within the limits.
 _BEYOND = 1e6
@@ -65,7 +66,7 @@ def priced_bounds(chain: Chain, uses: Uses) -> Iterator[tuple[float, bool]]:
             branches += parts
             continue
         one.further += 1
-        while one.further > _FURTHER and not one.risen():
+        while (one.further > _FURTHER or not uses.timed) and not one.risen():
             yield best, True
         one.reach = max(one.reach, _RISEN)
 
@@ -125,20 +126,23 @@ class _Branch:
         return False
 
     def divided(self) -> list[_Branch]:
-        """Two branches; none if a single path is behind the bound."""
-        uncertain = 1.0 - self._shares.max(axis=1, initial=0.0)
-        if uncertain.max(initial=0.0) <= _LEAST_GAIN or not self._shares.any():
-            # One path is behind the bound now: others were on the way.
-            self._shares[:] = 0.0
-            for path in self.paths:
-                self._shares[np.arange(len(path)), path] += 1.0 / len(self.paths)
-            uncertain = 1.0 - self._shares.max(axis=1, initial=0.0)
-            if not self.paths or uncertain.max(initial=0.0) <= _LEAST_GAIN:
-                return []
-        likely = np.flatnonzero(uncertain >= _AS_UNCERTAIN * uncertain.max())
-        k = int(likely[len(likely) // 2])
-        first = np.arange(self._allowed.shape[1]) == self._shares[k].argmax()
-        return [self._with(k, first), self._with(k, ~first)]
+        """Two branches; none if a single path is behind the bound, and the latest ones are the same."""
+        timed = self._priced.uses.timed
+        for shares in (self._shares, self._of_latest()) if timed else (self._shares,):
+            uncertain = 1.0 - shares.max(axis=1, initial=0.0)
+            if shares.any() and uncertain.max() > _LEAST_GAIN:
+                likely = np.flatnonzero(uncertain >= _AS_UNCERTAIN * uncertain.max())
+                k = int(likely[len(likely) // 2])
+                first = np.arange(self._allowed.shape[1]) == shares[k].argmax()
+                return [self._with(k, first), self._with(k, ~first)]
+        return []
+
+    def _of_latest(self) -> Floats:
+        """How much of each device the latest paths have for the chain's nodes."""
+        shares = np.zeros(self._allowed.shape)
+        for path in self.paths:
+            shares[np.arange(len(path)), path] += 1.0 / len(self.paths)
+        return shares
 
     def _with(self, k: int, among: Booleans) -> _Branch:
         """The branch with a node of the chain on some devices only (D flags)."""

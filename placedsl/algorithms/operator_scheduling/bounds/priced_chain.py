@@ -7,7 +7,9 @@ there is would cost.  Every price gives a bound.  That of a block is the one by
 :mod:`~placedsl.algorithms.operator_scheduling.bounds.broadcast`, whose weights are kept from price to price.
 
 Of the time of a device there is as much as the counted part of the chain takes: prices that add up to a share M leave
-1 - M of what this part costs.  Devices that are alike have one price.
+1 - M of what this part costs.  Devices that are alike have one price.  Ports and links have one as well, which the
+transfers within blocks pay once their cases are divided; not those of tensors that are read outside of the block, for
+a tensor crosses once for all its readers.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Nodes beside the blocks run between two nodes of the chain.  On each device they and all that is between these two take
 no longer than from the end of the one to the start of the other, and so do the transfers of each port and link: those
-of what the nodes beside read from the first of the two, and of what they read from one another.
+of what the nodes beside read from the first of the two, of what they read from one another, and those within blocks.
 """
 
 from __future__ import annotations
