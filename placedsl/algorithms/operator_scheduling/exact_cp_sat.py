@@ -11,8 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from placedsl.algorithms.operator_scheduling.bounds.domain_reduction import reduce_domains, with_explicit_transfers
+from placedsl.algorithms.operator_scheduling.bounds.domain_reduction import (
+    ReducedDomains,
+    reduce_domains,
+    with_explicit_transfers,
+)
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, supported, unit_memory
+from placedsl.algorithms.operator_scheduling.one_machine_rows import Task, followed, one_machine_rows
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, schedule_of, sequence_of
 from placedsl.solvers.cp_sat_parameters import reproducible
 
@@ -51,14 +56,15 @@ def solve_exactly(
     unit = grid(instance, upper)
     horizon = int(np.ceil(upper / unit + 1e-9))
     # On the grid all sums are exact: domain reduction removes nothing that a schedule on the grid uses.
-    domains = reduce_domains(_on_grid(instance, unit), float(horizon), rounding=0.0)
+    domains = reduce_domains(on_grid(instance, unit), float(horizon), rounding=0.0)
     if domains is None:
         return ExactResult(None, np.inf, True)
     true_instance, instance = instance, domains.instance
     model: Any = cp_model.CpModel()
-    on = _placement(cp_model, model, instance)
-    latency = model.new_int_var(min(int(np.floor(target / unit)), horizon), horizon, "")
-    busy: dict[int, list[Any]] = {}
+    on = placement(cp_model, model, instance)
+    least = min(max(int(np.floor(target / unit)), longest_path(domains)), horizon)
+    latency = model.new_int_var(least, horizon, "")
+    busy: dict[int, list[tuple[Any, Task]]] = {}
     length = {(v, d): int(instance.time[v, d]) for v in range(instance.nodes) for d in on[v]}
     begins = []
     for v, literals in enumerate(on):
@@ -72,14 +78,14 @@ def solve_exactly(
             for d, x in literals.items():
                 if length[v, d]:
                     interval = model.new_optional_fixed_size_interval_var(begins[v], length[v, d], x, "")
-                    busy.setdefault(d, []).append((interval, x, length[v, d]))
+                    task = Task(early[d], length[v, d], [(int(domains.tails[v, d]), x)])
+                    busy.setdefault(d, []).append((interval, task))
     leaves: dict[tuple[int, int], tuple[Any, list[Any]]] = {}
     for t in range(len(instance.producer)):
-        _transfers(model, instance, t, on, begins, length, horizon, busy, leaves)
+        _transfers(model, domains, t, on, begins, length, horizon, busy, leaves)
     for items in busy.values():
-        model.add_no_overlap([interval for interval, _, _ in items])
-        if len(items) > 1:
-            model.add(sum(size * x for _, x, size in items) <= latency)
+        model.add_no_overlap([interval for interval, _ in items])
+        one_machine_rows(model, [task for _, task in items], latency, least)
     model.minimize(latency)
     if hint is not None:
         _hint(model, true_instance, hint, on, begins, unit)
@@ -99,6 +105,12 @@ def solve_exactly(
             sent[t, b] = solver.value(departure)
     sequence = sequence_of(true_instance, device, start.astype(float), sent)
     return ExactResult(sequence, bound, status == cp_model.OPTIMAL)
+
+
+def longest_path(domains: ReducedDomains) -> int:
+    """The longest path with each node on its best device, in steps."""
+    through = domains.heads + domains.instance.time + domains.tails
+    return int(np.nan_to_num(through, nan=np.inf).min(axis=1).max(initial=0.0))
 
 
 def _hint(
@@ -144,7 +156,7 @@ def _whole(time: float, unit: float) -> int:
     return int(np.floor(time / unit * (1.0 + 1e-12) + 1e-7))
 
 
-def _on_grid(instance: SchedulingInstance, unit: float) -> SchedulingInstance:
+def on_grid(instance: SchedulingInstance, unit: float) -> SchedulingInstance:
     """All times and transfers as whole numbers of steps (rounded down), inf where there are none."""
     out = with_explicit_transfers(instance)
     for times in (out.time, out.given):
@@ -153,7 +165,7 @@ def _on_grid(instance: SchedulingInstance, unit: float) -> SchedulingInstance:
     return out
 
 
-def _placement(cp_model: Any, model: Any, instance: SchedulingInstance) -> list[dict[int, Any]]:
+def placement(cp_model: Any, model: Any, instance: SchedulingInstance) -> list[dict[int, Any]]:
     """A literal for each node and each device that it may be on; colocation and memory."""
     able, size = supported(instance), unit_memory(instance)
     units: list[dict[int, Any]] = []
@@ -176,11 +188,12 @@ def _placement(cp_model: Any, model: Any, instance: SchedulingInstance) -> list[
 
 
 def _transfers(
-    model: Any, instance: SchedulingInstance, t: int, on: list[dict[int, Any]], begins: list[Any],
-    length: dict[tuple[int, int], int], horizon: int, busy: dict[int, list[Any]],
+    model: Any, domains: ReducedDomains, t: int, on: list[dict[int, Any]], begins: list[Any],
+    length: dict[tuple[int, int], int], horizon: int, busy: dict[int, list[tuple[Any, Task]]],
     leaves: dict[tuple[int, int], tuple[Any, list[Any]]],
 ) -> None:  # fmt: skip
     """Add the transfers of tensor ``t``: readers wait for them, and each occupies its resources (``busy``)."""
+    instance = domains.instance
     u = int(instance.producer[t])
     readers = instance.reader[instance.reader_start[t] : instance.reader_start[t + 1]].tolist()
     end = begins[u] + sum(length[u, a] * x for a, x in on[u].items())
@@ -209,14 +222,16 @@ def _transfers(
             if departure is None:
                 departure = model.new_int_var(0, horizon, "")
                 leaves[t, b] = (departure, [])
-            moves = model.new_bool_var("")
+            reads = [(int(instance.time[w, b] + domains.tails[w, b]), on[w][b]) for w in here]
+            follows = followed(model, x, reads)
+            moves = follows[-1][1]
             leaves[t, b][1].append(moves)
             model.add_implication(moves, x)
             model.add_bool_or(~moves, *(on[w][b] for w in here))
             for w in here:
-                model.add_bool_or(moves, ~x, ~on[w][b])
                 model.add(begins[w] >= departure + duration).only_enforce_if(moves, on[w][b])
             model.add(departure >= begins[u] + length[u, a]).only_enforce_if(moves)
             interval = model.new_optional_fixed_size_interval_var(departure, duration, moves, "")
+            task = Task(int(domains.heads[u, a]) + length[u, a], duration, follows)
             for r in shared:
-                busy.setdefault(instance.devices + r, []).append((interval, moves, duration))
+                busy.setdefault(instance.devices + r, []).append((interval, task))

@@ -7,7 +7,7 @@ import pytest
 from support.operator_schedules import sample
 
 from placedsl.algorithms.operator_scheduling.decomposition import blocks as of_blocks
-from placedsl.algorithms.operator_scheduling.decomposition.block_solving import block_improver
+from placedsl.algorithms.operator_scheduling.decomposition.block_solving import BlockImprover
 from placedsl.algorithms.operator_scheduling.decomposition.blocks import chain_of, refine
 from placedsl.algorithms.operator_scheduling.decomposition.symmetry import alike_devices
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance
@@ -34,7 +34,7 @@ def diamonds(seed: int, number: int = 3, wide: int = 3) -> SchedulingInstance:
 
 
 def proven(instance: SchedulingInstance, seed: int) -> float:
-    *_, (bound, _) = refine(chain_of(instance), block_improver(instance, seed), lambda: np.inf, 9)
+    *_, (bound, _) = refine(chain_of(instance), BlockImprover(instance, seed), lambda: np.inf, 9)
     return bound
 
 
@@ -45,7 +45,7 @@ def test_what_is_known_for_pairs_of_alike_devices(seed: int, monkeypatch: pytest
     assert alike_devices(instance).tolist() == [0, 1, 0, 1]
     chain = chain_of(instance)
     bound = 0.0
-    for bound, _ in refine(chain, block_improver(instance, seed), lambda: np.inf, 2):  # noqa: B007
+    for bound, _ in refine(chain, BlockImprover(instance, seed), lambda: np.inf, 2):  # noqa: B007
         for block in chain.blocks:
             for (a, b), (sequence, inner) in block.sequences.items():
                 ends = [v for v, end in ((0, block.before), (-1, block.after)) if end >= 0]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.operator_schedules import sample
 
-from placedsl.algorithms.operator_scheduling.decomposition.block_solving import block_improver
+from placedsl.algorithms.operator_scheduling.decomposition.block_solving import BlockImprover
 from placedsl.algorithms.operator_scheduling.decomposition.blocks import absorb, assemble, chain_of, refine
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance
 from placedsl.algorithms.operator_scheduling.schedule_kernel import schedule_of
@@ -52,10 +52,10 @@ def test_better_schedules_without_proofs(seed: int) -> None:
     chain, proving = chain_of(instance), chain_of(instance)
     least = [block.lower_bound.copy() for block in chain.blocks]
     value = np.inf
-    for _, sequence in refine(chain, block_improver(instance, seed, prove=False), lambda: np.inf, 2):
+    for _, sequence in refine(chain, BlockImprover(instance, seed, prove=False), lambda: np.inf, 2):
         value = value if sequence is None else min(value, schedule_of(instance, sequence)[0])
     assert all((a == block.lower_bound).all() for a, block in zip(least, chain.blocks, strict=True))
-    for bound, sequence in refine(proving, block_improver(instance, seed), lambda: np.inf, 9):
+    for bound, sequence in refine(proving, BlockImprover(instance, seed), lambda: np.inf, 9):
         assert bound <= value + 1e-9
         value = value if sequence is None else min(value, schedule_of(instance, sequence)[0])
     assert bound == pytest.approx(value)

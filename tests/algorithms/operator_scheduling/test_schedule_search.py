@@ -14,7 +14,7 @@ from placedsl.algorithms.operator_scheduling.bounds.domain_reduction import dest
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import reachable
 from placedsl.algorithms.operator_scheduling.bounds.relaxation import relaxed_latency
 from placedsl.algorithms.operator_scheduling.bounds.streams import bounds_and_sequences
-from placedsl.algorithms.operator_scheduling.decomposition.block_solving import block_improver
+from placedsl.algorithms.operator_scheduling.decomposition.block_solving import BlockImprover
 from placedsl.algorithms.operator_scheduling.decomposition.blocks import chain_of, refine
 from placedsl.algorithms.operator_scheduling.exact_cp_sat import solve_exactly
 from placedsl.algorithms.operator_scheduling.instance import no_longer_than, supported
@@ -131,7 +131,7 @@ def test_no_lower_bound_lies_above_the_optimum(seed: int) -> None:
         if sequence is not None and not np.isfinite(case.room).any():
             assert schedule_of(instance, sequence)[0] >= best - 1e-9
     chain = chain_of(instance, 2)
-    for bound, _ in refine(chain, block_improver(instance, seed), lambda: np.inf, 3):
+    for bound, _ in refine(chain, BlockImprover(instance, seed), lambda: np.inf, 3):
         assert bound <= best + 1e-9
 
 
@@ -215,7 +215,7 @@ def test_a_schedule_of_blocks_is_as_long_as_the_bound_where_nothing_lies_beside(
     assert chain.whole
     assert middle in chain.nodes
     last: tuple[float, float] = (0.0, np.inf)
-    for bound, sequence in refine(chain, block_improver(instance, seed), lambda: np.inf, 6):
+    for bound, sequence in refine(chain, BlockImprover(instance, seed), lambda: np.inf, 6):
         last = (bound, last[1] if sequence is None else min(last[1], valid(case, sequence)))
     whole = solve_exactly(
         instance,

@@ -20,7 +20,7 @@ from placedsl.algorithms.operator_scheduling.bounds.price_search import priced_b
 from placedsl.algorithms.operator_scheduling.bounds.priced_chain import Uses
 from placedsl.algorithms.operator_scheduling.bounds.relaxation import relaxed_latency
 from placedsl.algorithms.operator_scheduling.bounds.time_prices import time_uses
-from placedsl.algorithms.operator_scheduling.decomposition.block_solving import block_improver
+from placedsl.algorithms.operator_scheduling.decomposition.block_solving import BlockImprover
 from placedsl.algorithms.operator_scheduling.decomposition.blocks import Chain, chain_between, chain_of, refine
 from placedsl.algorithms.operator_scheduling.decomposition.cuts import chosen_cuts, not_bypassed
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, scheduling_instance
@@ -166,7 +166,7 @@ def _in_turn(
     turns = [_of_prices(*one) for one in priced]
     timed = any(uses.timed for _, uses, _ in priced)
     for chain in chains:
-        refined = refine(chain, block_improver(instance, seed, schedules=chain.whole), upper, rounds)
+        refined = refine(chain, BlockImprover(instance, seed, schedules=chain.whole), upper, rounds)
         steps = ((bound, sequence, False) for bound, sequence in refined)
         turns.append(_Turns(chain, steps, float(chain.largest() ** 2), 0.0, True))
     while turns:

@@ -7,13 +7,12 @@ the block.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from placedsl.algorithms.annealing import CoolingSchedule
 from placedsl.algorithms.operator_scheduling.bounds.broadcast import Learned, broadcast_bound
 from placedsl.algorithms.operator_scheduling.bounds.domain_reduction import destructive_bound
+from placedsl.algorithms.operator_scheduling.bounds.placement_bound import placement_bound
 from placedsl.algorithms.operator_scheduling.bounds.relaxation import relaxed_latency
 from placedsl.algorithms.operator_scheduling.decomposition.blocks import Block, keep_if_better
 from placedsl.algorithms.operator_scheduling.exact_cp_sat import solve_exactly
@@ -30,6 +29,8 @@ _RUNS, _STEPS, _HOT, _COLD = 4, 400, 0.03, 0.0003
 _QUICK = 30
 #: CP-SAT's deterministic time at first; four times as much each further time.
 _EFFORT = 0.5
+#: The same for the bound of placements.
+_PLACED = 2.0
 #: Blocks of more nodes are not annealed if there are proofs; of more than the second, never, nor solved by CP-SAT.
 _ANNEALED, _MOST = 120, 400
 #: Limits tried in a row, the first halfway from the bound to the best latency, then nearer to the bound by this factor
@@ -40,48 +41,77 @@ _TRIALS, _NEARER, _NARROW = 6, 0.25, 0.01
 _MOST_EXACT, _SECONDS = 120, 5.0
 
 
-def block_improver(
-    instance: SchedulingInstance, seed: int, *, schedules: bool = True, prove: bool = True
-) -> Callable[[Block, int, int, float], None]:  # fmt: skip
-    """A function that improves one block, as :func:`.blocks.refine` calls it.
+class BlockImprover:
+    """Improves one block when called, as :func:`.blocks.refine` calls it.
 
     Without ``schedules``, that is where those of the blocks are none of the whole, a block is annealed once, and only
     before CP-SAT; without ``prove`` nothing else is done.
     """
-    rng = np.random.default_rng(seed)
-    alike: dict[tuple[object, ...], OperatorSequence] = {}
-    learned: dict[int, Learned] = {}
 
-    def improve(block: Block, a: int, b: int, needed: float) -> None:
-        inner = block.sequences[a, b][1] if (a, b) in block.sequences else block.with_fixed_ends(instance, a, b)
+    def __init__(
+        self, instance: SchedulingInstance, seed: int, *, schedules: bool = True, prove: bool = True
+    ) -> None:  # fmt: skip
+        self._instance, self._schedules, self._prove = instance, schedules, prove
+        self._rng = np.random.default_rng(seed)
+        self._alike: dict[tuple[object, ...], OperatorSequence] = {}
+        self._learned: dict[int, Learned] = {}
+
+    def __call__(self, block: Block, a: int, b: int, needed: float) -> None:
+        """Improve a block for devices a and b of its ends; one of ``needed`` seconds or more is of no use."""
+        inner = self.take_alike(block, a, b)
         effort = int(block.effort[a, b])
-        if effort == 0 or not prove:
-            if inner.nodes <= _MOST:
-                key = _structure(inner)
-                keep_if_better(block, a, b, alike.get(key), inner)
-                _list(block, a, b, inner)
-                if not prove:
-                    _anneal(block, a, b, inner, rng, _RUNS, min(_STEPS, _QUICK << effort))
-                elif schedules and inner.nodes <= _ANNEALED:
-                    _anneal(block, a, b, inner, rng, _RUNS, _STEPS)
-                if (a, b) in block.sequences:
-                    alike[key] = block.sequences[a, b][0]
-            if prove:
-                upper = min(float(block.latency[a, b]), needed)
-                _refute(block, a, b, inner, upper)
-                known = float(block.lower_bound[a, b])
-                _raise(block, a, b, broadcast_bound(inner, known, upper, learned.setdefault(inner.nodes, Learned())))
-                if inner.nodes > _MOST_EXACT and not block.final[a, b] and block.lower_bound[a, b] == known:
-                    _raise(block, a, b, relaxed_latency(inner, _SECONDS))
-            return
-        if inner.nodes > _MOST:
+        if inner.nodes > _MOST and effort:
             block.final[a, b] = True
-            return
-        if effort == 1 and not schedules and inner.nodes <= _ANNEALED:
-            _anneal(block, a, b, inner, rng, 1, _STEPS)
-        _decide(block, a, b, inner, needed, effort, rng)
+        elif effort == 0 or not self._prove:
+            if inner.nodes <= _MOST:
+                self._schedule(block, a, b, inner)
+            if self._prove:
+                self._bound(block, a, b, inner, needed)
+        else:
+            self._again(block, a, b, inner, needed)
+        if (a, b) in block.sequences:
+            self._alike[_structure(inner)] = block.sequences[a, b][0]
 
-    return improve
+    def take_alike(self, block: Block, a: int, b: int) -> SchedulingInstance:
+        """Keep what has been found for a block like this one if it is better; returns the instance of the block."""
+        known = block.sequences.get((a, b))
+        inner = block.with_fixed_ends(self._instance, a, b) if known is None else known[1]
+        if inner.nodes <= _MOST:
+            keep_if_better(block, a, b, self._alike.get(_structure(inner)), inner)
+        return inner
+
+    def _schedule(self, block: Block, a: int, b: int, inner: SchedulingInstance) -> None:
+        """List schedules, and annealing."""
+        for sequence in initial_orders(inner):
+            keep_if_better(block, a, b, sequence, inner)
+        if not self._prove:
+            _anneal(block, a, b, inner, self._rng, _RUNS, min(_STEPS, _QUICK << int(block.effort[a, b])))
+        elif self._schedules and inner.nodes <= _ANNEALED:
+            _anneal(block, a, b, inner, self._rng, _RUNS, _STEPS)
+
+    def _bound(self, block: Block, a: int, b: int, inner: SchedulingInstance, needed: float) -> None:
+        """The quick bounds."""
+        upper = min(float(block.latency[a, b]), needed)
+        if np.isfinite(upper):  # the largest limit that domain reduction alone refutes
+            _raise(block, a, b, destructive_bound(inner, float(block.lower_bound[a, b]), upper))
+        known, learned = float(block.lower_bound[a, b]), self._learned.setdefault(inner.nodes, Learned())
+        _raise(block, a, b, broadcast_bound(inner, known, upper, learned))
+        if inner.nodes > _MOST_EXACT and not block.final[a, b] and block.lower_bound[a, b] == known:
+            _raise(block, a, b, relaxed_latency(inner, _SECONDS))
+
+    def _again(self, block: Block, a: int, b: int, inner: SchedulingInstance, needed: float) -> None:
+        """The bound of placements where transfers are congested, then CP-SAT, with more effort each time."""
+        effort = int(block.effort[a, b])
+        if effort == 1 and not self._schedules and inner.nodes <= _ANNEALED:
+            _anneal(block, a, b, inner, self._rng, 1, _STEPS)
+        if effort == 1 and inner.resources and inner.nodes <= _MOST_EXACT:
+            known, upper = float(block.lower_bound[a, b]), min(float(block.latency[a, b]), needed)
+            seed = int(self._rng.integers(2**31))
+            _raise(block, a, b, placement_bound(inner, known, upper, effort=_PLACED, seed=seed))
+            if not self._schedules and block.lower_bound[a, b] > known * (1.0 + IMPROVEMENT):
+                return
+        if not block.final[a, b]:
+            _decide(block, a, b, inner, needed, self._rng)
 
 
 def _structure(inner: SchedulingInstance) -> tuple[object, ...]:
@@ -89,12 +119,6 @@ def _structure(inner: SchedulingInstance) -> tuple[object, ...]:
     able = np.isfinite(inner.time)
     arrays = (able, inner.producer, inner.reader_start, inner.reader, inner.unit)
     return tuple(array.tobytes() for array in arrays)
-
-
-def _list(block: Block, a: int, b: int, inner: SchedulingInstance) -> None:
-    """Find list schedules of a block."""
-    for sequence in initial_orders(inner):
-        keep_if_better(block, a, b, sequence, inner)
 
 
 def _anneal(
@@ -118,14 +142,8 @@ def _raise(block: Block, a: int, b: int, proven: float) -> None:
     block.final[a, b] |= block.latency[a, b] <= block.lower_bound[a, b] * (1.0 + IMPROVEMENT)
 
 
-def _refute(block: Block, a: int, b: int, inner: SchedulingInstance, upper: float) -> None:
-    """Raise the bound to the largest limit that domain reduction alone refutes."""
-    if np.isfinite(upper):
-        _raise(block, a, b, destructive_bound(inner, float(block.lower_bound[a, b]), upper))
-
-
 def _decide(
-    block: Block, a: int, b: int, inner: SchedulingInstance, needed: float, effort: int, rng: np.random.Generator
+    block: Block, a: int, b: int, inner: SchedulingInstance, needed: float, rng: np.random.Generator
 ) -> None:  # fmt: skip
     """Have CP-SAT decide limits between the proven bound and the best latency, or the latency needed."""
     share = 0.5
@@ -139,7 +157,7 @@ def _decide(
             return
         limit = upper if upper - least <= _NARROW * upper else least + share * (upper - least)
         hint = block.sequences[a, b][0] if limit == block.latency[a, b] else None
-        work, number = _EFFORT * 4.0 ** (effort - 1), int(rng.integers(2**31))
+        work, number = _EFFORT * 4.0 ** (int(block.effort[a, b]) - 1), int(rng.integers(2**31))
         solved = solve_exactly(inner, hint, limit, effort=work, seed=number, target=least)
         _raise(block, a, b, min(solved.bound, limit))
         keep_if_better(block, a, b, solved.sequence, inner)

@@ -192,11 +192,11 @@ def _copied(
     # What is run later than these layers is that much later or earlier.
     for side, end in ((place < place[nodes[0, 0]], 0), (place > place[nodes[-1, -1]], count - 1)):
         begun[side] += (end - source[end]) * period - (middle[end] - middle[source[end]])
-    return sequence_of(instance, device, _in_order(instance, begun))
+    return sequence_of(instance, device, in_order(instance, begun))
 
 
 @kernel(allocates=True)
-def _in_order(instance: SchedulingInstance, begun: Floats) -> Floats:
+def in_order(instance: SchedulingInstance, begun: Floats) -> Floats:
     """n: the least times that are no earlier than ``begun``, and no earlier than those of the nodes that are read."""
     out = begun.copy()
     for v in instance.topological:

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from placedsl.algorithms.annealing import CoolingSchedule, anneal_slices, improves, random_seeds, slices
-from placedsl.algorithms.operator_scheduling.decomposition.block_solving import block_improver
+from placedsl.algorithms.operator_scheduling.decomposition.block_solving import BlockImprover
 from placedsl.algorithms.operator_scheduling.decomposition.blocks import (
     Chain,
     Improve,
@@ -41,6 +40,7 @@ from placedsl.algorithms.operator_scheduling.schedule_kernel import (
     sequence_of,
 )
 from placedsl.algorithms.operator_scheduling.search.annealing import run_annealing
+from placedsl.algorithms.operator_scheduling.search.blocks_beside import BlocksBeside, chain_with_work_beside
 from placedsl.algorithms.operator_scheduling.search.incremental_kernel import Boundary, incremental_schedule
 from placedsl.algorithms.operator_scheduling.search.initial_orders import (
     by_longest_path,
@@ -49,6 +49,14 @@ from placedsl.algorithms.operator_scheduling.search.initial_orders import (
     pack_by_memory,
 )
 from placedsl.algorithms.operator_scheduling.search.repeated_layers import Layers, copies, repeated_layers
+from placedsl.algorithms.operator_scheduling.search.schedule_search import (
+    CLUSTER_MOVES,
+    COLD,
+    PART_HOT,
+    STEPS,
+    ScheduleSearch,
+    anneal_part,
+)
 from placedsl.algorithms.operator_scheduling.subproblem import subproblem
 from placedsl.arrays import Integers
 from placedsl.problem.problem import Problem
@@ -56,12 +64,10 @@ from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 
 #: Work of one slice, in steps times nodes, after which progress is reported; slices of the first and the longest run.
 _SLICE, _FIRST, _LONGEST = 4_000_000, 16, 256
-#: The first temperature, hot and warm, and the last, as shares of the latency.
-_HOT, _WARM, _COLD = 0.005, 0.00125, 0.00001
-#: Positions in a window, and steps per node of it.
-_WINDOW, _STEPS = (24, 48, 96, 192, 384), 250
-#: Positions in a part of the order that is annealed in the whole, and the first temperature, as a share of the latency.
-_PART, _PART_HOT = (24, 48, 96), (0.0005, 0.0002, 0.0001)
+#: The first temperature, hot and warm, as shares of the latency.
+_HOT, _WARM = 0.005, 0.00125
+#: Positions in a window, and in a part of the order that is annealed in the whole.
+_WINDOW, _PART = (24, 48, 96, 192, 384), (24, 48, 96)
 #: The work of that, in terms of one run that anneals the whole.
 _PART_SHARE = 2
 #: Windows and steps of the first sweeps over a large graph, few of which are completed in a minute.
@@ -70,9 +76,6 @@ _FIRST_SWEEPS = ((24, 30), (96, 30), (24, 100), (192, 30), (48, 100), (96, 60), 
 _LAYER_STEPS = (20, 60)
 #: Layers are copied after each window; where that does not help, this much more rarely each time, to the least share.
 _FEWER_COPIES, _FEWEST_COPIES = 0.8, 0.02
-#: Share of the steps in a window that move clusters joined by costly tensors.  In windows of large graphs these steps
-#: take more time than they gain.
-_CLUSTER_MOVE_SHARE = 0.05
 #: Up to so many pairs of a node and a device CP-SAT solves the whole, with so much deterministic time.
 _SMALL, _EFFORT = 160, 10.0
 #: Annealing of the whole begins in turn from the best sequence and from one of so many initial ones.
@@ -81,37 +84,6 @@ _STARTS = 6
 _LARGE = 3000
 #: Above so many nodes there are no blocks.
 _MOST_CHAINED = 50_000
-
-
-@dataclass(eq=False)
-class ScheduleSearch:
-    """A search in progress: the best sequence (None: none yet) and its latency in seconds.
-
-    ``proven``: no better one exists; ``begun``: sequences to start from; ``runs`` of annealing and ``sweeps`` of
-    windows so far; ``copied``: after what share of the windows a layer is copied to others.
-    """
-
-    instance: SchedulingInstance
-    best: OperatorSequence | None
-    value: float
-    seed: int
-    proven: bool = False
-    begun: list[OperatorSequence] = field(default_factory=list)
-    rng: np.random.Generator = field(init=False)
-    runs: int = 0
-    sweeps: int = 0
-    copied: float = 1.0
-
-    def __post_init__(self) -> None:
-        self.rng = np.random.default_rng(self.seed)
-
-    def take(self, sequence: OperatorSequence) -> bool:
-        """Keep a sequence if it is better; it is evaluated from scratch."""
-        value, _ = schedule_of(self.instance, sequence)
-        if not improves(value, self.value):
-            return False
-        self.best, self.value = sequence, value
-        return True
 
 
 def search_problem(problem: Problem, start: Integers | None, seed: int) -> ScheduleSearch:
@@ -146,7 +118,10 @@ def run(search: ScheduleSearch) -> Iterator[bool]:
     chain = _chain(instance)
     layers = repeated_layers(instance) if chain is None else []
     large = instance.nodes > _LARGE
-    improve = block_improver(instance, int(search.rng.integers(2**31)), prove=not large)
+    improve = BlockImprover(instance, int(search.rng.integers(2**31)), prove=not large)
+    beside = None
+    if chain is None and instance.resources and not large and (parts := chain_with_work_beside(instance)) is not None:
+        beside = BlocksBeside(search, parts, improve)
     count, rounds = _FIRST, 0
     while not search.proven and search.value > 0.0:
         rounds += 1
@@ -159,6 +134,8 @@ def run(search: ScheduleSearch) -> Iterator[bool]:
             yield from _anneal(search, search.best, count, _WARM)
         if instance.resources and not large:
             yield from annealed_parts(search, _PART_SHARE * count)
+            if beside is not None:
+                yield from beside.run()
         else:
             yield from windows(search, layers, 1 if large else 4)
         if instance.nodes * instance.devices <= _SMALL:
@@ -234,7 +211,7 @@ def _anneal(search: ScheduleSearch, first: OperatorSequence | None, count: int, 
         return found
 
     heat = search.value
-    cooling = slices(_steps_of_slice(instance), hot * heat, _COLD * heat, count, random_seeds(search.rng))
+    cooling = slices(_steps_of_slice(instance), hot * heat, COLD * heat, count, random_seeds(search.rng))
     yield from anneal_slices(search, cooling, anneal)
 
 
@@ -253,12 +230,9 @@ def annealed_parts(search: ScheduleSearch, count: int) -> Iterator[bool]:
         length = int(rng.choice(_PART))
         first = int(rng.integers(1 - length, instance.nodes))
         among = range(max(first, 0), min(first + length, instance.nodes))
-        hot, steps = float(rng.choice(_PART_HOT)) * search.value, _STEPS * len(among)
-        cooling = CoolingSchedule(steps, hot, _COLD * search.value, int(rng.integers(2**31)))
-        schedule, latency = incremental_schedule(instance, search.best)
-        _, found = run_annealing(instance, schedule, latency, search.value, cooling, _CLUSTER_MOVE_SHARE, among)
-        yield found is not None and search.take(found)
-        left -= steps
+        before = search.value
+        yield anneal_part(search, search.best, among, float(rng.choice(PART_HOT))) < before
+        left -= STEPS * len(among)
 
 
 def windows(search: ScheduleSearch, layers: list[Layers], sweeps: int) -> Iterator[bool]:
@@ -267,7 +241,7 @@ def windows(search: ScheduleSearch, layers: list[Layers], sweeps: int) -> Iterat
     """
     nodes = search.instance.nodes
     for _ in range(sweeps):
-        length, steps = int(search.rng.choice(_WINDOW)), _STEPS
+        length, steps = int(search.rng.choice(_WINDOW)), STEPS
         if nodes > _LARGE and search.sweeps < len(_FIRST_SWEEPS):
             length, steps = _FIRST_SWEEPS[search.sweeps]
         search.sweeps += 1
@@ -325,7 +299,8 @@ def _anneal_window(search: ScheduleSearch, low: int, high: int, steps: int) -> b
     schedule, latency = incremental_schedule(inner, sequence, boundary)
     hot = float(search.rng.choice([0.3, 0.1, 0.03])) * float(np.median(inner.time[np.isfinite(inner.time)]) + 1e-12)
     hot = max(hot, latency * 1e-9)
-    cluster_moves = _CLUSTER_MOVE_SHARE if instance.nodes <= _LARGE else 0.0
+    # In windows of large graphs these steps take more time than they gain.
+    cluster_moves = CLUSTER_MOVES if instance.nodes <= _LARGE else 0.0
     cooling = CoolingSchedule(steps * len(nodes), hot, hot * 0.01, int(search.rng.integers(2**31)))
     _, found = run_annealing(inner, schedule, latency, latency * (1.0 - IMPROVEMENT), cooling, cluster_moves)
     if found is None:
