@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, build
+from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, schedule_of, values_of
 from placedsl.machine.routes import TransferTimes
 
 
@@ -246,3 +247,12 @@ def _least(sample: Sample, device: list[int], best: float) -> float:
 
     go({}, {}, {})
     return best
+
+
+def valid(case: Sample, sequence: OperatorSequence) -> float:
+    """The latency of an order that breaks no rule."""
+    latency, times = schedule_of(case.instance, sequence)
+    values = values_of(times)
+    start = [values["start"][v,] for v in range(len(times.begun))]
+    assert wrong(case, sequence.device.tolist(), start, values["sent"]) == []
+    return latency

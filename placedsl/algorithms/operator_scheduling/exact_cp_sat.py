@@ -46,10 +46,13 @@ def solve_exactly(
     effort: float,
     seed: int,
     target: float = 0.0,
+    one_machine: bool = False,
 ) -> ExactResult:
     """Search for a schedule whose latency is at most ``upper`` seconds (finite; for instance that of the hint).
 
-    ``effort`` is CP-SAT's deterministic time; the search ends at latency ``target``.
+    ``effort`` is CP-SAT's deterministic time; the search ends at latency ``target``.  With
+    ``one_machine`` the model has the rows of the one-machine relaxation, which pay where the work and the transfers
+    decide rather than the paths.
     """
     from ortools.sat.python import cp_model
 
@@ -82,10 +85,13 @@ def solve_exactly(
                     busy.setdefault(d, []).append((interval, task))
     leaves: dict[tuple[int, int], tuple[Any, list[Any]]] = {}
     for t in range(len(instance.producer)):
-        _transfers(model, domains, t, on, begins, length, horizon, busy, leaves)
+        _transfers(model, domains, t, on, begins, length, horizon, busy, leaves, one_machine)
     for items in busy.values():
         model.add_no_overlap([interval for interval, _ in items])
-        one_machine_rows(model, [task for _, task in items], latency, least)
+        if one_machine:
+            one_machine_rows(model, [task for _, task in items], latency, least)
+        elif len(items) > 1:
+            model.add(sum(task.length * task.follows[-1][1] for _, task in items) <= latency)
     model.minimize(latency)
     if hint is not None:
         _hint(model, true_instance, hint, on, begins, unit)
@@ -190,7 +196,7 @@ def placement(cp_model: Any, model: Any, instance: SchedulingInstance) -> list[d
 def _transfers(
     model: Any, domains: ReducedDomains, t: int, on: list[dict[int, Any]], begins: list[Any],
     length: dict[tuple[int, int], int], horizon: int, busy: dict[int, list[tuple[Any, Task]]],
-    leaves: dict[tuple[int, int], tuple[Any, list[Any]]],
+    leaves: dict[tuple[int, int], tuple[Any, list[Any]]], one_machine: bool,
 ) -> None:  # fmt: skip
     """Add the transfers of tensor ``t``: readers wait for them, and each occupies its resources (``busy``)."""
     instance = domains.instance
@@ -222,8 +228,8 @@ def _transfers(
             if departure is None:
                 departure = model.new_int_var(0, horizon, "")
                 leaves[t, b] = (departure, [])
-            reads = [(int(instance.time[w, b] + domains.tails[w, b]), on[w][b]) for w in here]
-            follows = followed(model, x, reads)
+            tails = [int(instance.time[w, b] + domains.tails[w, b]) if one_machine else 0 for w in here]
+            follows = followed(model, x, [(tail, on[w][b]) for tail, w in zip(tails, here, strict=True)])
             moves = follows[-1][1]
             leaves[t, b][1].append(moves)
             model.add_implication(moves, x)

@@ -7,7 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
-from support.operator_schedules import Sample, optimum, sample, wrong
+from support.operator_schedules import optimum, sample, valid
 
 from placedsl.algorithms.annealing import CoolingSchedule
 from placedsl.algorithms.operator_scheduling.bounds.domain_reduction import destructive_bound, reduce_domains
@@ -18,7 +18,7 @@ from placedsl.algorithms.operator_scheduling.decomposition.block_solving import 
 from placedsl.algorithms.operator_scheduling.decomposition.blocks import chain_of, refine
 from placedsl.algorithms.operator_scheduling.exact_cp_sat import solve_exactly
 from placedsl.algorithms.operator_scheduling.instance import no_longer_than, supported
-from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, schedule_of, values_of
+from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, schedule_of
 from placedsl.algorithms.operator_scheduling.search.annealing import run_annealing
 from placedsl.algorithms.operator_scheduling.search.incremental_kernel import incremental_schedule
 from placedsl.algorithms.operator_scheduling.search.initial_orders import initial_orders
@@ -27,15 +27,6 @@ from placedsl.algorithms.operator_scheduling.search.search import annealed_parts
 pytestmark = pytest.mark.rotates(3)
 
 READINGS = [set(), {"port"}, {"link"}, {"port", "link"}]
-
-
-def valid(case: Sample, sequence: OperatorSequence) -> float:
-    """The latency of an order that breaks no rule."""
-    latency, times = schedule_of(case.instance, sequence)
-    values = values_of(times)
-    start = [values["start"][v,] for v in range(len(times.begun))]
-    assert wrong(case, sequence.device.tolist(), start, values["sent"]) == []
-    return latency
 
 
 @pytest.mark.sampled(12)

@@ -166,7 +166,8 @@ def _in_turn(
     turns = [_of_prices(*one) for one in priced]
     timed = any(uses.timed for _, uses, _ in priced)
     for chain in chains:
-        refined = refine(chain, BlockImprover(instance, seed, schedules=chain.whole), upper, rounds)
+        improver = BlockImprover(instance, seed, schedules=chain.whole, placements=not chain.whole)
+        refined = refine(chain, improver, upper, rounds)
         steps = ((bound, sequence, False) for bound, sequence in refined)
         turns.append(_Turns(chain, steps, float(chain.largest() ** 2), 0.0, True))
     while turns:

@@ -1,5 +1,5 @@
-"""Blocks solved: annealing, domain reduction and the bound by what is broadcast first, then CP-SAT with more and more
-effort.
+"""Blocks solved: annealing, domain reduction and the bound by what is broadcast first, then the bound of placements
+where work is beside them, then CP-SAT with more and more effort.
 
 Bounds are destructive: a limit on the latency is refuted.  The nearer a limit is to the bound, the less it leaves of
 the block.
@@ -45,13 +45,21 @@ class BlockImprover:
     """Improves one block when called, as :func:`.blocks.refine` calls it.
 
     Without ``schedules``, that is where those of the blocks are none of the whole, a block is annealed once, and only
-    before CP-SAT; without ``prove`` nothing else is done.
+    before CP-SAT; without ``prove`` nothing else is done.  With ``placements`` the bound of placements comes before
+    CP-SAT, which has its rows: much where there is work beside a chain, and time that is lost where there is none.
     """
 
     def __init__(
-        self, instance: SchedulingInstance, seed: int, *, schedules: bool = True, prove: bool = True
-    ) -> None:  # fmt: skip
+        self,
+        instance: SchedulingInstance,
+        seed: int,
+        *,
+        schedules: bool = True,
+        prove: bool = True,
+        placements: bool = False,
+    ) -> None:
         self._instance, self._schedules, self._prove = instance, schedules, prove
+        self._placements = placements and instance.resources > 0
         self._rng = np.random.default_rng(seed)
         self._alike: dict[tuple[object, ...], OperatorSequence] = {}
         self._learned: dict[int, Learned] = {}
@@ -104,14 +112,14 @@ class BlockImprover:
         effort = int(block.effort[a, b])
         if effort == 1 and not self._schedules and inner.nodes <= _ANNEALED:
             _anneal(block, a, b, inner, self._rng, 1, _STEPS)
-        if effort == 1 and inner.resources and inner.nodes <= _MOST_EXACT:
+        if effort == 1 and self._placements and inner.nodes <= _MOST_EXACT:
             known, upper = float(block.lower_bound[a, b]), min(float(block.latency[a, b]), needed)
             seed = int(self._rng.integers(2**31))
             _raise(block, a, b, placement_bound(inner, known, upper, effort=_PLACED, seed=seed))
             if not self._schedules and block.lower_bound[a, b] > known * (1.0 + IMPROVEMENT):
                 return
         if not block.final[a, b]:
-            _decide(block, a, b, inner, needed, self._rng)
+            _decide(block, a, b, inner, needed, self._rng, self._placements)
 
 
 def _structure(inner: SchedulingInstance) -> tuple[object, ...]:
@@ -143,7 +151,7 @@ def _raise(block: Block, a: int, b: int, proven: float) -> None:
 
 
 def _decide(
-    block: Block, a: int, b: int, inner: SchedulingInstance, needed: float, rng: np.random.Generator
+    block: Block, a: int, b: int, inner: SchedulingInstance, needed: float, rng: np.random.Generator, one_machine: bool
 ) -> None:  # fmt: skip
     """Have CP-SAT decide limits between the proven bound and the best latency, or the latency needed."""
     share = 0.5
@@ -158,7 +166,9 @@ def _decide(
         limit = upper if upper - least <= _NARROW * upper else least + share * (upper - least)
         hint = block.sequences[a, b][0] if limit == block.latency[a, b] else None
         work, number = _EFFORT * 4.0 ** (int(block.effort[a, b]) - 1), int(rng.integers(2**31))
-        solved = solve_exactly(inner, hint, limit, effort=work, seed=number, target=least)
+        solved = solve_exactly(
+            inner, hint, limit, effort=work, seed=number, target=least, one_machine=one_machine
+        )  # fmt: skip
         _raise(block, a, b, min(solved.bound, limit))
         keep_if_better(block, a, b, solved.sequence, inner)
         if solved.final and limit >= block.latency[a, b] * (1.0 - IMPROVEMENT):

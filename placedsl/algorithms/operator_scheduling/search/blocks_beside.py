@@ -47,8 +47,10 @@ class BlocksBeside:
     ``searched``: flags of blocks and devices for which a block of its structure has been searched
     """
 
-    def __init__(self, search: ScheduleSearch, chain: Chain, improver: BlockImprover) -> None:
-        self._search, self._chain, self._improver = search, chain, improver
+    def __init__(self, search: ScheduleSearch, chain: Chain, *, prove: bool = True) -> None:
+        self._search, self._chain = search, chain
+        seed = int(search.rng.integers(2**31))
+        self._improver = BlockImprover(search.instance, seed, prove=prove, placements=True)
         self._blocks = [block for block in chain.blocks if _LEAST <= len(block.nodes) <= _MOST]
         self._tried: dict[tuple[int, int, int], float] = {}
         devices = search.instance.devices

@@ -121,7 +121,7 @@ def run(search: ScheduleSearch) -> Iterator[bool]:
     improve = BlockImprover(instance, int(search.rng.integers(2**31)), prove=not large)
     beside = None
     if chain is None and instance.resources and not large and (parts := chain_with_work_beside(instance)) is not None:
-        beside = BlocksBeside(search, parts, improve)
+        beside = BlocksBeside(search, parts)
     count, rounds = _FIRST, 0
     while not search.proven and search.value > 0.0:
         rounds += 1
