@@ -8,14 +8,15 @@ times, so that they are strong before any time is decided.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from placedsl.arrays import Integers
 
-#: Rows have so many terms in all at most; beyond, fewer heads are looked at, but so many.
-_MOST_TERMS, _FEWEST = 400_000, 8
+#: The rows of one machine have about so many terms at most: of more tasks fewer heads and tails are looked at.
+_MOST_TERMS = 200_000
 
 
 class Task(NamedTuple):
@@ -51,19 +52,22 @@ def one_machine_rows(model: Any, tasks: list[Task], latency: Any, least: int) ->
 
     ends = [(tail, task, literal) for task in tasks if task.length for tail, literal in task.follows]
     ends.sort(key=lambda end: -end[0])
+    most = max(math.isqrt(_MOST_TERMS // max(len(ends), 1)), 1)
     larger = np.inf
-    for head in _some([task.head for _, task, _ in ends]):
+    for head in _some([task.head for _, task, _ in ends], most):
         among = [(tail, task, literal) for tail, task, literal in ends if task.head >= head]
+        apart = -(-len(among) // most)
         chosen: dict[int, tuple[Any, int]] = {}
-        work, begins = 0, np.inf
-        for place, (tail, task, literal) in enumerate(among):
+        work, begins, added = 0, np.inf, 0
+        for place, (tail, task, literal) in enumerate(among, 1):
             work += 0 if id(task) in chosen else task.length
             chosen[id(task)] = literal, task.length
             begins = min(begins, task.head)
             # Rows of the same tasks with a shorter tail or head say less.
-            last = place + 1 == len(among) or among[place + 1][0] < tail
+            last = place == len(among) or (among[place][0] < tail and place >= added + apart)
             if not last or begins >= larger or begins + work + tail <= least:
                 continue
+            added = place
             around = int(begins) + tail
             literals, lengths = zip(*chosen.values(), strict=True)
             row = cp_model.LinearExpr.weighted_sum(literals, lengths) + around <= latency
@@ -75,8 +79,7 @@ def one_machine_rows(model: Any, tasks: list[Task], latency: Any, least: int) ->
         larger = head
 
 
-def _some(heads: list[int]) -> list[int]:
-    """The different heads, the largest first; an even share of them if rows would have too many terms."""
+def _some(heads: list[int], most: int) -> list[int]:
+    """The different heads, the largest first; an even share of them if there are more than so many."""
     every: Integers = np.unique(np.array(heads, dtype=np.int64))
-    most = max(_MOST_TERMS // max(len(heads) ** 2, 1), _FEWEST)
     return [int(head) for head in every[:: max(-(-len(every) // most), 1)][::-1]]

@@ -30,7 +30,7 @@ from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 #: else one for all pairs.
 _BY_WORK, _FEW = 120, 6
 #: What it takes to refine a block for the second time, in terms of the first; four times as much each further time.
-_AGAIN = 10.0
+_AGAIN = 40.0
 
 
 @dataclass(eq=False)

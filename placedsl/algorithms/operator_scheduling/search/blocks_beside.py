@@ -35,7 +35,7 @@ _FEWEST = 3
 #: How often devices of cuts are moved in one round, how many blocks are refined again, and the share of the latency
 #: that is worth it.
 _MOVES, _REFINED, _LEAST_GAIN = 8, 2, 2e-4
-#: What has not been searched for two devices may take so much less than its list schedules.
+#: What has not been searched for two devices may take such a share of its list schedules.
 _HOPED = 0.5
 
 
@@ -52,20 +52,22 @@ class BlocksBeside:
         seed = int(search.rng.integers(2**31))
         self._improver = BlockImprover(search.instance, seed, prove=prove, placements=True)
         self._blocks = [block for block in chain.blocks if _LEAST <= len(block.nodes) <= _MOST]
+        self._rounds = 0
         self._tried: dict[tuple[int, int, int], float] = {}
         devices = search.instance.devices
         self._more = np.zeros((len(chain.blocks), devices, devices))
         self._searched = np.zeros((len(chain.blocks), devices, devices), dtype=bool)
 
     def run(self) -> Iterator[bool]:
-        """One round: refine all blocks once, try other devices for the cuts, then refine some that may gain most again;
-        those that are shorter than what they stand for go into the best sequence.
+        """One round: refine all blocks once, try other devices for the cuts, then, but for the first round, refine some
+        that may gain most again; those that are shorter than what they stand for go into the best sequence.
         """
         assert self._search.best is not None
         absorb(self._chain, self._search.best)
         self._tried.clear()
         self._more[:] = 0.0
-        moves, again = _MOVES, _REFINED
+        moves, again = _MOVES, min(self._rounds, _REFINED)
+        self._rounds += 1
         while True:
             yield self._insert_shorter()
             one = self._open()
@@ -98,7 +100,7 @@ class BlocksBeside:
         return effort, self._blocks[i], a, b
 
     def _improve(self, block: Block, a: int, b: int) -> None:
-        self._improver(block, a, b, np.inf)
+        self._improver(block, a, b, self._search.value)
         block.effort[a, b] += 1
         block.spread(self._chain.alike, a, b)
 
