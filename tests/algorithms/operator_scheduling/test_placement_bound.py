@@ -71,7 +71,7 @@ def test_what_is_before_and_after_the_work_counts() -> None:
 
 
 def test_heads_and_tails_count_where_there_is_something_between_them() -> None:
-    """Two ways round the second device: a node of it would be in the middle, and is better elsewhere."""
+    """What the second device could run would be between two transfers of six seconds; it runs nothing."""
     case = fixed([0, 0, 0, 0], set(), [(0, 1), (1, 2), (2, 3)], 6.0)
     case.time[1:3, 1] = 0.25
     assert optimum(case) == 4.0
