@@ -11,6 +11,9 @@ from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance,
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, schedule_of, values_of
 from placedsl.machine.routes import TransferTimes
 
+#: The readings of congestion, alone and together.
+READINGS: list[set[str]] = [set(), {"port"}, {"link"}, {"port", "link"}]
+
 
 @dataclass
 class Sample:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.operator_schedules import Sample, optimum, sample
+from support.operator_schedules import READINGS, Sample, optimum, sample
 
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import earliest_end
 from placedsl.algorithms.operator_scheduling.bounds.placement_bound import placement_bound
 from placedsl.algorithms.operator_scheduling.exact_cp_sat import solve_exactly
-
-READINGS = [set(), {"port"}, {"link"}, {"port", "link"}]
 
 
 def bound(case: Sample, upper: float, low: float = 0.0) -> float:

@@ -7,7 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
-from support.operator_schedules import optimum, sample, valid
+from support.operator_schedules import READINGS, optimum, sample, valid
 
 from placedsl.algorithms.annealing import CoolingSchedule
 from placedsl.algorithms.operator_scheduling.bounds.domain_reduction import destructive_bound, reduce_domains
@@ -25,8 +25,6 @@ from placedsl.algorithms.operator_scheduling.search.initial_orders import initia
 from placedsl.algorithms.operator_scheduling.search.search import annealed_parts, run, search_from
 
 pytestmark = pytest.mark.rotates(3)
-
-READINGS = [set(), {"port"}, {"link"}, {"port", "link"}]
 
 
 @pytest.mark.sampled(12)

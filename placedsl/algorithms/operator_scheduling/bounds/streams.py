@@ -26,13 +26,13 @@ from placedsl.algorithms.operator_scheduling.decomposition.cuts import chosen_cu
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, scheduling_instance
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence
 from placedsl.problem.problem import Problem
-from placedsl.tolerances import EQUAL_COSTS
+from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 
 #: Up to so many nodes times devices the linear program is solved, within so many seconds.
 _MOST_SHARES, _SECONDS = 12_000, 60.0
 #: Up to so many nodes blocks are used; how often a block is refined for one pair of devices, before the linear program
-#: and in total.
-_MOST_NODES, _FIRST_ROUNDS, _ROUNDS = 40_000, 3, 9
+#: (first without, then with prices of time) and in total.
+_MOST_NODES, _FIRST_ROUNDS, _BESIDE, _ROUNDS = 40_000, 3, 2, 9
 #: A block of more nodes is rarely solved: then cuts with work beside them are tried as well, for blocks of at most so
 #: many nodes, and of at most so many: small blocks count less of the work, and what they count is proven sooner.
 _LARGE, _SMALL = 120, 40
@@ -41,6 +41,8 @@ _LARGE, _SMALL = 120, 40
 _PRICED = 0.25
 #: The same for prices of time, as a share of the square of the nodes.
 _TIMED = 0.01
+#: Beside prices of time a step on a chain counts so many times if the bound of another one is higher.
+_BEHIND = 16.0
 #: What the blocks of a finer chain prove together takes so many additions at most.
 _MOST_JOINED = 1_000_000
 #: A block of more nodes is too large for the work of whole blocks to say something.
@@ -136,7 +138,8 @@ class _Turns:
     """Steps on a chain, each with a bound, a sequence (None: none), and whether what there is to do waits for blocks to
     rise.
 
-    ``weight``  what a step counts;  ``spent``  what has been counted;  ``refines``: it makes blocks rise
+    ``weight``  what a step counts;  ``spent``  what has been counted;  ``refines``: it makes blocks rise;  ``bound``:
+    the best so far;  ``seen``: what the finer chain had spent when its bounds were taken
     """
 
     chain: Chain
@@ -144,6 +147,15 @@ class _Turns:
     weight: float
     spent: float
     refines: bool
+    bound: float = 0.0
+    seen: float = -1.0
+
+    def take_from_finer(self) -> None:
+        """Take the bounds of the finer chain if its blocks have been refined."""
+        finer = self.chain.finer
+        if finer is not None and self.seen != finer.spent:
+            self.seen = finer.spent
+            self.chain.take_from_finer()
 
 
 def _of_prices(chain: Chain, uses: Uses, bounds: Iterator[tuple[float, bool]]) -> _Turns:
@@ -167,12 +179,13 @@ def _in_turn(
     timed = any(uses.timed for _, uses, _ in priced)
     for chain in chains:
         improver = BlockImprover(instance, seed, schedules=chain.whole, placements=not chain.whole)
-        refined = refine(chain, improver, upper, rounds)
+        most = min(rounds, _BESIDE) if timed and rounds == _FIRST_ROUNDS else rounds
+        refined = refine(chain, improver, upper, most)
         steps = ((bound, sequence, False) for bound, sequence in refined)
         turns.append(_Turns(chain, steps, float(chain.largest() ** 2), 0.0, True))
     while turns:
         one = min(turns, key=lambda turn: turn.spent)
-        one.chain.take_from_finer()
+        one.take_from_finer()
         before = one.chain.spent
         step = next(one.steps, None)
         # Prices wait for the bounds of blocks to rise, as long as some are refined.
@@ -183,5 +196,9 @@ def _in_turn(
         if step[2]:
             one.spent = max(one.spent, min(refining))
         # Beside prices of time a block counts as the work that it takes: what refining gains the second time is little.
-        one.spent += one.weight * (one.chain.spent - before if one.refines and timed else 1.0)
+        count = one.weight * (one.chain.spent - before if one.refines and timed else 1.0)
+        one.bound = max(one.bound, step[0])
+        of_chain = max(turn.bound for turn in turns if turn.chain is one.chain)
+        behind = timed and of_chain < max(turn.bound for turn in turns) * (1.0 - IMPROVEMENT)
+        one.spent += _BEHIND * count if behind else count
         yield step[:2]

@@ -9,7 +9,7 @@ from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance,
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, mean_times
 from placedsl.algorithms.operator_scheduling.search.annealing_kernel import Moves, UnitData, anneal
 from placedsl.algorithms.operator_scheduling.search.clusters_kernel import UndoRecord
-from placedsl.algorithms.operator_scheduling.search.incremental_kernel import IncrementalSchedule
+from placedsl.algorithms.operator_scheduling.search.incremental_state import IncrementalSchedule
 
 #: The share of the steps that move a cluster joined by costly tensors, unless a search asks for another.
 CLUSTER_MOVE_SHARE = 0.15

@@ -16,12 +16,9 @@ from placedsl.algorithms.operator_scheduling.search.clusters_kernel import (
     consecutive_units,
     costly_cluster,
 )
-from placedsl.algorithms.operator_scheduling.search.incremental_kernel import (
-    IncrementalSchedule,
-    commit,
-    evaluate,
-    rollback,
-)
+from placedsl.algorithms.operator_scheduling.search.incremental_kernel import commit, evaluate, rollback
+from placedsl.algorithms.operator_scheduling.search.incremental_state import IncrementalSchedule
+from placedsl.algorithms.operator_scheduling.search.trial_marks_kernel import mark_behind, reshape, reshape_between
 from placedsl.arrays import Booleans, Floats
 
 #: The share of the moves of several units to another device after which they are pulled forward in the order.
@@ -51,16 +48,33 @@ class UnitData(NamedTuple):
 def _affected(
     instance: SchedulingInstance, schedule: IncrementalSchedule, unit: int, old: int, new: int, place: int
 ) -> int:
-    """The first position of the order that a new device for a unit affects."""
+    """Mark what a new device for a unit affects; returns the first position of the order."""
+    devices = schedule.called.shape[1]
     for m in range(instance.member_start[unit], instance.member_start[unit + 1]):
         v = instance.member[m]
-        place = min(place, schedule.position[v])
+        own = schedule.position[v]
+        reshape(schedule.marks, own)
+        place = min(place, own)
         for i in range(instance.input_start[v], instance.input_start[v + 1]):
             tensor = instance.input[i]
-            if schedule.transfer_trigger[tensor, old] >= 0:
-                place = min(place, schedule.position[schedule.transfer_trigger[tensor, old]])
-            if schedule.transfer_trigger[tensor, new] >= 0:
-                place = min(place, schedule.position[schedule.transfer_trigger[tensor, new]])
+            mark_behind(schedule.marks, schedule.position[instance.producer[tensor]])
+            if schedule.called[tensor, old] < len(schedule.order):
+                mark_behind(schedule.marks, schedule.called[tensor, old])
+            for d in (old, new):
+                trigger = schedule.transfer_trigger[tensor, d]
+                if trigger >= 0:
+                    reshape(schedule.marks, schedule.position[trigger])
+                    place = min(place, schedule.position[trigger])
+        for i in range(instance.output_start[v], instance.output_start[v + 1]):
+            tensor = instance.output[i]
+            for j in range(instance.reader_start[tensor], instance.reader_start[tensor + 1]):
+                reshape(schedule.marks, schedule.position[instance.reader[j]])
+            for d in range(devices):
+                if schedule.called[tensor, d] < len(schedule.order):
+                    reshape(schedule.marks, schedule.called[tensor, d])
+                trigger = schedule.transfer_trigger[tensor, d]
+                if trigger >= 0 and schedule.position[trigger] > own:
+                    reshape(schedule.marks, schedule.position[trigger])
     return place
 
 
@@ -122,6 +136,7 @@ def _pull_forward(
             left -= 1
             low, _ = _position_range(instance, schedule, v)
             if low < k:
+                reshape_between(schedule.marks, low, k)
                 _reposition(schedule, k, low)
                 undo.origin[moved], undo.place[moved] = k, low
                 moved += 1
@@ -185,8 +200,21 @@ def _neighbour_device(instance: SchedulingInstance, schedule: IncrementalSchedul
     return int(schedule.device[instance.reader[instance.reader_start[tensor] + np.random.randint(readers)]])
 
 
+@kernel(no_cpython_wrapper=True)
+def _keep(schedule: IncrementalSchedule, found: OperatorSequence) -> None:
+    """Copy the sequence of a schedule."""
+    for v in range(len(schedule.order)):
+        found.device[v], found.order[v] = schedule.device[v], schedule.order[v]
+        found.first_transfer[v] = schedule.first_transfer[v]
+    tensors, devices = schedule.transfer_trigger.shape
+    for t in range(tensors):
+        for d in range(devices):
+            found.transfer_trigger[t, d] = schedule.transfer_trigger[t, d]
+            found.next_transfer[t * devices + d] = schedule.next_transfer[t * devices + d]
+
+
 # Longer than 80 lines: one step with three kinds of moves, whose parts share most of its variables.
-@kernel(allocates=True)
+@kernel()
 def anneal(
     instance: SchedulingInstance, schedule: IncrementalSchedule, units: UnitData, latency: float,
     cooling: CoolingSchedule, moves: Moves, undo: UndoRecord, found: OperatorSequence, best: float,
@@ -204,7 +232,8 @@ def anneal(
     factor = (cooling.cold / cooling.hot) ** (1.0 / max(cooling.steps, 1))
     heat = cooling.hot
     tensors = len(instance.producer)
-    undo.mark[:] = -1
+    for unit in range(number):
+        undo.mark[unit] = -1
     for step in range(cooling.steps):
         heat *= factor
         limit = latency - heat * np.log(1.0 - np.random.random())
@@ -230,6 +259,7 @@ def anneal(
             old_place = at
             _reposition(schedule, at, new_place)
             place = min(at, new_place)
+            reshape_between(schedule.marks, place, max(at, new_place))
         elif kind < 0.35 and tensors > 0 and instance.resources > 0:  # when a transfer is called for
             outputs = instance.output_start[v + 1] - instance.output_start[v]
             if outputs == 0:
@@ -250,7 +280,9 @@ def anneal(
             if new_caller == old_caller:
                 continue
             place = latest + 1 if new_caller < 0 else schedule.position[new_caller]
+            reshape(schedule.marks, place)
             if old_caller >= 0:
+                reshape(schedule.marks, schedule.position[old_caller])
                 place = min(place, schedule.position[old_caller])
             was_behind = _set_trigger(schedule, flipped_tensor * devices + flipped_target, new_caller, -1)
         else:  # devices
@@ -317,16 +349,13 @@ def anneal(
                     place = min(place, undo.place[k])
         value = evaluate(instance, schedule, place, limit)
         if value <= limit:
-            commit(schedule, place)
+            commit(instance, schedule)
             latency = value
             if value < best:
                 best = value
-                found.device[:] = schedule.device
-                found.order[:] = schedule.order
-                found.transfer_trigger[:] = schedule.transfer_trigger
-                found.first_transfer[:] = schedule.first_transfer
-                found.next_transfer[:] = schedule.next_transfer
+                _keep(schedule, found)
             continue
+        rollback(schedule)
         for k in range(count):
             _assign(instance, schedule, undo.units[k], undo.devices[k], units.memory)
         for k in range(pulled - 1, -1, -1):
@@ -335,5 +364,4 @@ def anneal(
             _reposition(schedule, new_place, old_place)
         if flipped_tensor >= 0:
             _set_trigger(schedule, flipped_tensor * devices + flipped_target, old_caller, was_behind)
-        rollback(schedule, place)
     return latency, best

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance
-from placedsl.algorithms.operator_scheduling.search.incremental_kernel import IncrementalSchedule
+from placedsl.algorithms.operator_scheduling.search.incremental_state import IncrementalSchedule
 from placedsl.arrays import Floats, Integers
 
 

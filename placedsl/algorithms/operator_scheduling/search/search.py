@@ -41,7 +41,8 @@ from placedsl.algorithms.operator_scheduling.schedule_kernel import (
 )
 from placedsl.algorithms.operator_scheduling.search.annealing import run_annealing
 from placedsl.algorithms.operator_scheduling.search.blocks_beside import BlocksBeside, chain_with_work_beside
-from placedsl.algorithms.operator_scheduling.search.incremental_kernel import Boundary, incremental_schedule
+from placedsl.algorithms.operator_scheduling.search.incremental_kernel import incremental_schedule
+from placedsl.algorithms.operator_scheduling.search.incremental_state import Boundary
 from placedsl.algorithms.operator_scheduling.search.initial_orders import (
     by_longest_path,
     initial_orders,
