@@ -64,6 +64,13 @@ class Block:
             else float(self.lower_bound[a, b])
         )
 
+    def ends(self, device: Integers) -> tuple[int, int]:
+        """The devices of the two ends (0 for an end that is not there), by those of all nodes."""
+        return (
+            int(device[self.before]) if self.before >= 0 else 0,
+            int(device[self.after]) if self.after >= 0 else 0,
+        )
+
     def with_fixed_ends(self, instance: SchedulingInstance, a: int, b: int) -> SchedulingInstance:
         """The instance of the block with its ends on devices a and b, where they take no time."""
         time = instance.time[self.nodes].copy()
@@ -329,8 +336,7 @@ def absorb(chain: Chain, sequence: OperatorSequence) -> None:
     """Keep the parts of a sequence of the whole that are better than the sequences of the blocks."""
     _, times = schedule_of(chain.instance, sequence)
     for block in chain.blocks:
-        a = int(sequence.device[block.before]) if block.before >= 0 else 0
-        b = int(sequence.device[block.after]) if block.after >= 0 else 0
+        a, b = block.ends(sequence.device)
         inner = block.sequences[a, b][1] if (a, b) in block.sequences else block.with_fixed_ends(chain.instance, a, b)
         sent = times.sent[tensors_among(chain.instance, block.nodes)]
         keep_if_better(

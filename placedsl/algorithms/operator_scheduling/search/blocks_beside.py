@@ -130,9 +130,9 @@ class BlocksBeside:
             device = self._search.best.device.copy()
             device[self._chain.nodes] = path
             changed = [
-                (i, block, *_ends(block, device))
+                (i, block, *block.ends(device))
                 for i, block in enumerate(self._chain.blocks)
-                if _ends(block, device) != self._ends(block)
+                if block.ends(device) != self._ends(block)
             ]
             new = [one for one in changed if not self._searched[one[0], one[2], one[3]]]
             for i, block, a, b in new:
@@ -187,7 +187,7 @@ class BlocksBeside:
 
     def _ends(self, block: Block) -> tuple[int, int]:
         assert self._search.best is not None
-        return _ends(block, self._search.best.device)
+        return block.ends(self._search.best.device)
 
 
 def chain_with_work_beside(instance: SchedulingInstance) -> Chain | None:
@@ -197,14 +197,6 @@ def chain_with_work_beside(instance: SchedulingInstance) -> Chain | None:
         return None
     chain = chain_between(instance, cuts, _MOST)
     return chain if any(_LEAST <= len(block.nodes) <= _MOST for block in chain.blocks) else None
-
-
-def _ends(block: Block, device: np.ndarray) -> tuple[int, int]:
-    """The devices of the two ends of a block (0 for an end that is not there), by those of all nodes."""
-    return (
-        int(device[block.before]) if block.before >= 0 else 0,
-        int(device[block.after]) if block.after >= 0 else 0,
-    )
 
 
 def _span(block: Block, latency: float, times: Times) -> tuple[float, float]:
@@ -225,7 +217,7 @@ def _inserted(
     device, begun, sent = best.device.copy(), times.begun.copy(), times.sent.copy()
     device[chain.nodes] = path
     for block in which:
-        sequence, inner = block.sequences[_ends(block, device)]
+        sequence, inner = block.sequences[block.ends(device)]
         own, within = schedule_of(inner, sequence)
         begin, end = _span(block, latency, times)
         stretch = (end - begin) / own if own > 0.0 else 1.0

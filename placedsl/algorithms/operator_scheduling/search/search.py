@@ -3,9 +3,10 @@
 Where transfers are congested, and the graph is not large, nodes are drawn from a part of the order and each change is
 evaluated in the whole.  Elsewhere windows are instances of their own: some hundred positions of the order, within a
 boundary that holds the times at which inputs arrive and how much follows; changes are kept if they improve the whole
-schedule.  Where layers repeat and have no blocks that are searched on their own, what windows have found around one
-layer is copied to others.  All work is counted in steps, so that a seed determines the sequence of schedules; how far
-it gets within a time limit depends on the machine.
+schedule.  Blocks that make up the whole are searched on their own, and so are those with work beside them.  Where
+layers repeat and have no blocks that are searched on their own, what windows have found around one layer is copied to
+others.  All work is counted in steps, so that a seed determines the sequence of schedules; how far it gets within a
+time limit depends on the machine.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from placedsl.arrays import Integers
 #: Positions of a row.
 STRIDE = 16
 #: Up to so many nodes all rows behind a change are evaluated: to find out which have to be takes as long.
-FEW = 100
+FEW = 400
 
 #: What ``numbers`` of :class:`Marks` has at each place: the number of the trial, that of its transfers, the last row to
 #: be evaluated, the first and the last row looked at, the last row shaped, and the first one in ``behind``.
