@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import placedsl
+from placedsl.algorithms.pipelines.path_program.solve import solve
+from placedsl.arrays import Integers
+from placedsl.evaluation.evaluate import evaluate
 
 LAYERS = 12
 MACHINE = """
@@ -46,11 +50,17 @@ def test_the_program_over_paths_proves_what_a_solver_proves(rules: str) -> None:
     assert taken in spec.explanation().path
     answer = spec.solve(time_limit=60)
     other = spec.solve(time_limit=120, method="program", solver="cp-sat")
+    found: list[Integers] = []
+    bounds: list[float] = []
+    assert solve(spec.problem, found.append, bounds.append)
     if not RULES[rules]:
         assert answer.termination == other.termination == "infeasible"
+        assert bounds[-1] == np.inf
         return
     assert answer.termination == other.termination == "optimal"
-    assert answer.method in ("dp", "paths")
     assert answer.value == pytest.approx(other.value, rel=1e-6)
+    best = evaluate(spec.problem, [int(d) for d in found[-1]])
+    assert best.objectives[0] == pytest.approx(other.value, rel=1e-6)
+    assert bounds[-1] == pytest.approx(other.value, rel=1e-6)
     assert answer.evaluation is not None
     assert not answer.evaluation.violations
