@@ -28,11 +28,12 @@ from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequ
 from placedsl.problem.problem import Problem
 from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 
-#: Up to so many nodes times devices the linear program is solved, within so many seconds.
-_MOST_SHARES, _SECONDS = 12_000, 60.0
+#: Up to so many nodes times devices the linear program is solved, within so many seconds; of more than the first number
+#: it takes these, and comes last beside prices of time, which say more.
+_SOON, _MOST_SHARES, _SECONDS = 2_500, 12_000, 60.0
 #: Up to so many nodes blocks are used; how often a block is refined for one pair of devices, before the linear program
-#: (first without, then with prices of time) and in total.
-_MOST_NODES, _FIRST_ROUNDS, _BESIDE, _ROUNDS = 40_000, 3, 2, 9
+#: and in total.
+_MOST_NODES, _FIRST_ROUNDS, _ROUNDS = 40_000, 3, 9
 #: A block of more nodes is rarely solved: then cuts with work beside them are tried as well, for blocks of at most so
 #: many nodes, and of at most so many: small blocks count less of the work, and what they count is proven sooner.
 _LARGE, _SMALL = 120, 40
@@ -86,14 +87,16 @@ def bounds_and_sequences(
             best = max(best, chain.bound())
             yield best, None
     priced = [(chain, uses, priced_bounds(chain, uses)) for chain in chains for uses in _uses(chain)]
-    for rounds in (_FIRST_ROUNDS, _ROUNDS):
+    shares = instance.nodes * instance.devices
+    late = shares > _SOON and any(uses.timed for _, uses, _ in priced)
+    for last, rounds in enumerate((_ROUNDS if late else _FIRST_ROUNDS, _ROUNDS)):
         for bound, sequence in _in_turn(instance, chains, priced, upper, rounds, seed):
             if bound > best or sequence is not None:
                 best = max(best, bound)
                 yield best, sequence
             if done():
                 return
-        if rounds == _FIRST_ROUNDS and not done() and instance.nodes * instance.devices <= _MOST_SHARES:
+        if not last and not done() and shares <= _MOST_SHARES:
             for pairs in (False, True):
                 left = _SECONDS if deadline is None else min(_SECONDS, deadline - time.monotonic())
                 best = max(best, relaxed_latency(instance, max(left, 0.1), pairs=pairs))
@@ -179,8 +182,7 @@ def _in_turn(
     timed = any(uses.timed for _, uses, _ in priced)
     for chain in chains:
         improver = BlockImprover(instance, seed, schedules=chain.whole, placements=not chain.whole)
-        most = min(rounds, _BESIDE) if timed and rounds == _FIRST_ROUNDS else rounds
-        refined = refine(chain, improver, upper, most)
+        refined = refine(chain, improver, upper, rounds)
         steps = ((bound, sequence, False) for bound, sequence in refined)
         turns.append(_Turns(chain, steps, float(chain.largest() ** 2), 0.0, True))
     while turns:
