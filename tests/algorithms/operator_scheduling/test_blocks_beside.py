@@ -84,6 +84,37 @@ def test_cuts_move_together() -> None:
     assert search.value < 2.0 * instance.nodes
 
 
+def test_what_is_beside_moves_with_its_cut() -> None:
+    """All is on the second device, and sixty nodes beside the layers take as long on the first; each of them reads a
+    tensor of its own from the first cut, which takes ten times as long to come there.
+    """
+    case = layers(1, 4, 60, 2)
+    beside = np.arange(len(case.time)) > 4 * (WIDE + 1)
+    case.time[:, 0], case.time[:, 1] = np.where(beside, 1.0, 3.0), 1.0
+    case.memory[:], case.room[:], case.groups = 0.0, np.inf, []
+    known = case.producer
+    case.producer = [*known, *[0] * int(beside.sum())]
+    own = [(len(known) + k, int(v)) for k, v in enumerate(np.flatnonzero(beside))]
+    case.reads = [(t, v) for t, v in case.reads if known[t] or not beside[v]] + own
+    seconds = np.where(beside[case.producer], 0.1, 25.0)
+    seconds[len(known) :] = 10.0
+    given = seconds[:, None, None] * (1.0 - np.eye(2))
+    moves = type(case.moves)(**{**vars(case.moves), "explicit": given, "size": np.ones(len(seconds))})
+    case.moves = moves
+    instance = case.instance
+    alone = sequence_of(instance, np.ones(instance.nodes, dtype=np.int64), np.zeros(instance.nodes))
+    search = ScheduleSearch(instance, alone, schedule_of(instance, alone)[0], 0)
+    chain = chain_with_work_beside(instance)
+    assert chain is not None
+    assert search.value == instance.nodes
+    for _ in BlocksBeside(search, chain, prove=False).run():
+        pass
+    assert search.best is not None
+    assert valid(case, search.best) == search.value
+    assert search.value < 200.0
+    assert (search.best.device[beside] == 0).mean() > 0.5
+
+
 def test_the_search_has_them_where_transfers_are_congested(monkeypatch: pytest.MonkeyPatch) -> None:
     """The search as a whole comes to them, and keeps what they find valid."""
     steps = 0

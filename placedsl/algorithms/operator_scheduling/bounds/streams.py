@@ -2,8 +2,8 @@
 
 First the longest path with each node on its best device, transfers counted only where a node is not supported by the
 same device; then the blocks between nodes of a path, each solved for all pairs of devices of its ends; between two
-rounds of those a linear program of work, memory and paths.  Where memory may bind, and where work is beside the blocks,
-prices of memory and of time take turns with the blocks.
+rounds of those, or after the last, a linear program of work, memory and paths.  Where memory may bind, and where work
+is beside the blocks, prices of memory and of time take turns with the blocks.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from placedsl.algorithms.operator_scheduling.bounds.beside import Beside
 from placedsl.algorithms.operator_scheduling.bounds.broadcast import fits
 from placedsl.algorithms.operator_scheduling.bounds.priced_chain import Uses
 from placedsl.algorithms.operator_scheduling.decomposition.blocks import Chain
-from placedsl.algorithms.operator_scheduling.decomposition.cuts_kernel import places_along
+from placedsl.algorithms.operator_scheduling.decomposition.cuts import beside_blocks
 from placedsl.algorithms.operator_scheduling.instance import floats
 
 #: Parts of a chain with a smaller share of all work beside them have no prices.
@@ -27,10 +27,7 @@ def time_uses(chain: Chain) -> Iterator[Uses]:
     instance = chain.instance
     if chain.whole or not fits(instance):
         return
-    last, first = places_along(instance, chain.nodes)
-    on_chain = np.zeros(instance.nodes, dtype=bool)
-    on_chain[chain.nodes] = True
-    beside = ~on_chain & (first != last + 1)
+    beside, last, first = beside_blocks(instance, chain.nodes)
     time = floats(np.where(np.isfinite(instance.time), instance.time, 0.0))
     work = np.where(np.isfinite(instance.time), instance.time, np.inf).min(axis=1)
     parts = []

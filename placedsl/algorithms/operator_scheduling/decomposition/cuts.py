@@ -11,7 +11,7 @@ import numpy as np
 
 from placedsl.algorithms.operator_scheduling.decomposition.cuts_kernel import places_along, weight_beside, widest_path
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, integers
-from placedsl.arrays import Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers
 
 #: The number of cuts, and of candidates for them: the nodes of the path with the least work beside them.
 _MOST = 3000
@@ -55,6 +55,14 @@ def not_bypassed(instance: SchedulingInstance, cuts: Integers) -> Integers:
     long = begin <= end
     change = np.bincount(begin[long], minlength=len(cuts) + 1) - np.bincount(end[long] + 1, minlength=len(cuts) + 1)
     return integers(cuts[np.cumsum(change)[: len(cuts)] == 0])
+
+
+def beside_blocks(instance: SchedulingInstance, cuts: Integers) -> tuple[Booleans, Integers, Integers]:
+    """Flags of the nodes in no block between two of the cuts in a row, and :func:`places_along` them."""
+    last, first = places_along(instance, cuts)
+    beside = first != last + 1
+    beside[cuts] = False
+    return beside, last, first
 
 
 def chosen_cuts(instance: SchedulingInstance, *most: int) -> list[Integers]:

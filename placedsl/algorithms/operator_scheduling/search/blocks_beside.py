@@ -3,11 +3,15 @@ stands for takes its place.
 
 The block keeps its beginning and its end, and the sequence in between is that of the better schedule; what is beside it
 keeps its place in time, stretched with the block.
+
+Devices of cuts move together, and so does what comes after one cut and is beside the blocks: with another device for
+this cut alone, all that reads from it would have to cross.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,13 +23,13 @@ from placedsl.algorithms.operator_scheduling.decomposition.blocks import (
     chain_between,
     tensors_among,
 )
-from placedsl.algorithms.operator_scheduling.decomposition.cuts import chosen_cuts, not_bypassed
+from placedsl.algorithms.operator_scheduling.decomposition.cuts import beside_blocks, chosen_cuts, not_bypassed
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, integers
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, Times, schedule_of, sequence_of
 from placedsl.algorithms.operator_scheduling.search.initial_orders import is_feasible
 from placedsl.algorithms.operator_scheduling.search.repeated_layers import in_order
 from placedsl.algorithms.operator_scheduling.search.schedule_search import PART_HOT, ScheduleSearch, anneal_part
-from placedsl.arrays import Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.tolerances import IMPROVEMENT
 
 #: Blocks have at most so many nodes as far as possible, and at least so many are worth a search of their own.
@@ -35,8 +39,19 @@ _FEWEST = 3
 #: How often devices of cuts are moved in one round, how many blocks are refined again, and the share of the latency
 #: that is worth it.
 _MOVES, _REFINED, _LEAST_GAIN = 8, 2, 2e-4
+#: Nodes beside the blocks move together if they are at least this share of all work.
+_LEAST_BESIDE = 0.005
 #: What has not been searched for two devices may take such a share of its list schedules.
 _HOPED = 0.5
+
+
+class _Changed(NamedTuple):
+    """A block, its place in the chain, and the devices of its ends, which it does not have in the best sequence."""
+
+    place: int
+    block: Block
+    a: int
+    b: int
 
 
 class BlocksBeside:
@@ -57,10 +72,12 @@ class BlocksBeside:
         devices = search.instance.devices
         self._more = np.zeros((len(chain.blocks), devices, devices))
         self._searched = np.zeros((len(chain.blocks), devices, devices), dtype=bool)
+        self._beside = _beside(chain)
 
     def run(self) -> Iterator[bool]:
-        """One round: refine all blocks once, try other devices for the cuts, then, but for the first round, refine some
-        that may gain most again; those that are shorter than what they stand for go into the best sequence.
+        """One round: refine all blocks once, try other devices for what is beside them and for the cuts, then, but for
+        the first round, refine some that may gain most again; those that are shorter than what they stand for go into
+        the best sequence.
         """
         assert self._search.best is not None
         absorb(self._chain, self._search.best)
@@ -68,11 +85,15 @@ class BlocksBeside:
         self._more[:] = 0.0
         moves, again = _MOVES, min(self._rounds, _REFINED)
         self._rounds += 1
+        often = self._rounds & (self._rounds - 1)  # what has failed fails again mostly: in rounds 1, 2, 4, 8 ...
+        groups = [] if often else [(*group, d) for group in self._beside for d in range(self._search.instance.devices)]
         while True:
             yield self._insert_shorter()
             one = self._open()
             if one is not None and one[0] == 0:
                 self._improve(*one[1:])
+            elif groups:
+                yield self._move_beside(*groups.pop(0))
             elif moves:
                 moves -= 1
                 better = self._move_cuts()
@@ -116,41 +137,82 @@ class BlocksBeside:
             if block.latency[a, b] < most * (1.0 - IMPROVEMENT):
                 self._tried[i, a, b] = float(block.latency[a, b])
                 assert self._search.best is not None
-                self._put(self._search.best.device[self._chain.nodes], [block], latency, times)
+                self._put(self._search.best.device, [block], latency, times)
         return self._search.value < before
+
+    def _move_beside(self, cut: int, nodes: Integers, device: int) -> bool:
+        """Put nodes that come after a cut (-1: none) and are beside the blocks on a device, with the cut; those that do
+        not run there stay where they are.
+        """
+        instance, (latency, times) = self._search.instance, self._schedule()
+        assert self._search.best is not None
+        moved = nodes[np.isfinite(instance.time[nodes, device])]
+        if instance.sequential and instance.time[moved, device].sum() >= latency:
+            return False
+        allowed = np.ones((len(self._chain.nodes), instance.devices), dtype=np.bool_)
+        if cut >= 0:
+            allowed[cut] = np.arange(instance.devices) == device
+        promising = self._promising(latency, times, allowed, -np.inf)
+        if promising is None:
+            return False
+        _, path, changed = promising
+        target = self._with_cuts(path)
+        target[moved] = device
+        if (target == self._search.best.device).all():
+            return False
+        return self._put(target, [one.block for one in changed], latency, times) < latency
 
     def _move_cuts(self) -> bool | None:
         """Put cuts on the devices that promise most; None if none promises anything."""
         latency, times = self._schedule()
+        promising = self._promising(latency, times, None, _LEAST_GAIN * latency)
+        if promising is None:
+            return None
+        gain, path, changed = promising
+        value = self._put(self._with_cuts(path), [one.block for one in changed], latency, times)
+        for i, _, a, b in changed:
+            self._more[i, a, b] += (max(value - latency, 0.0) + gain) / len(changed)
+        return value < latency
+
+    def _with_cuts(self, path: Integers) -> Integers:
+        """The best sequence's devices of all nodes, with the cuts on others."""
         assert self._search.best is not None
+        device = self._search.best.device.copy()
+        device[self._chain.nodes] = path
+        return device
+
+    def _promising(
+        self, latency: float, times: Times, allowed: Booleans | None, least: float
+    ) -> tuple[float, Integers, list[_Changed]] | None:
+        """How many seconds devices for the cuts promise to gain, those that promise most of the ones ``allowed`` (cuts
+        x D; None: all), and the blocks that change, each of them searched; None if it is no more than ``least``.
+        """
         while True:
-            gain, path = self._shorter_path(latency, times)
-            if gain <= _LEAST_GAIN * latency:
+            gain, path = self._shorter_path(latency, times, allowed)
+            if gain <= least:
                 return None
-            device = self._search.best.device.copy()
-            device[self._chain.nodes] = path
+            device = self._with_cuts(path)
             changed = [
-                (i, block, *block.ends(device))
+                _Changed(i, block, *block.ends(device))
                 for i, block in enumerate(self._chain.blocks)
                 if block.ends(device) != self._ends(block)
             ]
-            new = [one for one in changed if not self._searched[one[0], one[2], one[3]]]
+            new = [one for one in changed if not self._searched[one.place, one.a, one.b]]
+            if not new:
+                return gain, path, changed
             for i, block, a, b in new:
                 alone = float(block.latency[a, b])
                 self._improver.take_alike(block, a, b)
                 if block.latency[a, b] == alone and not block.effort[a, b] and not block.final[a, b]:
                     self._improve(block, a, b)
                 self._searched[i, a, b] = True
-            if not new:
-                break
-        value = self._put(path, [block for _, block, _, _ in changed], latency, times)
-        for i, _, a, b in changed:
-            self._more[i, a, b] += (max(value - latency, 0.0) + gain) / len(changed)
-        return value < latency
 
-    def _shorter_path(self, latency: float, times: Times) -> tuple[float, Integers]:
-        """Devices for the cuts, and how many seconds they promise to gain: a block costs what it takes in the schedule
-        for the devices of its ends there, and for others what it takes alone, and ``more``.
+    def _shorter_path(
+        self, latency: float, times: Times, allowed: Booleans | None
+    ) -> tuple[float, Integers]:  # fmt: skip
+        """How many seconds the most promising devices for the cuts promise to gain (-inf: none are possible), and these:
+        a block costs what it takes in the schedule for the devices of its ends there, and for others what it takes
+        alone, and ``more``.
         """
         assert self._search.best is not None
         device, nodes = self._search.best.device, self._chain.nodes
@@ -162,21 +224,22 @@ class BlocksBeside:
             cost[self._ends(block)] = end - begin
             now += end - begin
             costs[id(block)] = cost
-        value, path = self._chain.shortest(lambda block: costs[id(block)])
+        value, path = self._chain.shortest(lambda block: costs[id(block)], allowed)
         return now - value, integers(np.array(path, dtype=np.int64))
 
-    def _put(self, path: Integers, blocks: list[Block], latency: float, times: Times) -> float:
-        """Put in these blocks, with the cuts on these devices; where that is no gain by itself, with annealing around
-        them; returns the latency.
+    def _put(self, device: Integers, blocks: list[Block], latency: float, times: Times) -> float:
+        """Put in these blocks, with the other nodes on these devices (n); where that is no gain by itself, with
+        annealing around what has changed; returns the latency.
         """
         search = self._search
         assert search.best is not None
-        found = _inserted(self._chain, path, blocks, search.best, latency, times)
+        found = _inserted(self._chain, device, blocks, latency, times)
         if not is_feasible(search.instance, found.device):
             return np.inf
         if search.take(found):
             return search.value
-        place = np.argsort(found.order)[np.concatenate([block.nodes for block in blocks])]
+        around = [block.nodes for block in blocks] or [np.flatnonzero(found.device != search.best.device)]
+        place = np.argsort(found.order)[np.concatenate(around)]
         return anneal_part(
             search, found, range(int(place.min()), int(place.max()) + 1), float(search.rng.choice(PART_HOT))
         )
@@ -207,15 +270,23 @@ def _span(block: Block, latency: float, times: Times) -> tuple[float, float]:
     )
 
 
+def _beside(chain: Chain) -> list[tuple[int, Integers]]:
+    """The nodes beside the blocks that come after the same cut, and its place (-1: after none), if they are many."""
+    instance = chain.instance
+    beside, last, _ = beside_blocks(instance, chain.nodes)
+    work = np.where(np.isfinite(instance.time), instance.time, np.inf).min(axis=1)
+    groups = [(cut, integers(np.flatnonzero(beside & (last == cut)))) for cut in np.unique(last[beside]).tolist()]
+    return [(cut, nodes) for cut, nodes in groups if work[nodes].sum() >= _LEAST_BESIDE * work.sum()]
+
+
 def _inserted(
-    chain: Chain, path: Integers, which: Sequence[Block], best: OperatorSequence, latency: float, times: Times
+    chain: Chain, device: Integers, which: Sequence[Block], latency: float, times: Times
 ) -> OperatorSequence:  # fmt: skip
-    """The sequence ``best``, whose schedule has this latency and these times, with the cuts on the devices ``path`` and
-    some blocks' own sequences for these.
+    """The sequence of these times, in a schedule of this latency, with the nodes on these devices (n), and some blocks'
+    own sequences for these.
     """
     instance = chain.instance
-    device, begun, sent = best.device.copy(), times.begun.copy(), times.sent.copy()
-    device[chain.nodes] = path
+    device, begun, sent = device.copy(), times.begun.copy(), times.sent.copy()
     for block in which:
         sequence, inner = block.sequences[block.ends(device)]
         own, within = schedule_of(inner, sequence)
