@@ -210,7 +210,7 @@ class BlocksBeside:
     def _shorter_path(
         self, latency: float, times: Times, allowed: Booleans | None
     ) -> tuple[float, Integers]:  # fmt: skip
-        """How many seconds the most promising devices for the cuts promise to gain (-inf: none are possible), and these:
+        """How many seconds the most promising devices for the cuts promise (-inf: none are possible), and these:
         a block costs what it takes in the schedule for the devices of its ends there, and for others what it takes
         alone, and ``more``.
         """
