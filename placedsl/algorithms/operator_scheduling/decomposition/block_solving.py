@@ -17,7 +17,7 @@ from placedsl.algorithms.operator_scheduling.bounds.relaxation import relaxed_la
 from placedsl.algorithms.operator_scheduling.decomposition.blocks import Block, keep_if_better
 from placedsl.algorithms.operator_scheduling.exact_cp_sat import solve_exactly
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance
-from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence
+from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, schedule_of
 from placedsl.algorithms.operator_scheduling.search.annealing import run_annealing
 from placedsl.algorithms.operator_scheduling.search.incremental_kernel import incremental_schedule
 from placedsl.algorithms.operator_scheduling.search.initial_orders import initial_orders
@@ -25,6 +25,8 @@ from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
 
 #: Annealing of a block: runs, steps per node, and the first and last temperature as shares of its latency.
 _RUNS, _STEPS, _HOT, _COLD = 4, 400, 0.03, 0.0003
+#: Restarts begin in turn from so many list schedules, those with the least latency.
+_STARTS = 3
 #: Steps per node of the first runs if there are many blocks and no proofs; doubled each time.
 _QUICK = 30
 #: CP-SAT's deterministic time at first; four times as much each further time.
@@ -47,6 +49,7 @@ class BlockImprover:
     Without ``schedules``, that is where those of the blocks are none of the whole, a block is annealed once, and only
     before CP-SAT; without ``prove`` nothing else is done.  With ``placements`` the bound of placements comes before
     CP-SAT, which has its rows: much where there is work beside a chain, and time that is lost where there is none.
+    ``restarts``: so many runs of annealing of the first block of a structure begin from list schedules.
     """
 
     def __init__(
@@ -57,9 +60,11 @@ class BlockImprover:
         schedules: bool = True,
         prove: bool = True,
         placements: bool = False,
+        restarts: int = 0,
     ) -> None:
         self._instance, self._schedules, self._prove = instance, schedules, prove
         self._placements = placements and instance.resources > 0
+        self._restarts = restarts
         self._rng = np.random.default_rng(seed)
         self._alike: dict[tuple[object, ...], OperatorSequence] = {}
         self._learned: dict[int, Learned] = {}
@@ -90,8 +95,13 @@ class BlockImprover:
 
     def _schedule(self, block: Block, a: int, b: int, inner: SchedulingInstance) -> None:
         """List schedules, and annealing."""
-        for sequence in initial_orders(inner):
+        orders = [(schedule_of(inner, sequence)[0], sequence) for sequence in initial_orders(inner)]
+        for _, sequence in orders:
             keep_if_better(block, a, b, sequence, inner)
+        if block.effort[a, b] == 0 and _structure(inner) not in self._alike:
+            starts = [sequence for latency, sequence in sorted(orders, key=lambda one: one[0]) if np.isfinite(latency)]
+            for run in range(self._restarts if starts else 0):
+                _anneal(block, a, b, inner, self._rng, 1, _STEPS, starts[run % min(len(starts), _STARTS)])
         if not self._prove:
             _anneal(block, a, b, inner, self._rng, _RUNS, min(_STEPS, _QUICK << int(block.effort[a, b])))
         elif self._schedules and inner.nodes <= _ANNEALED:
@@ -130,13 +140,14 @@ def _structure(inner: SchedulingInstance) -> tuple[object, ...]:
 
 
 def _anneal(
-    block: Block, a: int, b: int, inner: SchedulingInstance, rng: np.random.Generator, runs: int, steps: int
+    block: Block, a: int, b: int, inner: SchedulingInstance, rng: np.random.Generator, runs: int, steps: int,
+    first: OperatorSequence | None = None,
 ) -> None:  # fmt: skip
-    """Anneal the best schedule of a block, with ``steps`` steps per node and run."""
+    """Anneal a schedule of a block (None: the best), with ``steps`` steps per node and run."""
     for _ in range(runs):
         if not np.isfinite(block.latency[a, b]) or block.final[a, b]:
             return
-        schedule, latency = incremental_schedule(inner, block.sequences[a, b][0])
+        schedule, latency = incremental_schedule(inner, block.sequences[a, b][0] if first is None else first)
         heat = max(latency, 1e-300)
         cooling = CoolingSchedule(steps * inner.nodes, _HOT * heat, _COLD * heat, int(rng.integers(2**31)))
         keep_if_better(

@@ -39,6 +39,8 @@ _FEWEST = 3
 #: How often devices of cuts are moved in one round, how many blocks are refined again, and the share of the latency
 #: that is worth it.
 _MOVES, _REFINED, _LEAST_GAIN = 8, 2, 2e-4
+#: How often annealing of a block begins from list schedules.
+_RESTARTS = 6
 #: Nodes beside the blocks move together if they are at least this share of all work.
 _LEAST_BESIDE = 0.005
 #: What has not been searched for two devices may take such a share of its list schedules.
@@ -65,7 +67,7 @@ class BlocksBeside:
     def __init__(self, search: ScheduleSearch, chain: Chain, *, prove: bool = True) -> None:
         self._search, self._chain = search, chain
         seed = int(search.rng.integers(2**31))
-        self._improver = BlockImprover(search.instance, seed, prove=prove, placements=True)
+        self._improver = BlockImprover(search.instance, seed, prove=prove, placements=True, restarts=_RESTARTS)
         self._blocks = [block for block in chain.blocks if _LEAST <= len(block.nodes) <= _MOST]
         self._rounds = 0
         self._tried: dict[tuple[int, int, int], float] = {}
