@@ -95,17 +95,24 @@ class BlockImprover:
 
     def _schedule(self, block: Block, a: int, b: int, inner: SchedulingInstance) -> None:
         """List schedules, and annealing."""
-        orders = [(schedule_of(inner, sequence)[0], sequence) for sequence in initial_orders(inner)]
-        for _, sequence in orders:
+        orders = list(initial_orders(inner))
+        for sequence in orders:
             keep_if_better(block, a, b, sequence, inner)
-        if block.effort[a, b] == 0 and _structure(inner) not in self._alike:
-            starts = [sequence for latency, sequence in sorted(orders, key=lambda one: one[0]) if np.isfinite(latency)]
-            for run in range(self._restarts if starts else 0):
-                _anneal(block, a, b, inner, self._rng, 1, _STEPS, starts[run % min(len(starts), _STARTS)])
+        if self._restarts and block.effort[a, b] == 0 and _structure(inner) not in self._alike:
+            self._restart(block, a, b, inner, orders)
         if not self._prove:
             _anneal(block, a, b, inner, self._rng, _RUNS, min(_STEPS, _QUICK << int(block.effort[a, b])))
         elif self._schedules and inner.nodes <= _ANNEALED:
             _anneal(block, a, b, inner, self._rng, _RUNS, _STEPS)
+
+    def _restart(
+        self, block: Block, a: int, b: int, inner: SchedulingInstance, orders: list[OperatorSequence]
+    ) -> None:  # fmt: skip
+        """Annealing from the best list schedules in turn."""
+        latency = np.array([schedule_of(inner, sequence)[0] for sequence in orders])
+        starts = [orders[k] for k in np.argsort(latency, kind="stable")[:_STARTS].tolist() if np.isfinite(latency[k])]
+        for run in range(self._restarts if starts else 0):
+            _anneal(block, a, b, inner, self._rng, 1, _STEPS, starts[run % len(starts)])
 
     def _bound(self, block: Block, a: int, b: int, inner: SchedulingInstance, needed: float) -> None:
         """The quick bounds."""
