@@ -195,16 +195,14 @@ def _plan_as_if_it_were_large(spec: Elaborated) -> None:
     from placedsl.algorithms.operator_scheduling.bounds.work import work_bound
     from placedsl.algorithms.operator_scheduling.decomposition.blocks import chain_of
     from placedsl.algorithms.operator_scheduling.instance import scheduling_instance
-    from placedsl.algorithms.operator_scheduling.search.repeated_layers import Layers
-    from placedsl.algorithms.operator_scheduling.search.search import search_from, windows
+    from placedsl.algorithms.operator_scheduling.search.repeated_layers import layers_of
+    from placedsl.algorithms.operator_scheduling.search.search import search_from
+    from placedsl.algorithms.operator_scheduling.search.windows import windows
 
     instance = scheduling_instance(spec.problem)
     chain_of(instance, 1)
-    next(
-        itertools.islice(
-            windows(search_from(instance, None, 1), [Layers(np.arange(4).reshape(2, 2), np.arange(4))], 1), 1, None
-        )
-    )
+    layers = layers_of(instance, np.arange(4).reshape(2, 2), np.arange(4))
+    next(itertools.islice(windows(search_from(instance, None, 1), [layers], 1), 1, None))
     first, nodes = int(instance.topological[0]), instance.topological[1:]
     beside = Beside(instance, nodes, np.zeros((len(nodes), instance.devices)), first)
     beside.least(np.ones(instance.devices), np.ones(instance.resources))

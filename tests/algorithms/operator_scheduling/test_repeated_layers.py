@@ -10,6 +10,7 @@ import pytest
 from support.operator_schedules import Sample, sample
 
 from placedsl.algorithms.operator_scheduling.schedule_kernel import schedule_of, sequence_of
+from placedsl.algorithms.operator_scheduling.search.initial_orders import is_feasible
 from placedsl.algorithms.operator_scheduling.search.repeated_layers import copies, repeated_layers
 
 #: A layer: who reads whom in it, by places in the layer; the last is read by the next layer's first, and, as a bias, by
@@ -100,12 +101,36 @@ def test_what_is_better_in_one_layer_is_better_in_all(seed: int) -> None:
     assert (best.device[found[:, aside]] == 1).all()
 
 
+def test_copies_keep_when_tensors_leave() -> None:
+    """In each layer two nodes are on the other device, and what the second one reads leaves first, though the first one
+    has to wait for the others then; copies of layers take as long.
+    """
+    case = layers(9, 1)
+    case.time[:] = 10.0
+    case.moves = dataclasses.replace(case.moves, explicit=64.0 * case.moves.explicit)
+    instance = case.instance
+    (kind,) = repeated_layers(instance)
+    inside = (np.arange(instance.nodes) - 3) % LENGTH
+    device, begun = np.isin(inside, [4, 5]).astype(np.int64), np.argsort(instance.topological).astype(float)
+    alone, _ = schedule_of(instance, sequence_of(instance, device, begun))
+    sent = np.full((len(instance.producer), 2), np.inf)
+    first = inside[instance.producer] == 3
+    sent[first, 1] = begun[instance.producer[first]]
+    sequence = sequence_of(instance, device, begun, sent)
+    latency, times = schedule_of(instance, sequence)
+    assert latency > 1.05 * alone
+    tried = list(copies(instance, kind, sequence, times, 4, np.random.default_rng(0)))
+    assert tried
+    assert [schedule_of(instance, copy)[0] for copy in tried] == pytest.approx([latency] * len(tried))
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_copies_are_schedules(seed: int) -> None:
-    """Whatever is copied, each node comes after those that it reads."""
-    instance = layers(6, seed).instance
-    rng = np.random.default_rng(seed)
-    device = rng.integers(2, size=instance.nodes)
+    """Whatever is copied, each node comes after those that it reads, and memory is enough."""
+    case, rng = layers(6, seed), np.random.default_rng(seed)
+    device = rng.integers(2, size=len(case.time))
+    case.memory[:], case.room = 1.0, np.bincount(device, minlength=2) + 3.0
+    instance = case.instance
     sequence = sequence_of(instance, device, np.argsort(instance.topological).astype(float))
     _, times = schedule_of(instance, sequence)
     (found,) = repeated_layers(instance)
@@ -114,6 +139,7 @@ def test_copies_are_schedules(seed: int) -> None:
             place = np.argsort(copy.order)
             tensor = np.repeat(np.arange(len(instance.producer)), np.diff(instance.reader_start))
             assert (place[instance.reader] > place[instance.producer[tensor]]).all()
+            assert is_feasible(instance, copy.device)
             assert np.isfinite(schedule_of(instance, copy)[0])
 
 

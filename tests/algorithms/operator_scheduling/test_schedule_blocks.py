@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from support.operator_schedules import sample
 
+from placedsl.algorithms.operator_scheduling.decomposition import block_solving
 from placedsl.algorithms.operator_scheduling.decomposition.block_solving import BlockImprover
-from placedsl.algorithms.operator_scheduling.decomposition.blocks import absorb, assemble, chain_of, refine
+from placedsl.algorithms.operator_scheduling.decomposition.blocks import Block, absorb, assemble, chain_of, refine
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance
-from placedsl.algorithms.operator_scheduling.schedule_kernel import schedule_of
+from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, schedule_of
 from placedsl.algorithms.operator_scheduling.search.initial_orders import initial_orders
 
 
@@ -59,3 +60,28 @@ def test_better_schedules_without_proofs(seed: int) -> None:
         assert bound <= value + 1e-9
         value = value if sequence is None else min(value, schedule_of(instance, sequence)[0])
     assert bound == pytest.approx(value)
+
+
+@pytest.mark.parametrize("restarts", [0, 1, 5])
+def test_restarts_begin_from_list_schedules_in_turn(restarts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = diamonds(1, 2, 9)
+    block = max(chain_of(instance).blocks, key=lambda block: len(block.nodes))
+    inner = block.with_fixed_ends(instance, 0, 0)
+    listed = sorted(schedule_of(inner, sequence)[0] for sequence in initial_orders(inner))
+    begun: list[float] = []
+    best = 0
+
+    def anneal(
+        block: Block, a: int, b: int, inner: SchedulingInstance, rng: object, runs: int, steps: int,
+        first: OperatorSequence | None = None,
+    ) -> None:  # fmt: skip
+        nonlocal best
+        if first is None:
+            best += 1
+            return
+        begun.append(schedule_of(inner, first)[0])
+
+    monkeypatch.setattr(block_solving, "_anneal", anneal)
+    BlockImprover(instance, 0, prove=False, restarts=restarts)(block, 0, 0, np.inf)
+    assert begun == [listed[run % 3] for run in range(restarts)]
+    assert best == 1

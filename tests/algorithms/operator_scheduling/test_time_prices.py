@@ -151,6 +151,22 @@ def test_transfers_within_blocks_take_time_of_ports_as_well() -> None:
     assert 51.0 < max(bounds(chain)) <= 1.0 + 51.0 + 1.0 + 2.0 + 1.0
 
 
+def test_a_tensor_that_is_read_in_a_block_and_beside_it_crosses_once() -> None:
+    """What the first of a line of three makes is read on the other device by a node of the first block and by two
+    beside; it takes ten seconds to cross, and all else next to nothing.
+    """
+    case = behind_one_another(3, 3, 0.1)
+    case.time[:3, 1] = case.time[3:, 0] = np.inf
+    case.producer = [0, 0, 1, 3, 4, 5]
+    case.reads = [(0, 1), (1, 3), (1, 4), (1, 5), (2, 2), (3, 1), (4, 2), (5, 2)]
+    given = np.array([0.1, 10.0, 0.1, 0.1, 0.1, 0.1])[:, None, None] * (1.0 - np.eye(2))
+    case.moves = type(case.moves)(**{**vars(case.moves), "explicit": given, "size": np.ones(len(given))})
+    best = optimum(case)
+    assert best == pytest.approx(1.0 + 10.0 + 3.0 + 0.1 + 1.0)
+    chain = line_of(case, 3)
+    assert 12.0 < max(bounds(chain)) <= best
+
+
 def test_branches_over_devices_of_the_chain_say_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """Never less than prices alone, and much more for some."""
     gains = []

@@ -10,7 +10,7 @@ import numpy as np
 
 from placedsl.algorithms.operator_scheduling.bounds.broadcast import without_prices
 from placedsl.algorithms.operator_scheduling.bounds.broadcast_kernel import least_priced
-from placedsl.algorithms.operator_scheduling.bounds.counted_reads import counted_reads
+from placedsl.algorithms.operator_scheduling.bounds.counted_reads import counted_reads, seconds_sent
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import single_device
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, floats, integers, moves
 from placedsl.algorithms.operator_scheduling.subproblem import subproblem
@@ -68,10 +68,6 @@ class Beside:
         if least_priced(case, reads, np.zeros((devices, 1)), floats(seconds), device, level) == np.inf:
             return np.inf, used
         used[:devices] = np.bincount(device, weights=self._use[np.arange(len(device)), device], minlength=devices)
-        source, target = device[reads.source], device[reads.target]
-        crossing = np.flatnonzero((source != target) & (reads.share > 0.0))
-        source, target = source[crossing], target[crossing]
-        moved = reads.share[crossing] * reads.move[reads.tensor[crossing], source, target]
-        used[devices:] = reads.uses[:, source, target] @ moved
+        used[devices:] = seconds_sent(reads, device, np.ones(len(reads.move), dtype=np.bool_))
         paid = float(ports @ used[devices:]) if len(ports) else 0.0
         return float(costs[np.arange(len(device)), device].sum()) + paid, used

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placedsl.algorithms.operator_scheduling.bounds.broadcast_kernel import Case, Reads, raised
-from placedsl.algorithms.operator_scheduling.bounds.counted_reads import counted_reads, unreachable
+from placedsl.algorithms.operator_scheduling.bounds.counted_reads import counted_reads, seconds_sent, unreachable
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import heads, paths_only, single_device, tails
 from placedsl.algorithms.operator_scheduling.decomposition.symmetry import alike_devices
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, floats, integers, moves
@@ -147,11 +147,7 @@ class Cases:
         """Seconds that tensors with a price occupy each resource in the placement of :attr:`device`."""
         branch = min(self._branches, key=lambda branch: branch.bound)
         reads = branch.reads
-        source, target = branch.device[reads.source], branch.device[reads.target]
-        crossing = np.flatnonzero((source != target) & (reads.share > 0.0) & self._paid[reads.tensor])
-        source, target = source[crossing], target[crossing]
-        moved = reads.share[crossing] * reads.move[reads.tensor[crossing], source, target]
-        out = floats(reads.uses[:, source, target] @ moved)
+        out = seconds_sent(reads, branch.device, self._paid)
         if self.broadcast >= 0 and self._paid[self.broadcast]:
             for d in branch.devices[1:]:
                 out[reads.uses[:, branch.devices[0], d]] += reads.move[self.broadcast, branch.devices[0], d]

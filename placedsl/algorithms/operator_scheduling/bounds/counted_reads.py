@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from placedsl.algorithms.operator_scheduling.bounds.broadcast_kernel import Reads
-from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, integers
+from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, floats, integers
 from placedsl.arrays import Booleans, Floats, Integers
 
 
@@ -58,6 +58,15 @@ def occupied(instance: SchedulingInstance) -> Booleans:
     out = np.zeros((instance.resources, devices * devices), dtype=bool)
     out[instance.resource, np.repeat(np.arange(devices * devices), np.diff(instance.resource_start))] = True
     return np.ascontiguousarray(out.reshape(instance.resources, devices, devices))
+
+
+def seconds_sent(reads: Reads, device: Integers, among: Booleans) -> Floats:
+    """Seconds that the tensors ``among`` all (flags) occupy each resource with nodes on these devices (n)."""
+    source, target = device[reads.source], device[reads.target]
+    crossing = np.flatnonzero((source != target) & (reads.share > 0.0) & among[reads.tensor])
+    source, target = source[crossing], target[crossing]
+    moved = reads.share[crossing] * reads.move[reads.tensor[crossing], source, target]
+    return floats(reads.uses[:, source, target] @ moved)
 
 
 def unreachable(reads: Reads) -> bool:

@@ -7,6 +7,8 @@ the block.
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from placedsl.algorithms.annealing import CoolingSchedule
@@ -111,8 +113,8 @@ class BlockImprover:
         """Annealing from the best list schedules in turn."""
         latency = np.array([schedule_of(inner, sequence)[0] for sequence in orders])
         starts = [orders[k] for k in np.argsort(latency, kind="stable")[:_STARTS].tolist() if np.isfinite(latency[k])]
-        for run in range(self._restarts if starts else 0):
-            _anneal(block, a, b, inner, self._rng, 1, _STEPS, starts[run % len(starts)])
+        for first in itertools.islice(itertools.cycle(starts), self._restarts):
+            _anneal(block, a, b, inner, self._rng, 1, _STEPS, first)
 
     def _bound(self, block: Block, a: int, b: int, inner: SchedulingInstance, needed: float) -> None:
         """The quick bounds."""

@@ -87,8 +87,9 @@ class BlocksBeside:
         self._more[:] = 0.0
         moves, again = _MOVES, min(self._rounds, _REFINED)
         self._rounds += 1
-        often = self._rounds & (self._rounds - 1)  # what has failed fails again mostly: in rounds 1, 2, 4, 8 ...
-        groups = [] if often else [(*group, d) for group in self._beside for d in range(self._search.instance.devices)]
+        groups = []
+        if self._rounds & (self._rounds - 1) == 0:  # what has failed fails again mostly: in rounds 1, 2, 4, 8 ...
+            groups = [(*group, d) for group in self._beside for d in range(self._search.instance.devices)]
         while True:
             yield self._insert_shorter()
             one = self._open()

@@ -16,6 +16,7 @@ import numpy as np
 from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, integers
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, Times, sequence_of
+from placedsl.algorithms.operator_scheduling.search.initial_orders import is_feasible
 from placedsl.arrays import Floats, Integers
 
 #: Fewer layers, or layers of fewer nodes, are left to the other searches; so are those that hold less of the graph.
@@ -33,12 +34,24 @@ _MIX = tuple(np.uint64(x) for x in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x16
 
 @dataclass(frozen=True, eq=False)
 class Layers:
-    """Layers of one kind, in nodes that stand in a row: ``nodes``, layers x nodes of a layer, and ``place``, n, where
-    each node of the graph stands.
+    """Layers of one kind, in nodes that stand in a row: ``nodes``, layers x nodes of a layer; ``tensors``, layers x
+    those that these make, of nodes that make as many in each layer; and ``place``, n, where each node of the graph
+    stands.
     """
 
     nodes: Integers
+    tensors: Integers
     place: Integers
+
+
+def layers_of(instance: SchedulingInstance, nodes: Integers, place: Integers) -> Layers:
+    """The layers of these nodes (layers x nodes of a layer)."""
+    count = np.diff(instance.output_start)[nodes]
+    same = (count == count[0]).all(axis=0)
+    many = count[0, same]
+    within = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
+    first = np.repeat(instance.output_start[nodes[:, same]], many, axis=1)
+    return Layers(integers(nodes), integers(instance.output[first + within]), integers(place))
 
 
 def repeated_layers(instance: SchedulingInstance) -> list[Layers]:
@@ -64,7 +77,7 @@ def _layers_in(instance: SchedulingInstance, row: Integers) -> list[Layers]:
         places = begin + length * np.arange(layers)[:, None] + np.arange(length)[None, :]
         if layers >= _FEWEST_LAYERS and places.size >= _LEAST_SHARE * instance.nodes and not taken[places].any():
             taken[places] = True
-            found.append(Layers(integers(row[places]), integers(place)))
+            found.append(layers_of(instance, row[places], place))
     return found
 
 
@@ -163,7 +176,9 @@ def copies(
     instance: SchedulingInstance, layers: Layers, sequence: OperatorSequence, times: Times, near: int,
     rng: np.random.Generator,
 ) -> Iterator[OperatorSequence]:  # fmt: skip
-    """Sequences in which one to four layers in a row around layer ``near`` are copied to all others, or to some."""
+    """Sequences in which one to four layers in a row around layer ``near`` are copied to all others, or to some, where
+    these are within the memory limits.
+    """
     count = len(layers.nodes)
     middle = np.median(times.begun[layers.nodes], axis=1)
     for row in range(1, min(_MOST_IN_ROW, count - 1) + 1):
@@ -171,28 +186,43 @@ def copies(
             every = (0, count)
             some = (int(rng.integers(first + 1)), int(rng.integers(first + row, count + 1)))
             for low, high in (every, some):
-                part = replace(layers, nodes=layers.nodes[low:high])
-                yield _copied(instance, part, sequence, times, middle[low:high], first - low, row)
+                part = replace(layers, nodes=layers.nodes[low:high], tensors=layers.tensors[low:high])
+                source = first - low + (np.arange(high - low) - (first - low)) % row
+                # The time from a layer to the next, as it is where the copied ones end, or begin if they are the last.
+                one, other = (first, first + row) if first + row < high else (max(first - 1, low), first + row - 1)
+                period = (middle[other] - middle[one]) / max(other - one, 1)
+                shift = (np.arange(high - low) - source) * period
+                # What is run before and after these layers is that much later or earlier.
+                around = shift[[0, -1]] - (middle[[low, high - 1]] - middle[low + source[[0, -1]]])
+                copy = _copied(instance, part, sequence, times, source, shift, around)
+                if copy is not None:
+                    yield copy
 
 
 def _copied(
-    instance: SchedulingInstance, layers: Layers, sequence: OperatorSequence, times: Times, middle: Floats,
-    first: int, row: int,
-) -> OperatorSequence:  # fmt: skip
-    """``row`` layers from ``first`` copied to all of ``layers``; ``middle``: when each layer is run."""
-    nodes, place = layers.nodes, layers.place
-    count = len(nodes)
-    # The time from a layer to the next, as it is where the copied ones end, or begin if they are the last.
-    low, high = (first, first + row) if first + row < count else (max(first - 1, 0), first + row - 1)
-    period = (middle[high] - middle[low]) / max(high - low, 1)
-    source = first + (np.arange(count) - first) % row
-    device, begun = sequence.device.copy(), times.begun.copy()
+    instance: SchedulingInstance, layers: Layers, sequence: OperatorSequence, times: Times, source: Integers,
+    shift: Floats, around: Floats,
+) -> OperatorSequence | None:  # fmt: skip
+    """The sequence with other layers copied to each of ``layers``, None if that is not within the memory limits.
+
+    ``source``, ``shift``: which one is copied, and so many seconds later;  ``around``: so many seconds later is what
+    stands before the first of them, and what stands after the last
+    """
+    nodes, tensors, place = layers.nodes, layers.tensors, layers.place
+    device = sequence.device.copy()
     device[nodes] = sequence.device[nodes[source]]
-    begun[nodes] = times.begun[nodes[source]] + ((np.arange(count) - source) * period)[:, None]
-    # What is run later than these layers is that much later or earlier.
-    for side, end in ((place < place[nodes[0, 0]], 0), (place > place[nodes[-1, -1]], count - 1)):
-        begun[side] += (end - source[end]) * period - (middle[end] - middle[source[end]])
-    return sequence_of(instance, device, in_order(instance, begun))
+    if not is_feasible(instance, device):
+        return None
+    # Those that leave for their first reader, and no earlier, do so in copies.
+    triggered = np.where(sequence.transfer_trigger >= 0, times.sent, np.inf)
+    begun, sent = times.begun.copy(), triggered.copy()
+    sides = place < place[nodes[0, 0]], place > place[nodes[-1, -1]]
+    for side, later in zip(sides, around.tolist(), strict=True):
+        begun[side] += later
+        sent[side[instance.producer]] += later
+    begun[nodes] = times.begun[nodes[source]] + shift[:, None]
+    sent[tensors] = triggered[tensors[source]] + shift[:, None, None]
+    return sequence_of(instance, device, in_order(instance, begun), sent)
 
 
 @kernel(allocates=True)

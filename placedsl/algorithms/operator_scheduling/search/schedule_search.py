@@ -14,6 +14,8 @@ from placedsl.algorithms.operator_scheduling.search.incremental_kernel import in
 
 #: The first temperatures of a part of the order, and the last one of all annealing, as shares of the latency.
 PART_HOT, COLD = (0.0005, 0.0002, 0.0001), 0.00001
+#: Above so many nodes the whole is not annealed.
+LARGE = 3000
 #: Steps per node of a part or a window, and the share of them that move clusters joined by costly tensors.
 STEPS, CLUSTER_MOVES = 250, 0.05
 
@@ -23,7 +25,8 @@ class ScheduleSearch:
     """A search in progress: the best sequence (None: none yet) and its latency in seconds.
 
     ``proven``: no better one exists; ``begun``: sequences to start from; ``runs`` of annealing and ``sweeps`` of
-    windows so far; ``copied``: after what share of the windows a layer is copied to others.
+    windows so far; ``around``: after what share of the windows there are some around a layer, ``copied``: after what
+    share of these, at least, it is copied to others.
     """
 
     instance: SchedulingInstance
@@ -35,6 +38,7 @@ class ScheduleSearch:
     rng: np.random.Generator = field(init=False)
     runs: int = 0
     sweeps: int = 0
+    around: float = 1.0
     copied: float = 1.0
 
     def __post_init__(self) -> None:

@@ -1,11 +1,9 @@
 """The search for operator schedules: annealing of the whole, and of parts or windows of the best schedule, in turn.
 
 Where transfers are congested, and the graph is not large, nodes are drawn from a part of the order and each change is
-evaluated in the whole.  Elsewhere windows are instances of their own: some hundred positions of the order, within a
-boundary that holds the times at which inputs arrive and how much follows; changes are kept if they improve the whole
-schedule.  Blocks that make up the whole are searched on their own, and so are those with work beside them.  Where
-layers repeat and have no blocks that are searched on their own, what windows have found around one layer is copied to
-others.  All work is counted in steps, so that a seed determines the sequence of schedules; how far it gets within a
+evaluated in the whole; elsewhere from windows.  Blocks that make up the whole are searched on their own, and so are
+those with work beside them; where layers repeat and have no such blocks, what comes of windows around one is copied.
+All work is counted in steps, so that a seed determines the sequence of schedules; how far it gets within a
 time limit depends on the machine.
 """
 
@@ -16,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from placedsl.algorithms.annealing import CoolingSchedule, anneal_slices, improves, random_seeds, slices
+from placedsl.algorithms.annealing import CoolingSchedule, anneal_slices, random_seeds, slices
 from placedsl.algorithms.operator_scheduling.decomposition.block_solving import BlockImprover
 from placedsl.algorithms.operator_scheduling.decomposition.blocks import (
     Chain,
@@ -25,65 +23,45 @@ from placedsl.algorithms.operator_scheduling.decomposition.blocks import (
     assemble,
     chain_of,
     refine,
-    tensors_among,
-)
-from placedsl.algorithms.operator_scheduling.decomposition.window_kernel import (
-    boundary_times,
-    memory_outside,
-    tail_times,
 )
 from placedsl.algorithms.operator_scheduling.exact_cp_sat import solve_exactly
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, no_longer_than, scheduling_instance
-from placedsl.algorithms.operator_scheduling.schedule_kernel import (
-    OperatorSequence,
-    places_of_triggers,
-    schedule_of,
-    sequence_of,
-)
+from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence, schedule_of
 from placedsl.algorithms.operator_scheduling.search.annealing import run_annealing
 from placedsl.algorithms.operator_scheduling.search.blocks_beside import BlocksBeside, chain_with_work_beside
 from placedsl.algorithms.operator_scheduling.search.incremental_kernel import incremental_schedule
-from placedsl.algorithms.operator_scheduling.search.incremental_state import Boundary
 from placedsl.algorithms.operator_scheduling.search.initial_orders import (
     by_longest_path,
     initial_orders,
     is_feasible,
     pack_by_memory,
 )
-from placedsl.algorithms.operator_scheduling.search.repeated_layers import Layers, copies, repeated_layers
+from placedsl.algorithms.operator_scheduling.search.repeated_layers import repeated_layers
 from placedsl.algorithms.operator_scheduling.search.schedule_search import (
-    CLUSTER_MOVES,
     COLD,
+    LARGE,
     PART_HOT,
     STEPS,
     ScheduleSearch,
     anneal_part,
 )
-from placedsl.algorithms.operator_scheduling.subproblem import subproblem
+from placedsl.algorithms.operator_scheduling.search.windows import windows
 from placedsl.arrays import Integers
 from placedsl.problem.problem import Problem
-from placedsl.tolerances import EQUAL_COSTS, IMPROVEMENT
+from placedsl.tolerances import EQUAL_COSTS
 
 #: Work of one slice, in steps times nodes, after which progress is reported; slices of the first and the longest run.
 _SLICE, _FIRST, _LONGEST = 4_000_000, 16, 256
 #: The first temperature, hot and warm, as shares of the latency.
 _HOT, _WARM = 0.005, 0.00125
-#: Positions in a window, and in a part of the order that is annealed in the whole.
-_WINDOW, _PART = (24, 48, 96, 192, 384), (24, 48, 96)
+#: Positions in a part of the order that is annealed in the whole.
+_PART = (24, 48, 96)
 #: The work of that, in terms of one run that anneals the whole.
 _PART_SHARE = 2
-#: Windows and steps of the first sweeps over a large graph, few of which are completed in a minute.
-_FIRST_SWEEPS = ((24, 30), (96, 30), (24, 100), (192, 30), (48, 100), (96, 60), (384, 30), (96, 100))
-#: Steps per node of the windows around a layer before it is copied to others, whose copies are the cheaper part.
-_LAYER_STEPS = (20, 60)
-#: Layers are copied after each window; where that does not help, this much more rarely each time, to the least share.
-_FEWER_COPIES, _FEWEST_COPIES = 0.8, 0.02
 #: Up to so many pairs of a node and a device CP-SAT solves the whole, with so much deterministic time.
 _SMALL, _EFFORT = 160, 10.0
 #: Annealing of the whole begins in turn from the best sequence and from one of so many initial ones.
 _STARTS = 6
-#: Above so many nodes the whole is not annealed.
-_LARGE = 3000
 #: Above so many nodes there are no blocks.
 _MOST_CHAINED = 50_000
 
@@ -119,7 +97,7 @@ def run(search: ScheduleSearch) -> Iterator[bool]:
         yield _whole(search, _EFFORT)
     chain = _chain(instance)
     layers = repeated_layers(instance) if chain is None else []
-    large = instance.nodes > _LARGE
+    large = instance.nodes > LARGE
     improve = BlockImprover(instance, int(search.rng.integers(2**31)), prove=not large)
     beside = None
     if chain is None and instance.resources and not large and (parts := chain_with_work_beside(instance)) is not None:
@@ -154,7 +132,7 @@ def _chain(instance: SchedulingInstance) -> Chain | None:
         return None
     value, path = chain.shortest(lambda block: block.latency)
     # In a large graph, looking at all blocks repeatedly for one that fits takes too long.
-    fits = instance.nodes <= _LARGE or (np.isfinite(value) and is_feasible(instance, assemble(chain, path).device))
+    fits = instance.nodes <= LARGE or (np.isfinite(value) and is_feasible(instance, assemble(chain, path).device))
     return chain if fits else None
 
 
@@ -235,94 +213,3 @@ def annealed_parts(search: ScheduleSearch, count: int) -> Iterator[bool]:
         before = search.value
         yield anneal_part(search, search.best, among, float(rng.choice(PART_HOT))) < before
         left -= STEPS * len(among)
-
-
-def windows(search: ScheduleSearch, layers: list[Layers], sweeps: int) -> Iterator[bool]:
-    """Anneal windows of the best sequence one after the other, of several lengths; where ``layers`` of some kinds
-    repeat, windows around one of them as well.
-    """
-    nodes = search.instance.nodes
-    for _ in range(sweeps):
-        length, steps = int(search.rng.choice(_WINDOW)), STEPS
-        if nodes > _LARGE and search.sweeps < len(_FIRST_SWEEPS):
-            length, steps = _FIRST_SWEEPS[search.sweeps]
-        search.sweeps += 1
-        length = min(length, nodes)
-        step = max(length // 2, 1)
-        low = -int(search.rng.integers(step))
-        while low < nodes:
-            yield _anneal_window(search, max(low, 0), min(low + length, nodes), steps)
-            if layers and search.rng.random() < search.copied:
-                better = _one_for_all(search, layers[int(search.rng.integers(len(layers)))])
-                search.copied = 1.0 if better else max(_FEWER_COPIES * search.copied, _FEWEST_COPIES)
-                yield better
-            low += step
-
-
-def _one_for_all(search: ScheduleSearch, layers: Layers) -> bool:
-    """Anneal windows around one of the layers that repeat, and copy what is there to others; returns whether the best
-    has improved.
-    """
-    instance, nodes, before = search.instance, search.instance.nodes, search.value
-    assert search.best is not None
-    near = int(search.rng.integers(len(layers.nodes)))
-    place = np.empty(nodes, dtype=np.int64)
-    place[search.best.order] = np.arange(nodes)
-    middle = int(np.median(place[layers.nodes[near]]))
-    length = min(layers.nodes.shape[1], max(_WINDOW), nodes)
-    steps = int(search.rng.choice(_LAYER_STEPS))
-    for begin in (middle - length, middle - length // 2, middle):
-        low = min(max(begin, 0), nodes - length)
-        _anneal_window(search, low, low + length, steps)
-    _, times = schedule_of(instance, search.best)
-    best, value = None, search.value
-    for sequence in copies(instance, layers, search.best, times, near, search.rng):
-        if is_feasible(instance, sequence.device) and (latency := schedule_of(instance, sequence)[0]) < value:
-            best, value = sequence, latency
-    if best is not None:
-        search.take(best)
-    return improves(search.value, before)
-
-
-def _anneal_window(search: ScheduleSearch, low: int, high: int, steps: int) -> bool:
-    """Anneal one window within its boundary, with ``steps`` steps per node; returns whether the whole has improved."""
-    instance, best = search.instance, search.best
-    assert best is not None
-    _, times = schedule_of(instance, best)
-    follows = tail_times(instance, best)
-    boundary = Boundary(*boundary_times(instance, best, times, follows, low, high))
-    nodes = best.order[low:high]
-    inside = np.zeros(instance.nodes, dtype=bool)
-    inside[nodes] = True
-    inner = subproblem(instance, nodes, _allowed(instance, nodes, inside, best.device))
-    inner = inner._replace(memory_limit=instance.memory_limit - memory_outside(instance, best.device, inside))
-    triggered, within = places_of_triggers(best), tensors_among(instance, nodes)
-    sequence = sequence_of(inner, best.device[nodes], np.arange(len(nodes), dtype=np.float64), triggered[within] - low)
-    schedule, latency = incremental_schedule(inner, sequence, boundary)
-    hot = float(search.rng.choice([0.3, 0.1, 0.03])) * float(np.median(inner.time[np.isfinite(inner.time)]) + 1e-12)
-    hot = max(hot, latency * 1e-9)
-    # In windows of large graphs these steps take more time than they gain.
-    cluster_moves = CLUSTER_MOVES if instance.nodes <= _LARGE else 0.0
-    cooling = CoolingSchedule(steps * len(nodes), hot, hot * 0.01, int(search.rng.integers(2**31)))
-    _, found = run_annealing(inner, schedule, latency, latency * (1.0 - IMPROVEMENT), cooling, cluster_moves)
-    if found is None:
-        return False
-    device, place = best.device.copy(), np.empty(instance.nodes)
-    device[nodes] = found.device
-    place[best.order] = np.arange(instance.nodes)
-    place[nodes[found.order]] = np.arange(low, high)
-    triggered[within] = places_of_triggers(found) + low
-    return search.take(sequence_of(instance, device, place, triggered))
-
-
-def _allowed(instance: SchedulingInstance, nodes: Integers, inside: np.ndarray, device: Integers) -> np.ndarray:
-    """Running times of nodes, inf on other devices for units that are not completely inside."""
-    time = instance.time[nodes].copy()
-    whole = np.ones(len(instance.member_start) - 1, dtype=bool)
-    np.logical_and.at(whole, instance.unit, inside)
-    for k in np.flatnonzero(~whole[instance.unit[nodes]]).tolist():
-        here = device[nodes[k]]
-        kept = time[k, here]
-        time[k] = np.inf
-        time[k, here] = kept
-    return time
