@@ -20,8 +20,7 @@ from placedsl.algorithms.operator_scheduling.search.windows import windows
 def test_what_a_window_ends_with_is_a_schedule(seed: int) -> None:
     case = sample(seed, nodes=30, devices=2 + seed % 2, congestion=READINGS[seed % 4])
     search = search_from(case.instance, None, seed)
-    if search.best is None:
-        pytest.skip("no list schedule is within the memory limits")
+    assert search.best is not None
     rng, before = np.random.default_rng(seed), search.value
     for _ in range(10):
         low = int(rng.integers(20))
@@ -38,8 +37,7 @@ def test_windows_around_layers_and_copies_keep_schedules_valid(seed: int) -> Non
     case = sample(seed, nodes=32, devices=2, congestion=READINGS[seed % 4])
     instance = case.instance
     search = search_from(instance, None, seed)
-    if search.best is None:
-        pytest.skip("no list schedule is within the memory limits")
+    assert search.best is not None
     layers = layers_of(instance, np.arange(32).reshape(4, 8), np.arange(32))
     before = search.value
     for better in itertools.islice(windows(search, [layers], 4), 12):
