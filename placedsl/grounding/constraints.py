@@ -6,7 +6,6 @@ A *frame* is a relation over the bound variables: one integer array a variable, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -72,8 +71,8 @@ class ConstraintGrounder:
                 return
         match node:
             case core.Forall(binders=binders, body=body):
-                inner, _ = self.sets.expand(frame, binders)
-                for some in self._slices(body, inner):
+                most = _MANY if isinstance(body, core.Comparison) else None
+                for some in self.sets.expand_in_parts(frame, binders, most):
                     self.require(body, some, name, span)
             case core.Logic(operator="and", parts=parts):
                 for part in parts:
@@ -111,15 +110,6 @@ class ConstraintGrounder:
                 self._no_overlap(node, frame)
             case _:
                 self.columns.add_rows(origin, self.indicators.of(node, frame), one, none)
-
-    @staticmethod
-    def _slices(body: core.Expression, frame: Frame) -> Iterator[Frame]:
-        """The frame, or parts of it where rows are so many that arrays of all are slow to fill."""
-        if not isinstance(body, core.Comparison) or frame.size <= _MANY:
-            yield frame
-            return
-        for first in range(0, frame.size, _MANY):
-            yield frame.take(np.arange(first, min(first + _MANY, frame.size)))
 
     def _difference(self, node: core.Comparison, frame: Frame) -> Affine:
         """The left side of a comparison of numbers less its right side."""

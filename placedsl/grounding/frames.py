@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 
 import numpy as np
@@ -28,8 +28,43 @@ class Frame:
         """The combinations at these positions."""
         return Frame(len(rows), {k: v[rows] for k, v in self.slots.items()}, self.sorts)
 
+    def between(self, first: int, last: int) -> Frame:
+        """The combinations from one position up to another; they share memory with these."""
+        return Frame(last - first, {k: v[first:last] for k, v in self.slots.items()}, self.sorts)
+
+    def times(self, inner: Frame) -> Frame:
+        """Every combination of one of these with one of the inner ones, by these."""
+        slots = {k: each(v, inner.size) for k, v in self.slots.items()}
+        slots |= {k: _in_turn(v, self.size) for k, v in inner.slots.items()}
+        return Frame(self.size * inner.size, slots, {**self.sorts, **inner.sorts})
+
+    def crossed(self, inner: Frame, most: int) -> Iterator[Frame]:
+        """The same in parts of at most ``most`` combinations."""
+        if self.size * inner.size <= most:
+            yield self.times(inner)
+            return
+        step = max(1, most // inner.size)
+        for first in range(0, self.size, step):
+            part = self.between(first, min(first + step, self.size)).times(inner)
+            for begin in range(0, part.size, most):
+                yield part.between(begin, min(begin + most, part.size))
+
 
 ROOT = Frame(1, {}, {})
+
+
+def each(values: Integers, times: int) -> Integers:
+    """Each value several times, one after the other; a view where that needs no memory of its own."""
+    if len(values) == 1:
+        return np.broadcast_to(values, times)
+    return values if times == 1 else np.repeat(values, times)
+
+
+def _in_turn(values: Integers, times: int) -> Integers:
+    """All values several times; a view where that needs no memory of its own."""
+    if len(values) == 1:
+        return np.broadcast_to(values, times)
+    return values if times == 1 else np.tile(values, times)
 
 
 @dataclass
@@ -66,23 +101,21 @@ class Columns:
             raise InputError([Diagnostic(message, origin.span, "narrow it with 'where', as in where layerId >= 0")])
         body = body.merged()
         # A side that is infinite (a memory without limit) leaves a row that always or never holds.
-        with np.errstate(invalid="ignore"):
-            lower = np.where(np.isneginf(lower), lower, lower - body.constant)
-            upper = np.where(np.isposinf(upper), upper, upper - body.constant)
+        lower, upper = sides(body, lower, upper)
         filled = np.zeros(body.size, dtype=bool)
         filled[body.row] = True
+        empty = np.flatnonzero(~filled)
+        low, high = lower[empty], upper[empty]
         slack = -CONTRADICTION if strict else CONTRADICTION
-        false = ~filled & (
-            (lower > slack * np.maximum(1.0, abs(lower))) | (upper < -slack * np.maximum(1.0, abs(upper)))
-        )
-        self.impossible += [(origin, int(i)) for i in np.flatnonzero(false)]
+        false = (low > slack * np.maximum(1.0, abs(low))) | (high < -slack * np.maximum(1.0, abs(high)))
+        self.impossible += [(origin, int(i)) for i in empty[false]]
         kept = filled & ((lower > -np.inf) | (upper < np.inf))
         row, column, coefficient = body.row, body.column, body.coefficient
         if not kept.all():
             position, entries = np.cumsum(kept) - 1, kept[row]
             row, column, coefficient = position[row[entries]], column[entries], coefficient[entries]
             origin, lower, upper = origin.take(kept), lower[kept], upper[kept]
-        self.rows.append(RowBlock(origin, row, column, coefficient, lower, upper, strict))
+        self.rows.append(RowBlock(origin, row, column, coefficient, lower, upper, strict, merged=True))
 
     def forget(self) -> None:
         """Let go of what has been made: grounders, which refer to one another, are collected only now and then."""
@@ -103,10 +136,18 @@ class Columns:
 
 def rows_of(origin: Origin, body: Affine, lower: Floats, upper: Floats) -> RowBlock:
     """``lower <= body <= upper`` as a block."""
+    lower, upper = sides(body, lower, upper)
+    return RowBlock(origin, body.row, body.column, body.coefficient, lower, upper)
+
+
+def sides(body: Affine, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+    """The sides of rows without the constant of their body."""
+    if not body.constant.any():
+        return lower, upper
     with np.errstate(invalid="ignore"):  # a side without a bound stays so, even where the constant is infinite
         lower = np.where(np.isneginf(lower), lower, lower - body.constant)
         upper = np.where(np.isposinf(upper), upper, upper - body.constant)
-    return RowBlock(origin, body.row, body.column, body.coefficient, lower, upper)
+    return lower, upper
 
 
 def _whole(values: Floats) -> bool:

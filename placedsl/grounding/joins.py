@@ -11,6 +11,9 @@ from placedsl.problem import expression_walks as walks
 from placedsl.problem import expressions as core
 from placedsl.records import dataclass
 
+#: So many combinations are looked at in one go.
+_CHUNK = 4_000_000
+
 
 def conjuncts(condition: core.Expression | None) -> list[core.Expression]:
     """The parts of a condition that must all hold."""
@@ -75,3 +78,24 @@ def within(rows: tuple[Integers, ...], known: tuple[Integers, ...]) -> Booleans:
     """Which rows stand among the known ones."""
     left, right = codes_of(rows, known, len(rows[0]), len(known[0]))
     return np.isin(left, right)
+
+
+def slices(counts: Integers) -> list[tuple[int, int]]:
+    """Runs of rows whose counts add up to about a chunk (one row at least)."""
+    ends = np.cumsum(counts)
+    out: list[tuple[int, int]] = []
+    first = 0
+    while first < len(counts):
+        before = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, before + _CHUNK, side="right")))
+        out.append((first, last))
+        first = last
+    return out
+
+
+def first_of_each(rows: Integers, values: tuple[Integers, ...]) -> tuple[Integers, tuple[Integers, ...]]:
+    """Each element once a row, by rows, in the order of its first mention."""
+    code, _ = codes_of([rows, *values], [rows[:0], *(v[:0] for v in values)], len(rows), 0)
+    _, first = np.unique(code, return_index=True)
+    first = first[np.lexsort((first, rows[first]))]
+    return rows[first], tuple(v[first] for v in values)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
 from placedsl import limits
 from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.diagnostics import Diagnostic, InputError
-from placedsl.grounding.frames import ROOT, Frame
-from placedsl.grounding.joins import codes_of, conjuncts, join_keys, within
+from placedsl.grounding.frames import ROOT, Frame, each
+from placedsl.grounding.joins import codes_of, conjuncts, first_of_each, join_keys, slices, within
 from placedsl.grounding.plan_universe import ELEMENTS
 from placedsl.grounding.universe import Universe
 from placedsl.ir.affine import Affine, spread
@@ -23,8 +23,6 @@ from placedsl.problem.problem import Table
 
 #: Whole numbers from here on, either side of 0, are no positions: 64 bits do not hold them.
 _BEYOND_WHOLE = 2.0**62
-#: So many combinations are looked at in one go.
-_CHUNK = 4_000_000
 
 
 class SetGrounder:
@@ -64,11 +62,32 @@ class SetGrounder:
 
         Conditions on one side filter it first, equalities make the join, the rest is asked of the combinations.
         """
-        parent = np.arange(frame.size)
+        parent = None
         for binder in binders:
             frame, rows = self._bound(frame, binder)
-            parent = parent[rows]
-        return frame, parent
+            parent = rows if parent is None else parent[rows]
+        return frame, np.arange(frame.size) if parent is None else parent
+
+    def expand_in_parts(self, frame: Frame, binders: tuple[core.Binder, ...], most: int | None) -> Iterator[Frame]:
+        """The wider frame, or parts of it of at most ``most`` rows (None: whole) where arrays of all are slow to fill.
+
+        What the last binders range over, where that depends on nothing else, is crossed part by part.
+        """
+        last = len(binders)
+        while most is not None and last > 1 and self._is_plain(binders[last - 1]):
+            last -= 1
+        wide, _ = self.expand(frame, binders[:last])
+        inner, _ = self.expand(ROOT, binders[last:])
+        total = wide.size * inner.size
+        if last < len(binders):
+            width = max(1, len(wide.slots) + len(inner.slots))
+            refuse_many(total, binders[-1].span, width, stated=self.stated)
+        yield from wide.crossed(inner, total if most is None else most)
+
+    @staticmethod
+    def _is_plain(binder: core.Binder) -> bool:
+        """Whether a binder ranges over a named set without a condition."""
+        return binder.condition is None and isinstance(binder.set, core.NamedSet)
 
     def _bound(self, frame: Frame, binder: core.Binder) -> tuple[Frame, Integers]:
         new, old = frozenset(binder.slots), frozenset(frame.slots)
@@ -96,8 +115,11 @@ class SetGrounder:
         equal = [pair for pair in (join_keys(p, new, old) for p in parts) if pair is not None]
         left = [self._key(pair.outer, pair.of, frame) for pair in equal]
         right = [self._key(pair.inner, pair.of, inner) for pair in equal]
-        keys = codes_of(left, right, frame.size, inner.size) if equal else None
         rest = [p for p in parts if p not in [pair.part for pair in equal]]
+        if not equal and not rest:
+            refuse_many(frame.size * inner.size, binder.span, max(1, len(sorts)), stated=self.stated)
+            return frame.times(inner), each(kept, inner.size)
+        keys = codes_of(left, right, frame.size, inner.size) if equal else None
         rows, elements = self._matched(frame, inner, keys, rest, sorts, binder)
         slots = {k: v[rows] for k, v in frame.slots.items()} | {k: v[elements] for k, v in inner.slots.items()}
         return Frame(len(rows), slots, sorts), kept[rows]
@@ -139,7 +161,7 @@ class SetGrounder:
         found_rows: list[Integers] = []
         found_elements: list[Integers] = []
         kept = 0
-        for first, last in _slices(counts):
+        for first, last in slices(counts):
             some = counts[first:last]
             rows = np.repeat(np.arange(first, last), some)
             elements = order[spread(start[first:last], some)]
@@ -192,7 +214,7 @@ class SetGrounder:
                 columns = [[self.positions(e, frame) for e in item] for item in items]
                 rows = np.tile(np.arange(frame.size), len(items))
                 values = tuple(np.concatenate([c[k] for c in columns]) for k in range(len(of.sorts)))
-                return _first_of_each(rows, values)
+                return first_of_each(rows, values)
             case core.Range(low=low, high=high):
                 first, last = self.positions(low, frame), self.positions(high, frame)
                 counts = np.maximum(last - first + 1, 0)
@@ -208,7 +230,7 @@ class SetGrounder:
                 other_rows, other = self._elements(frame, right)
                 if operator == "union":
                     both = tuple(np.concatenate(pair) for pair in zip(values, other, strict=True))
-                    return _first_of_each(np.concatenate((rows, other_rows)), both)
+                    return first_of_each(np.concatenate((rows, other_rows)), both)
                 shared = within((rows, *values), (other_rows, *other))
                 kept = np.flatnonzero(shared if operator == "intersect" else ~shared)
                 return rows[kept], tuple(v[kept] for v in values)
@@ -350,27 +372,6 @@ class SetGrounder:
 def _given(texts: np.ndarray) -> Booleans:
     """Which texts there are: an element without an attribute satisfies no comparison of it."""
     return np.array([text is not None for text in texts.tolist()], dtype=bool)
-
-
-def _slices(counts: Integers) -> list[tuple[int, int]]:
-    """Runs of rows whose counts add up to about a chunk (one row at least)."""
-    ends = np.cumsum(counts)
-    out: list[tuple[int, int]] = []
-    first = 0
-    while first < len(counts):
-        before = int(ends[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, before + _CHUNK, side="right")))
-        out.append((first, last))
-        first = last
-    return out
-
-
-def _first_of_each(rows: Integers, values: tuple[Integers, ...]) -> tuple[Integers, tuple[Integers, ...]]:
-    """Each element once a row, by rows, in the order of its first mention."""
-    code, _ = codes_of([rows, *values], [rows[:0], *(v[:0] for v in values)], len(rows), 0)
-    _, first = np.unique(code, return_index=True)
-    first = first[np.lexsort((first, rows[first]))]
-    return rows[first], tuple(v[first] for v in values)
 
 
 def truth_of_sides(operator: str, left: Affine, right: Affine) -> Booleans | None:

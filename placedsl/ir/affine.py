@@ -81,14 +81,16 @@ class Affine:
 
     def scaled(self, factor: Floats) -> Affine:
         """Each row times its factor; nothing times infinity is nothing."""
-        keep = factor[self.row] != 0.0
-        row = self.row[keep]
+        row, column, coefficient = self._joined()
+        if not factor.all():
+            keep = factor[row] != 0.0
+            row, column, coefficient = row[keep], column[keep], coefficient[keep]
         with np.errstate(invalid="ignore"):
             constant = self.constant * factor
         void = np.isnan(constant)
         if void.any():
             constant[void & ~np.isnan(self.constant) & ~np.isnan(factor)] = 0.0
-        return Affine(row, self.column[keep], self.coefficient[keep] * factor[row], constant)
+        return Affine(row, column, coefficient * factor[row], constant)
 
     def take(self, rows: Integers) -> Affine:
         """Row i of the result is row ``rows[i]`` of this one (rows may repeat)."""

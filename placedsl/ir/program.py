@@ -83,7 +83,8 @@ class VariableBlock:
 class RowBlock:
     """``lower <= sum of coefficient * column <= upper`` for ``len(lower)`` rows, as triplets.
 
-    ``strict``: the bounds themselves are excluded; lowering keeps a margin from them.
+    ``strict``: the bounds themselves are excluded; lowering keeps a margin from them.  ``merged``: the triplets are
+    known to be sorted by row and column, each of them once and none of zero.
     """
 
     origin: Origin
@@ -93,6 +94,7 @@ class RowBlock:
     lower: Floats
     upper: Floats
     strict: bool = False
+    merged: bool = False
 
     @property
     def rows(self) -> int:

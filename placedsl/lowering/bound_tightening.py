@@ -19,8 +19,9 @@ def tighten(lower: Floats, upper: Floats, integer: np.ndarray, blocks: list[RowB
     A row that is an equality or inequality over otherwise bounded columns bounds the remaining one.
     """
     lower, upper = lower.copy(), upper.copy()
+    unbounded = ~(np.isfinite(lower) & np.isfinite(upper))
     for block in blocks:
-        open_column = ~(np.isfinite(lower) & np.isfinite(upper))[block.column]
+        open_column = unbounded[block.column]
         if not open_column.any():
             continue
         per_row = np.bincount(block.row, weights=open_column, minlength=block.rows)
@@ -40,6 +41,8 @@ def tighten(lower: Floats, upper: Floats, integer: np.ndarray, blocks: list[RowB
                 np.maximum.at(lower, column[~np.isnan(down)], down[~np.isnan(down)])
             else:
                 np.minimum.at(upper, column[~np.isnan(up)], up[~np.isnan(up)])
+        touched = block.column[entries]
+        unbounded[touched] = ~(np.isfinite(lower[touched]) & np.isfinite(upper[touched]))
     lower[integer] = np.ceil(lower[integer] - INTEGER_BOUND)
     upper[integer] = np.floor(upper[integer] + INTEGER_BOUND)
     return lower, upper

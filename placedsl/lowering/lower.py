@@ -248,8 +248,9 @@ def _in_pairs(
 
 def _settle_differences(program: Program, context: LoweringContext) -> tuple[OneOf, Differences]:
     """Bounds of columns that rows tie to one another by differences, where something needs them."""
-    known = one_of(context.blocks, context.lower, context.upper, context.integer)
-    if not any(isinstance(c, NoOverlap) or _unbounded(c, context) for c in program.constraints):
+    wanted = any(isinstance(c, NoOverlap) or _unbounded(c, context) for c in program.constraints)
+    known = one_of(context.blocks if wanted else [], context.lower, context.upper, context.integer)
+    if not wanted:
         return known, differences((), (), context.lower, context.upper, context.integer, known)
     found = differences(context.blocks, program.constraints, context.lower, context.upper, context.integer, known)
     context.lower, context.upper = bounded(found, program.constraints, context.lower, context.upper)
@@ -270,11 +271,17 @@ def assembled(blocks: list[RowBlock], columns: int) -> tuple[Integers, Integers,
     if not blocks:
         none, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
         return np.zeros(1, dtype=np.int64), none, floats, floats, floats, origin_start
-    entries = [merged(b.row, b.column, b.coefficient, columns) for b in blocks]
-    column = np.concatenate([e[1] for e in entries])
-    coefficient = np.concatenate([e[2] for e in entries])
-    in_row = [np.bincount(e[0], minlength=b.rows) for e, b in zip(entries, blocks, strict=True)]
-    start = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(np.concatenate(in_row))))
-    low = np.concatenate([b.lower for b in blocks])
-    high = np.concatenate([b.upper for b in blocks])
-    return start, column, coefficient, low, high, origin_start
+    most = sum(len(b.row) for b in blocks)
+    start = np.zeros(origin_start[-1] + 1, dtype=np.int64)
+    column, coefficient, filled = np.empty(most, dtype=np.int64), np.empty(most), 0
+    for b, first, last in zip(blocks, origin_start[:-1], origin_start[1:], strict=True):
+        row, of_column, of_coefficient = b.row, b.column, b.coefficient
+        if not b.merged:
+            row, of_column, of_coefficient = merged(row, of_column, of_coefficient, columns)
+        ends = start[first + 1 : last + 1]
+        np.cumsum(np.bincount(row, minlength=b.rows), out=ends)
+        ends += filled
+        column[filled : filled + len(row)], coefficient[filled : filled + len(row)] = of_column, of_coefficient
+        filled += len(row)
+    low, high = np.concatenate([b.lower for b in blocks]), np.concatenate([b.upper for b in blocks])
+    return start, column[:filled], coefficient[:filled], low, high, origin_start
