@@ -106,7 +106,7 @@ def lower(
     if np.isfinite(most):
         _keep_within(goal, most, context)
     _carry_on(program, context, known=bool(np.isfinite(most)))
-    known, apart = _settle_differences(program, context)
+    ties = _settle_differences(program, context)
     _settle_by_turns(program, context)
     context.blocks[:] = [with_margin(block, context) for block in context.blocks]
     constraints = [
@@ -123,6 +123,8 @@ def lower(
 
     for k, constraint in enumerate(constraints):
         if isinstance(constraint, NoOverlap):
+            assert ties is not None
+            known, apart = ties
             whole, left = no_overlap.apart(no_overlap.settled(constraint, context, known), "NoOverlap" in native)
             kept += [whole] if "NoOverlap" in native else []
             if len(left.start) or "NoOverlap" not in native:
@@ -246,12 +248,11 @@ def _in_pairs(
             implication.lower(made, context)
 
 
-def _settle_differences(program: Program, context: LoweringContext) -> tuple[OneOf, Differences]:
-    """Bounds of columns that rows tie to one another by differences, where something needs them."""
-    wanted = any(isinstance(c, NoOverlap) or _unbounded(c, context) for c in program.constraints)
-    known = one_of(context.blocks if wanted else [], context.lower, context.upper, context.integer)
-    if not wanted:
-        return known, differences((), (), context.lower, context.upper, context.integer, known)
+def _settle_differences(program: Program, context: LoweringContext) -> tuple[OneOf, Differences] | None:
+    """Bounds of columns that rows tie to one another by differences, and these ties; None where nothing needs them."""
+    if not any(isinstance(c, NoOverlap) or _unbounded(c, context) for c in program.constraints):
+        return None
+    known = one_of(context.blocks, context.lower, context.upper, context.integer)
     found = differences(context.blocks, program.constraints, context.lower, context.upper, context.integer, known)
     context.lower, context.upper = bounded(found, program.constraints, context.lower, context.upper)
     _settle_bounds(program, context)
