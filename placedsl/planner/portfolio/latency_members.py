@@ -97,7 +97,8 @@ def members_for_one_sample(
     """
     if against(problem):
         return []
-    number = (workers or os.cpu_count() or 1) if alone else searchers(workers)
+    # The bounds have a core of their own: searches that share it find no more, and what is proven comes later.
+    number = max(1, (workers or os.cpu_count() or 1) - 1) if alone else searchers(workers)
     if problem.execution.run == "subgraph_calls":
         members = [Member(name, search_calls, (problem, own)) for name, own in _searches(number, seed)]
         return [*members, Member("dynamic programming over ideals", bound_calls, (problem, left))]
