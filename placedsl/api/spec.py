@@ -12,7 +12,8 @@ from placedsl.api import arguments
 from placedsl.diagnostics import InputError, Source
 from placedsl.language.elaboration import external_values
 from placedsl.language.elaboration.elaborate import Elaborated, elaborate
-from placedsl.language.syntax.parser import parse, read_source
+from placedsl.language.syntax.kept_trees import tree
+from placedsl.language.syntax.source_files import read_source
 from placedsl.language.syntax.statements import Module
 from placedsl.problem.problem import Problem
 from placedsl.records import dataclass
@@ -335,7 +336,7 @@ def spec_of(
         data = arguments.path("data", data)
     given = arguments.texts("parameters", parameters, "{'room': '16 GiB'}")
     values = external_values.read(given, data, schedule)
-    reading = _Reading(parse(source), folder, values, at_hand)
+    reading = _Reading(tree(source), folder, values, at_hand)
     limits.settings()
     return Spec(reading.elaborated(values), time.monotonic() - began, reading.again)
 
@@ -350,7 +351,7 @@ def graph_of(
     file = arguments.path("path", path)
     given = arguments.texts("parameters", parameters, "{'room': '16 GiB'}")
     values = external_values.read(given, None if data is None else arguments.path("data", data), None)
-    reading = _Reading(parse(read_source(file)), file.parent, values, {})
+    reading = _Reading(tree(read_source(file)), file.parent, values, {})
     try:
         return reading.elaborated(values).problem.graph.written
     except InputError:

@@ -70,7 +70,7 @@ def lsp() -> int:
 
 def _read(name: str) -> Source:
     """A file with its line ends as they are, or stdin."""
-    from placedsl.language.syntax.parser import read_source
+    from placedsl.language.syntax.source_files import read_source
 
     if name != "-":
         source = read_source(Path(name))

@@ -84,12 +84,13 @@ def texts_of(spec: str, data: str | None) -> Texts:
     from placedsl.language.elaboration.graph_file import files
     from placedsl.language.elaboration.imports import imported
     from placedsl.language.syntax import statements as syntax
-    from placedsl.language.syntax.parser import parse, read_source
+    from placedsl.language.syntax.kept_trees import tree
+    from placedsl.language.syntax.source_files import read_source
 
     path = Path(spec)
     source, folder = read_source(path), path.parent
     found: list[Diagnostic] = []
-    texts = imported(parse(source), folder, found)
+    texts = imported(tree(source), folder, found)
     held = {_from(folder, Path(s.name)): s for s in texts.folders if s is not source}
     for statement in texts.statements:
         if isinstance(statement, syntax.GraphFile):
@@ -133,13 +134,13 @@ def _wrong_parameters(texts: Texts, runs: Sequence[Run]) -> list[Diagnostic]:
     from placedsl.language.elaboration import external_values
     from placedsl.language.elaboration.imports import imported
     from placedsl.language.elaboration.value_errors import wrong_values
-    from placedsl.language.syntax.parser import parse
+    from placedsl.language.syntax.kept_trees import tree
 
     pairs = dict.fromkeys(pair for run in runs for pair in run.parameters.items())
     if not pairs:
         return []
     held = {texts.folder / name: source for name, source in texts.held.items()}
-    statements = imported(parse(texts.source), texts.folder, [], held).statements
+    statements = imported(tree(texts.source), texts.folder, [], held).statements
     wrong = wrong_values(statements, external_values.read({}, texts.data), pairs)
     return [replace(d, message=f"{texts.source.name}: {d.message}") if d.span is None else d for d in wrong]
 

@@ -88,7 +88,7 @@ def interrupted(where: str, count: int, number: int, *arguments: object) -> subp
     [
         ("importlib._bootstrap:_find_and_load", 3), ("importlib._bootstrap:_find_and_load", 100),
         ("importlib._bootstrap:_find_and_load", 400), ("placedsl.cli.main:main", 1),
-        ("placedsl.language.syntax.parser:read_source", 1), ("placedsl.language.syntax.parser:parse", 1),
+        ("placedsl.language.syntax.source_files:read_source", 1), ("placedsl.language.syntax.kept_trees:tree", 1),
         ("placedsl.language.elaboration.elaborate:elaborate", 1), ("placedsl.cost_model.costs:build", 1),
     ],
 )  # fmt: skip

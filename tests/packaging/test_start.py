@@ -23,10 +23,10 @@ NEVER = {
     "numba", "llvmlite", "scipy", "highspy", "ortools", "pyomo", "mip", "cvxpy", "networkx", "jinja2", "onnx", "torch",
     "matplotlib", "numpy.ma", "importlib.metadata", "subprocess", "multiprocessing", "tomllib", "asyncio",
 }  # fmt: skip
-#: What one command leaves to another.
+#: What one command leaves to another, or to specs that it has not seen before.
 ONLY = {
-    "check": {"rich", "placedsl.algorithms.pipelines", "placedsl.evaluation", "placedsl.planner.solve"},
-    "solve": {"placedsl.grounding.build", "placedsl.lowering", "placedsl.planner.strategies.program"},
+    "check": {"lark", "rich", "placedsl.algorithms.pipelines", "placedsl.evaluation", "placedsl.planner.solve"},
+    "solve": {"lark", "placedsl.grounding.build", "placedsl.lowering", "placedsl.planner.strategies.program"},
 }
 
 COMMAND = """

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from placedsl.diagnostics import Diagnostic, InputError, Source, nearest
 from placedsl.language.syntax import statements as syntax
-from placedsl.language.syntax.parser import parse, parse_file
+from placedsl.language.syntax.kept_trees import tree
+from placedsl.language.syntax.source_files import read_source
 from placedsl.records import dataclass
 from placedsl.system import paths
 from placedsl.system.installation import folder as folder_of_installation
@@ -69,7 +70,7 @@ def _add(
         elif resolved not in known:
             known[resolved] = statement.path.text
             try:
-                inner = parse(held[path]) if path in held else parse_file(path)
+                inner = tree(held[path] if path in held else read_source(path))
             except InputError as problem:
                 place = statement.path.at.span
                 found += [Diagnostic(d.message, place, d.hint) if d.span is None else d for d in problem.diagnostics]

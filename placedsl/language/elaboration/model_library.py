@@ -12,7 +12,7 @@ from placedsl.diagnostics import Source
 from placedsl.language.checking.schedule_vocabulary import QUANTITIES
 from placedsl.language.syntax import statements as syntax
 from placedsl.language.syntax.kept_trees import tree
-from placedsl.language.syntax.parser import parse, read_source
+from placedsl.language.syntax.source_files import read_source
 from placedsl.system.installation import model_files
 
 #: How statements begin; in these files all do so at the margin.
@@ -31,7 +31,7 @@ def modules() -> tuple[syntax.Module, ...]:
 
 @lru_cache(maxsize=64)
 def _module(path: Path) -> syntax.Module:
-    return tree(_source(path))
+    return tree(_source(path), path.name)
 
 
 @lru_cache(maxsize=64)
@@ -66,7 +66,7 @@ def from_plugins(wanted: Iterable[str]) -> dict[str, syntax.ConstraintDefinition
             continue
         given = plugin.load()
         text = given if isinstance(given, str) else plugin.text(given)
-        module = parse(Source(f"<{plugin}>", text))
+        module = tree(Source(f"<{plugin}>", text))
         definitions = {s.name.text: s for s in module.statements if isinstance(s, syntax.ConstraintDefinition)}
         if name not in definitions or len(definitions) < len(module.statements):
             raise plugins.PluginError(f"{plugin} gives a text that does not hold 'constraint {name} = …' alone")

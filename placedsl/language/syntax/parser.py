@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from lark import Lark, Token
@@ -21,8 +20,6 @@ from placedsl.language.syntax import statements as syntax
 from placedsl.language.syntax.keywords import KEYWORDS, SOFT_KEYWORDS, STATEMENTS
 from placedsl.language.syntax.syntax_errors import syntax_error
 from placedsl.language.syntax.tree_builder import TreeBuilder
-from placedsl.system import paths
-from placedsl.system.files import TooLargeError, read_bytes
 from placedsl.system.installation import cache_folder, grammar_text
 
 _MOST_ERRORS = 20
@@ -209,34 +206,6 @@ def _nesting_depth(statement: syntax.Statement | syntax.Rule) -> int:
         elif hasattr(part, "__slots__"):
             stack.extend((getattr(part, s), level + 1) for s in part.__slots__ if s != "at")
     return deepest
-
-
-def parse_file(path: Path) -> syntax.Module:
-    """Parse a file; raises InputError when it cannot be read or is not UTF-8."""
-    return parse(read_source(path))
-
-
-def read_source(path: Path) -> Source:
-    """The text of a spec; InputError names nearby files when there is none by that name."""
-    try:
-        text = read_bytes(path, "spec-bytes").decode("utf-8-sig")
-    except TooLargeError as problem:
-        hint = problem.hint('large graphs stand in a file of their own: graph from "model.json"')
-        raise InputError([Diagnostic(f"'{path}' cannot be read: {problem.strerror}", None, hint)]) from None
-    except FileNotFoundError:
-        names = [p.name for p in paths.beside(path) if p.suffix == ".place"]
-        raise InputError([Diagnostic(f"there is no file '{path}'", None, nearest(path.name, names))]) from None
-    except IsADirectoryError:
-        raise InputError([Diagnostic(f"'{path}' is a folder, not a spec")]) from None
-    except PermissionError:
-        raise InputError([Diagnostic(f"'{path}' may not be read (permission denied)")]) from None
-    except UnicodeDecodeError as problem:
-        raise InputError(
-            [Diagnostic(f"'{path}' is not a text in UTF-8: byte {problem.start} cannot be read")]
-        ) from None
-    except OSError as problem:
-        raise InputError([Diagnostic(f"'{path}' cannot be read: {problem.strerror}")]) from None
-    return Source(str(path), text.replace("\r\n", "\n"))
 
 
 def _statements(text: str, source: Source) -> tuple[syntax.Statement, ...]:
