@@ -177,7 +177,7 @@ def run() -> None:
     # Most objects of a run live to its end; looking for garbage among them takes a tenth of a short one, and taking
     # them apart one by one at the end a quarter.
     gc.set_threshold(200_000, 20, 20)
-    # Nothing here multiplies matrices that are worth threads; those of OpenBLAS would wait, busily, for what never comes.
+    # Nothing here multiplies matrices that are worth threads; those of OpenBLAS would wait, busily, for nothing.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     code = _too_narrow() or main()
     interruption.ignore()

@@ -89,6 +89,16 @@ def test_places_are_those_of_the_file(folder: Path, parsed: list[str]) -> None:
     assert len(parsed) in (2, 4)  # four where both names share a file
 
 
+def test_a_tree_is_one_of_the_very_source(folder: Path, parsed: list[str]) -> None:
+    """What a file says is told from what it imports by that."""
+    for _ in range(2):
+        source = Source("a.place", TEXT)
+        module = tree(source)
+        assert module.source is source
+        assert all(statement.at.source is source for statement in module.statements)
+    assert len(parsed) == 1
+
+
 @pytest.mark.parametrize("content", [b"", b"no pickle", b"\x80\x05N."])
 def test_whatever_stands_there_is_made_anew(content: bytes, folder: Path, parsed: list[str]) -> None:
     source = Source("a.place", TEXT)

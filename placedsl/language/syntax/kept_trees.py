@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import pickle
 import sys
 from functools import lru_cache
@@ -37,13 +38,36 @@ def tree(source: Source, name: str = "") -> Module:
     # Whatever is wrong with such a file, it is made anew.  The folder is the user's own, as for the grammar's tables.
     with contextlib.suppress(Exception):
         of, kept = pickle.loads(file.read_bytes())
-        if of == made_of and isinstance(module := pickle.loads(kept), Module):
+        if of == made_of and isinstance(module := _Reader(io.BytesIO(kept), source).load(), Module):
             return module
     module = _parsed(source)
     with contextlib.suppress(UsageError, RecursionError):  # no room, or nested deeply: it is parsed again
-        tree_of = pickle.dumps(module, pickle.HIGHEST_PROTOCOL)
-        write(file, pickle.dumps((made_of, tree_of), pickle.HIGHEST_PROTOCOL))
+        kept = io.BytesIO()
+        _Writer(kept, source).dump(module)
+        write(file, pickle.dumps((made_of, kept.getvalue()), pickle.HIGHEST_PROTOCOL))
     return module
+
+
+class _Writer(pickle.Pickler):
+    """Keeps a tree without its source."""
+
+    def __init__(self, file: io.BytesIO, source: Source) -> None:
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self.source = source
+
+    def persistent_id(self, part: object) -> str | None:
+        return "source" if part is self.source else None
+
+
+class _Reader(pickle.Unpickler):
+    """Reads a tree back, as one of this very source."""
+
+    def __init__(self, file: io.BytesIO, source: Source) -> None:
+        super().__init__(file)
+        self.source = source
+
+    def persistent_load(self, _name: str) -> Source:
+        return self.source
 
 
 def _parsed(source: Source) -> Module:
