@@ -10,7 +10,7 @@ from placedsl.algorithms.fill_devices import first_placements
 from placedsl.algorithms.repair import repaired
 from placedsl.evaluation.evaluate import evaluate
 from placedsl.planner.incumbent import Incumbent
-from placedsl.planner.portfolio.latency_members import members_for_a_start, search_a_start
+from placedsl.planner.portfolio.latency_members import members_for_a_start, members_for_one_sample, search_a_start
 from placedsl.planner.request import Request
 from placedsl.planner.solve import solve
 
@@ -128,3 +128,15 @@ def test_a_solver_starts_from_a_placement_that_is_known(name: str) -> None:
     with pytest.raises(AssertionError, match="a program is made"):
         solve(read.problem, formulations, Request(), lambda value, _bound, _seconds: told.append(value))
     assert np.isfinite(told).any()
+
+
+@pytest.mark.parametrize("way", ["dataflow", "calls"])
+@pytest.mark.parametrize(("workers", "searches"), [(1, 1), (2, 1), (3, 2), (8, 7)])
+def test_the_bounds_have_a_core_of_their_own(way: str, workers: int, searches: int) -> None:
+    """With fewer than two cores they share one."""
+    problem = loads(f"{GRAPH}schedule {way}\nminimize latency\nsubject to\n    memory\n").problem
+    *found, bounds = members_for_one_sample(problem, workers, 0, None, alone=True)
+    assert [member.name for member in found] == [f"search {i + 1}" for i in range(searches)]
+    assert bounds.name.startswith(("the bounds", "dynamic programming"))
+    seeds = {member.arguments[-1] for member in found}
+    assert len(seeds) == searches
