@@ -141,10 +141,7 @@ def lower(
     columns = len(context.lower)
     cost = np.bincount(goal.column, weights=goal.coefficient, minlength=columns).astype(float)
     start, column, coefficient, low, high, origin_start = assembled(context.blocks, columns)
-    point = None
-    if hint is not None:
-        point = np.full(columns, np.nan)
-        point[: len(hint)] = hint
+    point = None if hint is None else np.concatenate((hint, np.full(columns - len(hint), np.nan)))
     linear = LinearProgram(
         cost, goal.constant, context.lower, context.upper, context.integer, start, column, coefficient, low, high,
         tuple(kept), point, tuple(b.origin for b in context.blocks), origin_start,
