@@ -114,6 +114,13 @@ class _Reports:
     def report(self, *_: object, **_further: object) -> None:
         os.write(self.pipe, b".")
 
+    def tell(self, found: object) -> None:
+        """Nobody else works on it."""
+
+    def heard(self) -> dict[tuple[object, ...], float]:
+        """Nothing."""
+        return {}
+
 
 def _apart(work: Callable[[_Reports], object]) -> None:
     """Do it in a process of its own, which is ended once it has reported and compiles no more; the disk keeps what it

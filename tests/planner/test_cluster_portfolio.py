@@ -99,6 +99,20 @@ def test_each_thread_has_a_member_and_is_told_what_is_known(address: str) -> Non
     assert cluster.notes() == [f"the cluster at {address} ran beside this machine, on 2 workers: one (1), two (1)"]
 
 
+def test_members_hear_one_another(address: str) -> None:
+    """Two on the cluster, one of this machine from the beginning and one from later on."""
+    cluster = Cluster(address)
+
+    def member(number: int, delay: float = 0.0) -> Member:
+        return Member(str(number), cluster_members.tells_and_repeats, (number, number), delay)
+
+    there, here = iter([member(1), member(10)]), (member(100), member(1000, 2.0))
+    wanted = {"1": 1110.0, "10": 1101.0, "100": 1011.0, "1000": 111.0}
+    with Portfolio(here, further=cluster.host(there)) as portfolio:
+        heard(portfolio, lambda said: {m.member: m.bound for m in said} == wanted)
+    cluster.close()
+
+
 def test_a_search_of_so_many_steps_is_the_same_wherever_it_runs(address: str) -> None:
     units = partition_units(loads(WIDE).problem)
     cluster = Cluster(address)

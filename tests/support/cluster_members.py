@@ -44,3 +44,41 @@ class Ear:
 
     def report(self, placement, bound, values=None, by="", certificate=None):
         self.placements.append(placement)
+
+
+def tells_and_repeats(channel, key, number):
+    """Tell the others of a number, and say the sum of the numbers that they have told whenever one of them is news."""
+    channel.tell({("own", key): number})
+    known = {}
+    while True:
+        if heard := dict(channel.heard()):
+            known |= heard
+            channel.report(None, float(sum(known.values())))
+        time.sleep(0.01)
+
+
+class Hub:
+    """Lines between members of one process: what one tells the others hear."""
+
+    def __init__(self, members):
+        self.lines = [Line(self) for _ in range(members)]
+        self.told = {}
+
+
+class Line:
+    """The line of one member, as :class:`placedsl.algorithms.exchange.Exchange`."""
+
+    def __init__(self, hub):
+        self.hub, self.news = hub, {}
+
+    def tell(self, found):
+        for key, number in found.items():
+            if number > self.hub.told.get(key, -np.inf):
+                self.hub.told[key] = number
+                for line in self.hub.lines:
+                    if line is not self:
+                        line.news[key] = number
+
+    def heard(self):
+        news, self.news = self.news, {}
+        return news

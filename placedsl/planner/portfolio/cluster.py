@@ -18,7 +18,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from placedsl.algorithms.exchange import Key
 from placedsl.planner.portfolio.cluster_worker import exchange, host, packed
+from placedsl.planner.portfolio.findings import Findings, Told
 from placedsl.planner.portfolio.portfolio import Done, Known, Member, Message, Report, message_of
 from placedsl.processes.channel import Failure
 from placedsl.processes.dask_cluster import connected, held, other_version, quiet
@@ -111,9 +113,11 @@ class _Seat:
 
 @dataclass(eq=False)
 class _Worker:
-    """A worker of the cluster: how many members it takes, and those that it has, by number."""
+    """A worker of the cluster: how many members it takes, those that it has, by number, and how much of what was told
+    they have heard."""
 
     threads: int
+    heard: int = 0
     seats: dict[int, _Seat] = field(default_factory=dict)
 
 
@@ -128,10 +132,12 @@ class ClusterHost:
         self.workers: dict[str, _Worker] = {}
         self._sent: dict[int, tuple[object, Any]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._deliver: Callable[[Message], None] = lambda _: None
+        #: What members have told, in the order in which it came.
+        self.findings, self.told = Findings(), list[Key]()
+        self._deliver: Callable[[Message | Told], None] = lambda _: None
         self._work: concurrent.futures.Future[None] | None = None
 
-    def start(self, deliver: Callable[[Message], None], known: Known) -> None:
+    def start(self, deliver: Callable[[Message | Told], None], known: Known) -> None:
         """Begin: members for all workers that there are."""
         self._deliver, self.known = deliver, known
         self._work = asyncio.run_coroutine_threadsafe(self._attend(), self.client.loop.asyncio_loop)
@@ -139,6 +145,14 @@ class ClusterHost:
     def send(self, known: Known) -> None:
         """Have what the planner knows sent along with the next exchange."""
         self.known = known
+
+    def tell(self, told: Told) -> None:
+        """Have what others have told sent along with the next exchanges."""
+        with contextlib.suppress(RuntimeError):  # the client's loop has ended
+            self.client.loop.asyncio_loop.call_soon_threadsafe(self._keep, told)
+
+    def _keep(self, told: Told) -> None:
+        self.told += self.findings.raised(told.numbers)
 
     def end(self) -> None:
         """Exchange for the last time, and end the members."""
@@ -241,11 +255,14 @@ class ClusterHost:
 
     async def _exchange(self, address: str, *, last: bool = False) -> bool:
         """Tell a worker's members what is known, and deliver what they have reported; whether the worker answered."""
+        worker, told, until = self.workers.get(address), None, len(self.told)
+        if worker is not None and worker.heard < until:
+            told = Told({key: self.findings.numbers[key] for key in self.told[worker.heard :]})
+            worker.heard = until
         try:
-            body = (await self.client.run(exchange, self.run, self.known, last, workers=[address]))[address]
+            body = (await self.client.run(exchange, self.run, self.known, told, last, workers=[address]))[address]
         except Exception:  # noqa: BLE001 - a worker that has gone is noticed at the next look, as is a lost scheduler
             return False
-        worker = self.workers.get(address)
         if body and worker is not None:
             for number, messages in pickle.loads(body):
                 for message in messages:
@@ -258,6 +275,10 @@ class ClusterHost:
             return
         if isinstance(message, Report):
             self._deliver(message_of(seat.member.name, message))
+            return
+        if isinstance(message, Told):
+            self._keep(message)
+            self._deliver(message)
             return
         del worker.seats[number]
         if not isinstance(message, Done):

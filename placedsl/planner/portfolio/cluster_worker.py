@@ -13,6 +13,7 @@ import time
 import zlib
 from collections.abc import Callable, Sequence
 
+from placedsl.planner.portfolio.findings import Findings, Told
 from placedsl.planner.portfolio.portfolio import Done, Known, PlannerChannel, Report
 from placedsl.processes.channel import Failure, Gone
 from placedsl.processes.child import Child
@@ -37,7 +38,16 @@ def unpacked(channel: PlannerChannel, work: Callable[..., None], arguments: Sequ
 
 
 def condensed(messages: Sequence[object]) -> list[object]:
-    """Of the reports among the messages the newest placements and the best bound; the others as they are."""
+    """Of the reports among the messages the newest placements and the best bound, what was told as one message; the
+    others as they are."""
+    told = [message for message in messages if isinstance(message, Told)]
+    if len(told) > 1:
+        together = Findings()
+        for message in told:
+            together.raised(message.numbers)
+        first = messages.index(told[0])
+        rest = [message for message in messages if not isinstance(message, Told)]
+        messages = [*rest[:first], Told(together.numbers), *rest[first:]]
     reports = [message for message in messages if isinstance(message, Report)]
     kept = [report for report in reports if report.placement is not None][-_PLACEMENTS:]
     if reports:
@@ -63,6 +73,10 @@ class _Seat:
         self.known = known
         self.child.send(known)
 
+    def tell(self, told: Told) -> None:
+        """Pass on what others have told."""
+        self.child.send(told)
+
     def collected(self) -> list[object]:
         """What was reported since the last call."""
         self.asked = time.monotonic()
@@ -87,34 +101,47 @@ class _Seat:
                 self.ended.set()
 
 
-#: The members on this worker by the planner's run and their number in it.
+#: The members on this worker by the planner's run and their number in it; and what their others have told, by run.
 _SEATS: dict[tuple[str, int], _Seat] = {}
+_FINDINGS: dict[str, Findings] = {}
+_TELLING = threading.Lock()
 
 
 def host(run: str, number: int, key: str, known: Known, work: Callable[..., None], arguments: Sequence[bytes]) -> None:
     """The task ``key``: a member until its end is collected, or it is not wanted any more."""
     still = wanted(key)
-    seat = _SEATS[run, number] = _Seat(known, work, arguments)
+    seat = _Seat(known, work, arguments)
+    with _TELLING:
+        seat.tell(Told(dict(_FINDINGS.setdefault(run, Findings()).numbers)))
+        _SEATS[run, number] = seat
     try:
         while still() and not seat.over and time.monotonic() < seat.asked + _LEASE_S:
             if seat.dismissed.wait(_LOOK_S):
                 break
     finally:
-        del _SEATS[run, number]
+        with _TELLING:
+            del _SEATS[run, number]
+            if not any(whose == run for whose, _ in _SEATS):
+                _FINDINGS.pop(run, None)
         seat.child.close()
 
 
-def exchange(run: str, known: Known, last: bool = False) -> bytes:
-    """Tell the members of a run what the planner knows; what they have reported, by number, pickled.
+def exchange(run: str, known: Known, told: Told | None = None, last: bool = False) -> bytes:
+    """Tell the members of a run what the planner knows, and what others have told; what they have reported, by number,
+    pickled.
 
     ``last``: the run is over, and the members end.
     """
     found: list[tuple[int, list[object]]] = []
-    for (whose, number), seat in list(_SEATS.items()):
-        if whose != run:
-            continue
+    with _TELLING:
+        seats = [(number, seat) for (whose, number), seat in _SEATS.items() if whose == run]
+        if told is not None:
+            told = Told(_FINDINGS.setdefault(run, Findings()).raised(told.numbers))
+    for number, seat in seats:
         if known != seat.known:
             seat.hear(known)
+        if told is not None:
+            seat.tell(told)
         if messages := seat.collected():
             found.append((number, messages))
         if last:

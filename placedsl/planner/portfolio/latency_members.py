@@ -11,17 +11,20 @@ from typing import Any
 
 import numpy as np
 
+from placedsl.algorithms.exchange import Key
 from placedsl.algorithms.supports import PLACING, reasons_against
 from placedsl.arrays import Integers
 from placedsl.planner.portfolio.operator_scheduling_members import bound_dataflow, search_dataflow
 from placedsl.planner.portfolio.portfolio import Member, PlannerChannel
-from placedsl.planner.portfolio.throughput_members import further_seeds, searchers
+from placedsl.planner.portfolio.throughput_members import FIRST_FURTHER, further_seeds, searchers
 from placedsl.problem.expressions import Provided
 from placedsl.problem.problem import Problem
 from placedsl.problem.values import Values
 
 #: The seeds of two searches of one run lie this far apart.
 _SEEDS_APART = 7919
+#: So many processes of further machines refine blocks at most: more of them are seldom refined at a time.
+_MOST_BOUNDS = 16
 #: Constraints that searches know; random schedules of calls for a start.
 _KNOWN, _STARTS = PLACING | {"sequential", "congestion"}, 50
 #: A program with more columns than this is not made unasked: solvers hardly get through its first relaxation.
@@ -107,7 +110,7 @@ def members_for_one_sample(
 
 
 def further_members_for_one_sample(problem: Problem, seed: int) -> Iterator[Member]:
-    """Searches with other seeds, for further machines; the bounds have no parts that could be shared out."""
+    """For further machines searches with other seeds, and of schedules the bounds of blocks in turn with them."""
     if against(problem):
         return
     calls = problem.execution.run == "subgraph_calls"
@@ -116,6 +119,10 @@ def further_members_for_one_sample(problem: Problem, seed: int) -> Iterator[Memb
             yield Member(f"search {number}", search_calls, (problem, own), kind="search for calls")
         else:
             yield Member(f"search {number}", search_dataflow, (problem, None, own), kind="search for schedules")
+            if (turn := number - FIRST_FURTHER) <= _MOST_BOUNDS:
+                yield Member(
+                    "the bounds of times and work", bound_dataflow, (problem, None, turn), kind="bounds of blocks"
+                )
 
 
 def members_for_a_start(problem: Problem, seed: int) -> list[Member]:
@@ -180,6 +187,13 @@ class _UntilFound:
             raise _EndedError
         if placement is not None:
             self.channel.report(placement, -np.inf, values)
+
+    def tell(self, found: Mapping[Key, float]) -> None:
+        """Of another problem as well."""
+
+    def heard(self) -> Mapping[Key, float]:
+        """Nothing."""
+        return {}
 
 
 def _searches(number: int, seed: int) -> list[tuple[str, int]]:

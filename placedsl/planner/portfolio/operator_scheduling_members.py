@@ -39,8 +39,11 @@ def search_dataflow(channel: PlannerChannel, problem: Problem, start: Integers |
         channel.report(None, search.value if search.best is not None else np.inf)
 
 
-def bound_dataflow(channel: PlannerChannel, problem: Problem, left: float | None) -> None:
-    """Say ever better lower bounds, and schedules that come about on the way; ``left``: the seconds of the run."""
+def bound_dataflow(channel: PlannerChannel, problem: Problem, left: float | None, turn: int = 0) -> None:
+    """Say ever better lower bounds, and schedules that come about on the way.
+
+    ``left``: the seconds of the run;  ``turn``: how many others refine blocks and go before.
+    """
     from placedsl.algorithms.operator_scheduling.bounds.streams import bounds_and_sequences
     from placedsl.algorithms.operator_scheduling.instance import scheduling_instance
     from placedsl.algorithms.operator_scheduling.schedule_kernel import schedule_of, values_of
@@ -49,7 +52,9 @@ def bound_dataflow(channel: PlannerChannel, problem: Problem, left: float | None
     instance = scheduling_instance(problem)
     deadline = None if left is None else time.monotonic() + left
     last = -np.inf
-    for bound, sequence in bounds_and_sequences(instance, upper=lambda: channel.best, deadline=deadline):
+    for bound, sequence in bounds_and_sequences(
+        instance, upper=lambda: channel.best, deadline=deadline, exchange=channel, turn=turn
+    ):
         if sequence is not None and is_feasible(instance, sequence.device):
             latency, times = schedule_of(instance, sequence)
             if latency < channel.best:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,9 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from placedsl.algorithms.exchange import Key
 from placedsl.arrays import Integers
+from placedsl.planner.portfolio.findings import Findings, Told
 from placedsl.problem.values import Values
 from placedsl.processes.channel import Failure, Gone
 from placedsl.processes.child import Child
@@ -40,6 +43,12 @@ class PlannerChannel(Protocol):
         :func:`placedsl.evaluation.evaluate.evaluate`.  ``by``: what proves the bound, where that is not the member, and
         its ``certificate``.
         """
+
+    def tell(self, found: Mapping[Key, float]) -> None:
+        """Tell the other members of numbers that only rise, by keys that say what they are."""
+
+    def heard(self) -> Mapping[Key, float]:
+        """What the others have told since the last call, as far as it is news."""
 
 
 @dataclass(frozen=True)
@@ -102,11 +111,14 @@ class Message:
 class Host(Protocol):
     """Where further members run, as many as there is room for: a cluster."""
 
-    def start(self, deliver: Callable[[Message], None], known: Known) -> None:
+    def start(self, deliver: Callable[[Message | Told], None], known: Known) -> None:
         """Begin; ``deliver`` takes the messages, in a thread of the host's own."""
 
     def send(self, known: Known) -> None:
         """Send the members what the planner knows."""
+
+    def tell(self, told: Told) -> None:
+        """Send the members what others have told."""
 
     def end(self) -> None:
         """End the members; the messages that can be had at once are delivered.  Once ended it does not begin again."""
@@ -136,6 +148,8 @@ class Portfolio:
         self.known = Known()
         self.inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self.running: list[_Process] = []
+        #: What members have told; it is passed on in the threads that read their messages.
+        self.findings, self._telling = Findings(), threading.Lock()
 
     def add(self, member: Member) -> None:
         """One more, before any has started."""
@@ -154,13 +168,34 @@ class Portfolio:
         since = time.monotonic() - self.due
         begin = [member for member in self.members if member.delay <= since]
         self.members = [member for member in self.members if member.delay > since]
-        self.running += [_Process(member, self.inbox.put, self.known) for member in begin]
+        for member in begin:
+            process = _Process(member, self._take, self.known)
+            with self._telling:
+                self.running.append(process)
+                process.child.send(Told(dict(self.findings.numbers)))
         if self.further is not None and not self.hosting and since >= 0.0:
-            self.hosting = True
-            self.further.start(self.inbox.put, self.known)
+            self.further.start(lambda message: self._take(message, None), self.known)
+            with self._telling:
+                self.hosting = True
+                self.further.tell(Told(dict(self.findings.numbers)))
         with contextlib.suppress(queue.Empty):
             while True:
                 yield self.inbox.get_nowait()
+
+    def _take(self, message: Message | Told, by: _Process | None) -> None:
+        """A message of a process, or of the host."""
+        if isinstance(message, Message):
+            self.inbox.put(message)
+            return
+        with self._telling:
+            told = Told(self.findings.raised(message.numbers))
+            if not told.numbers:
+                return
+            for process in self.running:
+                if process is not by:
+                    process.child.send(told)
+            if by is not None and self.further is not None and self.hosting:
+                self.further.tell(told)
 
     @property
     def names(self) -> set[str]:
@@ -196,7 +231,7 @@ class Portfolio:
 class _Process:
     """One member's process."""
 
-    def __init__(self, member: Member, deliver: Callable[[Message], None], known: Known) -> None:
+    def __init__(self, member: Member, deliver: Callable[[Message | Told, _Process], None], known: Known) -> None:
         self.name, self.deliver = member.name, deliver
         self.ended = False
         self.child = Child("placedsl.planner.portfolio.worker", self._take)
@@ -211,7 +246,10 @@ class _Process:
     def _take(self, message: object) -> None:
         match message:
             case Report():
-                self.deliver(message_of(self.name, message))
+                self.deliver(message_of(self.name, message), self)
+                return
+            case Told():
+                self.deliver(message, self)
                 return
             case Failure():
                 self._fail(message.message)
@@ -220,4 +258,4 @@ class _Process:
         self.ended = True
 
     def _fail(self, reason: str) -> None:
-        self.deliver(Message(self.name, None, -np.inf, reason))
+        self.deliver(Message(self.name, None, -np.inf, reason), self)

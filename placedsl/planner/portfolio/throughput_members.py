@@ -34,7 +34,7 @@ _MOST_PRICED = 5_000
 #: The seeds of two searches of one run lie this far apart.
 _SEEDS_APART = 7919
 #: The number of the first search on a cluster: no machine has as many of its own, so that all seeds differ.
-_FIRST_FURTHER = 1_000
+FIRST_FURTHER = 1_000
 #: So many searches for thresholds of the partition bound differ enough to be run side by side.
 _MOST_THRESHOLDS = 16
 
@@ -102,7 +102,7 @@ def prove_bounds(channel: PlannerChannel, problem: Problem) -> None:
     """Say ever better lower bounds, until the best placement is proven or there is no more to be had."""
     from placedsl.algorithms.partitions.bounds.streams import proven_bounds
 
-    for bound in proven_bounds(problem, upper=lambda: channel.best):
+    for bound in proven_bounds(problem, upper=lambda: channel.best, exchange=channel):
         channel.report(None, bound.value, by=bound.by, certificate=bound.certificate)
 
 
@@ -111,8 +111,9 @@ def prove_threshold(channel: PlannerChannel, problem: Problem, share: float) -> 
     from placedsl.algorithms.partitions.bounds.partition import partition_bounds
 
     for bound in partition_bounds(
-        problem, upper=lambda: channel.best, over=lambda: False, lower=lambda: channel.bound, share=share
-    ):
+        problem, upper=lambda: channel.best, over=lambda: False, lower=lambda: channel.bound, share=share,
+        exchange=channel,
+    ):  # fmt: skip
         channel.report(None, bound.value, by=bound.by, certificate=bound.certificate)
 
 
@@ -234,7 +235,7 @@ def _bound(problem: Problem, _start: Integers | None, _workers: int, _seed: int)
 
 def further_seeds(seed: int) -> Iterator[tuple[int, int]]:
     """Numbers and seeds of searches beyond those of this machine; they depend on the seed of the run alone."""
-    for i in itertools.count(_FIRST_FURTHER):
+    for i in itertools.count(FIRST_FURTHER):
         yield i + 1, seed + _SEEDS_APART * i
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from placedsl.algorithms.exchange import ALONE, Exchange
 from placedsl.algorithms.operator_scheduling.bounds.heads_tails_kernel import earliest_end
 from placedsl.algorithms.operator_scheduling.bounds.memory_prices import memory_uses
 from placedsl.algorithms.operator_scheduling.bounds.price_search import priced_bounds
@@ -23,6 +24,7 @@ from placedsl.algorithms.operator_scheduling.bounds.time_prices import time_uses
 from placedsl.algorithms.operator_scheduling.decomposition.block_solving import BlockImprover
 from placedsl.algorithms.operator_scheduling.decomposition.blocks import Chain, chain_between, chain_of, refine
 from placedsl.algorithms.operator_scheduling.decomposition.cuts import chosen_cuts, not_bypassed
+from placedsl.algorithms.operator_scheduling.decomposition.shared_blocks import SharedBlocks
 from placedsl.algorithms.operator_scheduling.instance import SchedulingInstance, scheduling_instance
 from placedsl.algorithms.operator_scheduling.schedule_kernel import OperatorSequence
 from placedsl.problem.problem import Problem
@@ -65,10 +67,13 @@ def bounds_and_sequences(
     deadline: float | None = None,
     stop: Callable[[], bool] = lambda: False,
     seed: int = 0,
+    exchange: Exchange = ALONE,
+    turn: int = 0,
 ) -> Iterator[tuple[float, OperatorSequence | None]]:
     """The same for arrays, with sequences found on the way (they may exceed memory limits).
 
-    ``deadline``: ``time.monotonic()``, None for none.
+    ``deadline``: ``time.monotonic()``, None for none.  ``exchange``: the line to others who refine blocks; ``turn``: so
+    many of them go before.  All but the first refine blocks and do nothing else.
     """
     if not instance.nodes:
         yield 0.0, None
@@ -86,17 +91,18 @@ def bounds_and_sequences(
             chains.append(chain)
             best = max(best, chain.bound())
             yield best, None
-    priced = [(chain, uses, priced_bounds(chain, uses)) for chain in chains for uses in _uses(chain)]
+    first = turn == 0
+    priced = [(chain, uses, priced_bounds(chain, uses)) for chain in chains if first for uses in _uses(chain)]
     shares = instance.nodes * instance.devices
     late = shares > _SOON and any(uses.timed for _, uses, _ in priced)
     for last, rounds in enumerate((_ROUNDS if late else _FIRST_ROUNDS, _ROUNDS)):
-        for bound, sequence in _in_turn(instance, chains, priced, upper, rounds, seed):
+        for bound, sequence in _in_turn(instance, chains, priced, upper, rounds, seed, exchange, turn):
             if bound > best or sequence is not None:
                 best = max(best, bound)
                 yield best, sequence
             if done():
                 return
-        if not last and not done() and shares <= _MOST_SHARES:
+        if not last and first and not done() and shares <= _MOST_SHARES:
             for pairs in (False, True):
                 left = _SECONDS if deadline is None else min(_SECONDS, deadline - time.monotonic())
                 best = max(best, relaxed_latency(instance, max(left, 0.1), pairs=pairs))
@@ -142,7 +148,8 @@ class _Turns:
     rise.
 
     ``weight``  what a step counts;  ``spent``  what has been counted;  ``refines``: it makes blocks rise;  ``bound``:
-    the best so far;  ``seen``: what the finer chain had spent when its bounds were taken
+    the best so far;  ``seen``: what the finer chain had spent, and how often others had told of blocks, when its bounds
+    were taken;  ``heard``: the latter at the last step
     """
 
     chain: Chain
@@ -151,13 +158,14 @@ class _Turns:
     spent: float
     refines: bool
     bound: float = 0.0
-    seen: float = -1.0
+    seen: tuple[float, int] = (-1.0, 0)
+    heard: int = 0
 
-    def take_from_finer(self) -> None:
-        """Take the bounds of the finer chain if its blocks have been refined."""
+    def take_from_finer(self, heard: int) -> None:
+        """Take the bounds of the finer chain if its blocks have been refined, here or by others."""
         finer = self.chain.finer
-        if finer is not None and self.seen != finer.spent:
-            self.seen = finer.spent
+        if finer is not None and self.seen != (finer.spent, heard):
+            self.seen = finer.spent, heard
             self.chain.take_from_finer()
 
 
@@ -173,29 +181,33 @@ def _of_prices(chain: Chain, uses: Uses, bounds: Iterator[tuple[float, bool]]) -
 
 def _in_turn(
     instance: SchedulingInstance, chains: list[Chain], priced: list[tuple[Chain, Uses, Iterator[tuple[float, bool]]]],
-    upper: Callable[[], float], rounds: int, seed: int,
+    upper: Callable[[], float], rounds: int, seed: int, exchange: Exchange, turn: int,
 ) -> Iterator[tuple[float, OperatorSequence | None]]:  # fmt: skip
     """Refine chains, or price what their blocks share, one step of one of them at a time: a block that is refined for
     the first time counts as the square of the largest.
     """
     turns = [_of_prices(*one) for one in priced]
     timed = any(uses.timed for _, uses, _ in priced)
+    shared = SharedBlocks(chains, exchange, takes_work=turn > 0)
     for chain in chains:
-        improver = BlockImprover(instance, seed, schedules=chain.whole, placements=not chain.whole)
-        refined = refine(chain, improver, upper, rounds)
+        improver = BlockImprover(instance, seed + turn, schedules=chain.whole, placements=not chain.whole)
+        refined = refine(chain, shared.watched(improver), upper, rounds, shared.taken, turn)
         steps = ((bound, sequence, False) for bound, sequence in refined)
         turns.append(_Turns(chain, steps, float(chain.largest() ** 2), 0.0, True))
     while turns:
+        shared.exchange()
         one = min(turns, key=lambda turn: turn.spent)
-        one.take_from_finer()
+        one.take_from_finer(shared.heard)
         before = one.chain.spent
         step = next(one.steps, None)
         # Prices wait for the bounds of blocks to rise, as long as some are refined.
         refining = [turn.spent for turn in turns if turn.refines]
-        if step is None or (step[2] and not refining):
+        idle = one.heard == shared.heard
+        one.heard = shared.heard
+        if step is None or (step[2] and not refining and idle):
             turns.remove(one)
             continue
-        if step[2]:
+        if step[2] and refining:
             one.spent = max(one.spent, min(refining))
         # Beside prices of time a block counts as the work that it takes: what refining gains the second time is little.
         count = one.weight * (one.chain.spent - before if one.refines and timed else 1.0)

@@ -99,8 +99,9 @@ class Block:
                 self.sequences[x, y] = (renamed(sequence, new), inner._replace(time=time))
 
 
-#: See :func:`refined`.
+#: See :func:`refine`.
 Improve = Callable[[Block, int, int, float], None]
+Taken = Callable[[Block, int, int], bool]
 
 
 @dataclass(eq=False)
@@ -273,13 +274,19 @@ def _initial_bounds(
 
 
 def refine(
-    chain: Chain, improve: Improve, upper: Callable[[], float], most: int
+    chain: Chain,
+    improve: Improve,
+    upper: Callable[[], float],
+    most: int,
+    taken: Taken = lambda *_: False,
+    turn: int = 0,
 ) -> Iterator[tuple[float, OperatorSequence | None]]:
     """Increasing bounds, and sequences if the chain is ``whole``, until the two meet or nothing is left to improve.
 
     ``improve(block, a, b, needed)`` works on one block for one pair of devices: it raises ``lower_bound``, lowers
     ``latency`` or sets ``final``; a block that takes ``needed`` seconds or longer cannot be part of a schedule below
-    ``upper()``.  ``most``: how often a block is refined for one pair.
+    ``upper()``.  ``most``: how often a block is refined for one pair.  ``taken(block, a, b)``: others refine it
+    meanwhile, so that it comes last; ``turn``: so many others begin with the blocks that say most.
     """
     shown = reached = np.inf
     while True:
@@ -296,14 +303,14 @@ def refine(
             return
         paths = [path, *([best] if chain.whole else []), *(way for ways in chain.also.values() for way in ways)]
         open_ones = {
-            (int(block.effort[a, b]), -block.gap(a, b), i, a, b)
+            (taken(block, a, b), int(block.effort[a, b]), -block.gap(a, b), i, a, b)
             for way in paths
             for i, (block, a, b) in enumerate(zip(chain.blocks, [0, *way], [*way, 0], strict=True))
             if not block.final[a, b] and block.effort[a, b] < most
         }
         if not open_ones:
             return
-        _, _, i, a, b = min(open_ones)
+        *_, i, a, b = sorted(open_ones)[min(turn, len(open_ones) - 1)] if turn else min(open_ones)
         block = chain.blocks[i]
         effort = int(block.effort[a, b])
         chain.spent += _AGAIN * 4.0 ** (effort - 1) if effort else 1.0

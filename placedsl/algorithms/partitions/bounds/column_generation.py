@@ -15,6 +15,7 @@ from placedsl.algorithms.partitions.bounds.entangled_pricing import EntangledPri
 from placedsl.algorithms.partitions.bounds.master_program import Duals, MasterProgram, base_prices, unit_groups
 from placedsl.algorithms.partitions.bounds.pricing import Pricing
 from placedsl.algorithms.partitions.bounds.relaxation import Relaxation
+from placedsl.algorithms.partitions.bounds.shared_sets import SharedSets
 from placedsl.arrays import Floats
 
 #: What rounding may add to the value of a set, as a share of all prices together.
@@ -77,6 +78,7 @@ class ColumnGeneration:
     exact: bool
     effort: float
     over: Callable[[], bool]
+    shared: SharedSets
     #: The duals that prove it, once it is proven: of a device what a set on it is worth at most.
     proof: Duals | None = None
     _ratio: float = 0.0
@@ -111,6 +113,7 @@ class ColumnGeneration:
         """
         outcome: Outcome = "open"
         group = unit_groups(self.relaxed, most)
+        self._hear()
         for widening in range(WIDENINGS + 1):
             master = MasterProgram(self.relaxed, group, self.warm_start.best.unit, BOX * WIDER**widening)
             for column in (*self.warm_start.columns, *self._combinations):
@@ -125,6 +128,9 @@ class ColumnGeneration:
         """Master program and pricing in turn; returns the outcome, and whether it depends on the box of the duals."""
         keep = smoothing = 0
         while not self.over() and self.effort > 0:
+            for column in self._hear():
+                if column.load <= self.largest:
+                    master.add(column.shares, column.class_index)
             master_duals = master.solve()
             if master_duals is None:  # the restricted master program has no duals within the box
                 return "open", True
@@ -145,6 +151,8 @@ class ColumnGeneration:
                     if self._improves(column, master_duals) and master.add(column.shares, column.class_index):
                         new = True
                         (self.warm_start.columns if self.exact else self._combinations).append(column)
+                        if self.exact:
+                            self.shared.tell([(column.class_index, column.shares > 0.5, column.load)])
                 if new:
                     smoothing = 0
                 elif smoothing + 1 < len(SMOOTHING):
@@ -154,6 +162,12 @@ class ColumnGeneration:
                 else:
                     return "beyond", master_duals.loose
         return "open", False
+
+    def _hear(self) -> list[Column]:
+        """Take the sets that others have found."""
+        heard = [Column(members.astype(np.float64), kind, load) for kind, members, load in self.shared.heard()]
+        self.warm_start.columns += heard
+        return heard
 
     def _price(self, duals: Duals, master_duals: Duals, keep: int) -> tuple[Floats, list[Column], bool]:
         """Solve the pricing problems at ``duals``.

@@ -20,12 +20,14 @@ from typing import Any
 
 import numpy as np
 
+from placedsl.algorithms.exchange import ALONE, Exchange
 from placedsl.algorithms.partitions.bounds.bound import Bound
 from placedsl.algorithms.partitions.bounds.column_generation import ColumnGeneration, WarmStart, cold_start
 from placedsl.algorithms.partitions.bounds.entangled_pricing import EntangledPricing
 from placedsl.algorithms.partitions.bounds.priced_sets import PricedSets
 from placedsl.algorithms.partitions.bounds.pricing import Pricing
 from placedsl.algorithms.partitions.bounds.relaxation import Relaxation, relaxation
+from placedsl.algorithms.partitions.bounds.shared_sets import SharedSets
 from placedsl.algorithms.partitions.bounds.state_graph import state_graph
 from placedsl.algorithms.partitions.bounds.work import work_bound
 from placedsl.problem.problem import Problem
@@ -45,13 +47,13 @@ NEGLIGIBLE = 5e-4
 
 def partition_bounds(
     problem: Problem, *, upper: Callable[[], float], over: Callable[[], bool], known: float = -np.inf,
-    lower: Callable[[], float] = lambda: -np.inf, share: float | None = None,
+    lower: Callable[[], float] = lambda: -np.inf, share: float | None = None, exchange: Exchange = ALONE,
 ) -> Iterator[Bound]:  # fmt: skip
     """Increasing proven lower bounds on the largest load; inf if there is no placement at all.
 
     The best known value is ``upper()`` (inf: none), the best bound ``known``, and ``lower()`` what is proven elsewhere
     meanwhile.  ``share``: where thresholds lie between bound and value at first (None: where they do best alone), for
-    runs side by side.  Ends when the bound is within rounding
+    runs side by side.  ``exchange``: the line to these, for sets.  Ends when the bound is within rounding
     of it, when the relaxation is exhausted, or when it is ``over()``.
     """
     relaxed = relaxation(problem)
@@ -60,7 +62,7 @@ def partition_bounds(
         yield bound
     least = max(bound.value, known)
     if relaxed.units and least < np.inf:
-        yield from _ThresholdSearch(relaxed, least, upper, over, lower=lower, share=share).bounds()
+        yield from _ThresholdSearch(relaxed, least, upper, over, False, lower, share, exchange).bounds()
 
 
 def prices_at(relaxed: Relaxation, largest: float, over: Callable[[], bool]) -> dict[str, Any] | None:
@@ -86,6 +88,7 @@ class _ThresholdSearch:
     full: bool = False
     lower: Callable[[], float] = lambda: -np.inf
     share: float | None = None
+    exchange: Exchange = ALONE
     warm_start: WarmStart = field(init=False)
     _pricing: list[Pricing | EntangledPricing] = field(init=False, default_factory=list)
     _made_for: tuple[float, bool] = (np.inf, False)
@@ -111,7 +114,15 @@ class _ThresholdSearch:
             (pricing,) = self._pricing
             assert isinstance(pricing, EntangledPricing)
             yield from PricedSets(
-                self.relaxed, pricing, self.bound, self.all, self.upper, self.over, self.lower, self.share
+                self.relaxed,
+                pricing,
+                self.bound,
+                self.all,
+                self.upper,
+                self.over,
+                self.lower,
+                self.share,
+                self.exchange,
             ).bounds()
             return
         effort, beyond = EFFORT, np.inf
@@ -177,7 +188,8 @@ class _ThresholdSearch:
         made_for, full = self._made_for
         if not self._pricing or largest > made_for or made_for > 2 * largest or self.full != full:
             self._build_graphs(min(max(self.top, largest), 2 * largest))
-        run = ColumnGeneration(self.relaxed, self._pricing, self.warm_start, largest, exact, effort, self.over)
+        shared = SharedSets(self.exchange, self.relaxed.units)
+        run = ColumnGeneration(self.relaxed, self._pricing, self.warm_start, largest, exact, effort, self.over, shared)
         outcome = run.run()
         self.proof = None if run.proof is None else {
             "kind": "prices", "largest": largest, "price": run.proof.unit.tolist(),

@@ -19,11 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from placedsl.algorithms.exchange import ALONE, Exchange
 from placedsl.algorithms.partitions.bounds.bound import Bound
 from placedsl.algorithms.partitions.bounds.entangled_pricing import EntangledPricing
 from placedsl.algorithms.partitions.bounds.master_program import MasterProgram, base_prices, unit_groups
 from placedsl.algorithms.partitions.bounds.relaxation import Relaxation
 from placedsl.algorithms.partitions.bounds.set_annealing_kernel import load_of
+from placedsl.algorithms.partitions.bounds.shared_sets import SharedSets
 from placedsl.arrays import Booleans, Floats
 from placedsl.tolerances import BOUND_ROUNDING, PROOF
 
@@ -83,8 +85,10 @@ class PricedSets:
     over: Callable[[], bool]
     lower: Callable[[], float] = lambda: -np.inf
     share: float | None = None
+    exchange: Exchange = ALONE
     _known: list[tuple[Booleans, float]] = field(default_factory=list)
     _best: _Prices = field(init=False)
+    _shared: SharedSets = field(init=False)
     #: No prices prove this.
     _ceiling: float = np.inf
     _nodes: int = _NODES
@@ -93,6 +97,7 @@ class PricedSets:
 
     def __post_init__(self) -> None:
         self._best = _Prices(base_prices(self.relaxed), 0.0)
+        self._shared = SharedSets(self.exchange, self.relaxed.units)
 
     @property
     def _top(self) -> float:
@@ -126,6 +131,9 @@ class PricedSets:
         self._left, asked_for = self._nodes, 0
         master = self._master(trial, _BOXES[box])
         while not self.over() and self._left > 0:
+            for members, load in self._heard():
+                if load < trial:
+                    master.add(members.astype(np.float64), 0)
             duals = master.solve()
             missing = duals is None or duals.needed < 1.0 + _NEEDED
             if missing and (duals is None or duals.loose):
@@ -157,12 +165,19 @@ class PricedSets:
                         return "proven" if self.bound >= min(trial, self._top) else "open"
                     found = [(own, float(load_of(self.pricing.tensors, own))) for own in sets]
                 self._known = [*self._known, *found][-_KEPT:]
+                self._shared.tell((0, members, load) for members, load in found)
                 for members, _ in found:
                     new |= master.add(members.astype(np.float64), 0) and bool(worth @ members >= 1.0)
                 step = 0 if new else step + 1
                 if step == len(_SMOOTHING):
                     return "open"
         return "open"
+
+    def _heard(self) -> list[tuple[Booleans, float]]:
+        """Take the sets that others have found, with their loads."""
+        sets = [(own, float(load_of(self.pricing.tensors, own))) for _, own, _ in self._shared.heard()]
+        self._known = [*self._known, *sets][-_KEPT:]
+        return sets
 
     def _worth(self, prices: _Prices) -> Floats:
         """What units are worth (u) where one of the devices has a set worth more than 1; nothing, where none has to."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from placedsl.algorithms.exchange import ALONE, Exchange
 from placedsl.algorithms.partitions.bounds.bound import Bound
 from placedsl.algorithms.partitions.bounds.flow import flow_bounds
 from placedsl.algorithms.partitions.bounds.partition import partition_bounds
@@ -33,11 +34,12 @@ def proven_bounds(
     upper: Callable[[], float] = lambda: np.inf,
     deadline: float | None = None,
     stop: Callable[[], bool] = lambda: False,
+    exchange: Exchange = ALONE,
 ) -> Iterator[Bound]:
     """Increasing lower bounds by all methods but programs; none if the objective is not the largest load.
 
     ``upper()`` is the best known value (inf: none); ends when a bound is within rounding of it, which proves it
-    optimal, at the ``deadline`` (``time.monotonic()``), or when ``stop()`` is true.
+    optimal, at the ``deadline`` (``time.monotonic()``), or when ``stop()`` is true.  ``exchange``: the line to others.
     """
     if reasons_against(problem, SUPPORTS):
         return
@@ -46,7 +48,7 @@ def proven_bounds(
     def over() -> bool:
         return (deadline is not None and time.monotonic() > deadline) or stop()
 
-    for bound in _bounds(problem, upper, over):
+    for bound in _bounds(problem, upper, over, exchange):
         if bound.value > best:
             best = bound.value
             yield bound
@@ -54,7 +56,9 @@ def proven_bounds(
             return
 
 
-def _bounds(problem: Problem, upper: Callable[[], float], over: Callable[[], bool]) -> Iterator[Bound]:
+def _bounds(
+    problem: Problem, upper: Callable[[], float], over: Callable[[], bool], exchange: Exchange
+) -> Iterator[Bound]:
     """One method after the other."""
     relaxed = relaxation(problem)
     quick = (
@@ -68,7 +72,7 @@ def _bounds(problem: Problem, upper: Callable[[], float], over: Callable[[], boo
         for bound in flow_bounds(relaxed, unit_in_words(problem, relaxed), best, upper, over, _FLOW_SECONDS):
             best = bound.value
             yield bound
-    yield from partition_bounds(problem, upper=upper, over=over, known=best)
+    yield from partition_bounds(problem, upper=upper, over=over, known=best, exchange=exchange)
 
 
 __all__ = ["QUICK_BOUNDS", "proven_bounds"]

@@ -1,0 +1,39 @@
+"""Sets of units that processes which price them tell one another.
+
+A set that is worth more than its share at the prices of one process often is at those of another.  A set too many makes
+prices worse and cannot make a bound wrong: what sets are worth at most is proven anew by each process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from placedsl.algorithms.exchange import Exchange, Key
+from placedsl.arrays import Booleans
+
+
+class SharedSets:
+    """The line to the others for sets of ``units`` units."""
+
+    def __init__(self, exchange: Exchange, units: int) -> None:
+        self._exchange, self._units = exchange, units
+
+    def tell(self, sets: Iterable[tuple[int, Booleans, float]]) -> None:
+        """Tell of sets: the class of device, the members, the load in seconds."""
+        found: dict[Key, float] = {
+            ("set", self._units, kind, np.packbits(members).tobytes()): load for kind, members, load in sets
+        }
+        if found:
+            self._exchange.tell(found)
+
+    def heard(self) -> list[tuple[int, Booleans, float]]:
+        """The sets that others have told of since the last call."""
+        found = []
+        for key, load in self._exchange.heard().items():
+            match key:
+                case ("set", self._units, int(kind), bytes(packed)):
+                    members = np.unpackbits(np.frombuffer(packed, dtype=np.uint8), count=self._units)
+                    found.append((kind, members.astype(bool), load))
+        return found
