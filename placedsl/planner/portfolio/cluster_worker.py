@@ -25,6 +25,8 @@ _LOOK_S = 0.25
 _LEASE_S = 120.0
 #: So many placements of a member are kept between two exchanges, the newest; and messages before they are sorted out.
 _PLACEMENTS, _MESSAGES = 8, 64
+#: Of so many runs is kept what was told of them.
+_RUNS = 8
 
 
 def packed(argument: object) -> bytes:
@@ -137,6 +139,8 @@ def exchange(run: str, known: Known, told: Told | None = None, last: bool = Fals
         seats = [(number, seat) for (whose, number), seat in _SEATS.items() if whose == run]
         if told is not None:
             told = Told(_FINDINGS.setdefault(run, Findings()).raised(told.numbers))
+            while len(_FINDINGS) > _RUNS:  # of runs that have ended
+                del _FINDINGS[next(iter(_FINDINGS))]
     for number, seat in seats:
         if known != seat.known:
             seat.hear(known)
