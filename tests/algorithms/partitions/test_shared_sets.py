@@ -27,9 +27,19 @@ def test_sets_come_as_they_were_told(units: int) -> None:
     assert {(k, own.tobytes()) for k, own, _ in heard} == {(k, own.tobytes()) for k, own, _ in sets}
     assert all(own.dtype == bool and len(own) == units for _, own, _ in heard)
     assert one.heard() == other.heard() == []
-    hub.lines[0].tell({("set", units + 1, 0, b"\\0"): 1.0, ("block", 0, 1, 2, 0, 0, 0): 1.0})
+    hub.lines[0].tell({("set", units + 1, True, 0, b"\\0"): 1.0, ("block", 0, 1, 2, 0, 0, 0): 1.0})
     assert other.heard() == []
     assert len(third.heard()) == len(heard)
+
+
+def test_loads_that_leave_something_out_are_not_told_to_those_who_count_it() -> None:
+    hub = Hub(3)
+    fewer, alike, full = (
+        SharedSets(line, 3, full=whole) for line, whole in zip(hub.lines, (False, False, True), strict=True)
+    )
+    fewer.tell([(0, np.array([True, False, True]), 1.0)])
+    assert [load for _, _, load in alike.heard()] == [1.0]
+    assert full.heard() == []
 
 
 def together(texts: list[tuple[str, float]], wide: bool, seconds: float) -> list[tuple[float, int]]:

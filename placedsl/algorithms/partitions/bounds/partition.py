@@ -188,7 +188,7 @@ class _ThresholdSearch:
         made_for, full = self._made_for
         if not self._pricing or largest > made_for or made_for > 2 * largest or self.full != full:
             self._build_graphs(min(max(self.top, largest), 2 * largest))
-        shared = SharedSets(self.exchange, self.relaxed.units)
+        shared = SharedSets(self.exchange, self.relaxed.units, full=self.full)
         run = ColumnGeneration(self.relaxed, self._pricing, self.warm_start, largest, exact, effort, self.over, shared)
         outcome = run.run()
         self.proof = None if run.proof is None else {

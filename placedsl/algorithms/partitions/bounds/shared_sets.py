@@ -15,15 +15,19 @@ from placedsl.arrays import Booleans
 
 
 class SharedSets:
-    """The line to the others for sets of ``units`` units."""
+    """The line to the others for sets of ``units`` units.
 
-    def __init__(self, exchange: Exchange, units: int) -> None:
-        self._exchange, self._units = exchange, units
+    ``full``: loads count every hyperedge.  Sets whose loads leave some out are told to those alone who leave them out
+    as well: where all count they may load more than is told, and would leave no prices for what can be proven.
+    """
+
+    def __init__(self, exchange: Exchange, units: int, *, full: bool = True) -> None:
+        self._exchange, self._units, self._full = exchange, units, full
 
     def tell(self, sets: Iterable[tuple[int, Booleans, float]]) -> None:
         """Tell of sets: the class of device, the members, the load in seconds."""
         found: dict[Key, float] = {
-            ("set", self._units, kind, np.packbits(members).tobytes()): load for kind, members, load in sets
+            ("set", self._units, self._full, kind, np.packbits(members).tobytes()): load for kind, members, load in sets
         }
         if found:
             self._exchange.tell(found)
@@ -33,7 +37,7 @@ class SharedSets:
         found = []
         for key, load in self._exchange.heard().items():
             match key:
-                case ("set", self._units, int(kind), bytes(packed)):
+                case ("set", self._units, self._full, int(kind), bytes(packed)):
                     members = np.unpackbits(np.frombuffer(packed, dtype=np.uint8), count=self._units)
                     found.append((kind, members.astype(bool), load))
         return found
