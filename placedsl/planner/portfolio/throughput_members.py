@@ -129,6 +129,7 @@ def prove_superblocks(channel: PlannerChannel, problem: Problem, part: str = "")
     ``part``: "two", "four" or "boundaries" for one of them alone.
     """
     from placedsl.algorithms.partitions.bounds.boundaries import boundary_bounds
+    from placedsl.algorithms.partitions.bounds.boundary_positions import position_bounds
     from placedsl.algorithms.partitions.bounds.superblock_program import pipeline_of
     from placedsl.algorithms.partitions.bounds.superblocks import prove_superblocks as prove
 
@@ -141,22 +142,24 @@ def prove_superblocks(channel: PlannerChannel, problem: Problem, part: str = "")
     pipeline = pipeline_of(problem)
     if pipeline is None:
         return
-    stages, patient = pipeline.devices <= _ALL_STAGES, _prices_prove_more(problem)
-    if patient:
-        step_back()
+    patient = _prices_prove_more(problem)
 
     def proven(blocks: int) -> None:
         prove(problem, lambda: channel.best, lambda: False, told, blocks=(blocks,), patient=patient)
 
+    if part in ("", "boundaries"):
+        best = pipeline.simple
+        for bound in boundary_bounds(pipeline, best, lambda: channel.best, lambda: False):
+            told(bound)
+            best = bound.value
+        if best > pipeline.simple:  # stages follow one another
+            for bound in position_bounds(pipeline, best, lambda: channel.best, lambda: False):
+                told(bound)
+    if patient:
+        step_back()
     if part in ("", "two"):
         proven(2)
-    if part == "four" or (not part and stages):  # each superblock is one
-        proven(_ALL_STAGES)
-    if part in ("two", "four"):
-        return
-    for bound in boundary_bounds(pipeline, pipeline.simple, lambda: channel.best, lambda: False):
-        told(bound)
-    if not part and not stages:
+    if part in ("", "four"):  # where there are four stages, each superblock is one
         proven(_ALL_STAGES)
 
 

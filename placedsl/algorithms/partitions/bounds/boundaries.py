@@ -67,16 +67,16 @@ def boundary_bounds(
     pipeline: Pipeline, best: float, upper: Callable[[], float], over: Callable[[], bool], seconds: float = np.inf
 ) -> Iterator[Bound]:
     """Increasing bounds above ``best``, in about so many seconds; none without an order, or with too many units."""
-    if not _stated(pipeline):
+    stages = BoundaryFlows.of(pipeline)
+    if stages is None:
         return
     deadline = time.monotonic() + seconds
 
     def stop() -> bool:
         return over() or time.monotonic() > deadline
 
-    stages = _Stages(pipeline)
     whole = stages.all + float(pipeline.edges.cost.sum())
-    shed = _Shed.nothing(pipeline.devices)
+    shed = Paid.nothing(pipeline.devices)
     high, step, misses = np.inf, _FIRST_STEP * best if best > 0.0 else np.inf, 0
     while misses < _MISSES:
         high = min(high, upper() * (1.0 - PROOF), whole)
@@ -91,12 +91,6 @@ def boundary_bounds(
         else:
             # What holds within some load, holds within all that are smaller.
             high, shed, misses = largest, found, misses + 1
-
-
-def _stated(pipeline: Pipeline) -> bool:
-    """Whether there is an order, some work, and no more units than are looked at."""
-    fits = pipeline.devices > 1 and 0 < len(pipeline.work) <= MOST_UNITS
-    return bool(fits and len(pipeline.before) and pipeline.work.any())
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,13 +125,13 @@ class Flows:
 
 def flows_at(pipeline: Pipeline, largest: float, over: Callable[[], bool]) -> Flows | None:
     """What shows that no stages all load so much or less; None where nothing does, or it is over."""
-    if not _stated(pipeline):
+    stages = BoundaryFlows.of(pipeline, record=True)
+    if stages is None:
         return None
-    stages = _Stages(pipeline, record=True)
     rounds: list[list[Along]] = []
     for begin in range(len(_LARGER)):
         # What is known of larger loads holds for this one, and other flows are found there.
-        shed: _Shed | None = _Shed.nothing(pipeline.devices)
+        shed: Paid | None = Paid.nothing(pipeline.devices)
         rounds.clear()
         for more in _LARGER[begin::-1]:
             if shed is not None:
@@ -151,7 +145,7 @@ def flows_at(pipeline: Pipeline, largest: float, over: Callable[[], bool]) -> Fl
 
 
 @dataclass(frozen=True, eq=False)
-class _Shed:
+class Paid:
     """What stages pay for tensors at least; k + 1 seconds each, by boundaries b.
 
     ``first``, ``last``              the first b stages, and those after them
@@ -166,20 +160,27 @@ class _Shed:
     elsewhere: Floats
 
     @classmethod
-    def nothing(cls, devices: int) -> _Shed:
+    def nothing(cls, devices: int) -> Paid:
         """Nothing is known."""
         return cls(*(np.zeros(devices + 1) for _ in range(5)))
 
-    def more(self, other: _Shed) -> _Shed:
+    def more(self, other: Paid) -> Paid:
         """What both say."""
         names = ("first", "last", "whole_first", "whole_last", "elsewhere")
-        return _Shed(*(np.maximum(getattr(self, name), getattr(other, name)) for name in names))
+        return Paid(*(np.maximum(getattr(self, name), getattr(other, name)) for name in names))
 
 
-class _Stages:
-    """What is known of the boundaries of a pipeline's stages."""
+class BoundaryFlows:
+    """What is known of the boundaries of a pipeline's stages; ``all`` work (s), and ``until`` and ``beyond``: that of
+    each unit and all before or after it, at least, as it is and as it is moved (see 4.)."""
 
-    def __init__(self, pipeline: Pipeline, record: bool = False) -> None:
+    @classmethod
+    def of(cls, pipeline: Pipeline, record: bool = False) -> BoundaryFlows | None:
+        """That of a pipeline; None where it has no order, no work, or more units than are looked at."""
+        fits = pipeline.devices > 1 and 0 < len(pipeline.work) <= MOST_UNITS
+        return cls(pipeline, record) if fits and len(pipeline.before) and pipeline.work.any() else None
+
+    def __init__(self, pipeline: Pipeline, record: bool) -> None:
         self.record = record
         self.pipeline, self.all = pipeline, float(pipeline.work.sum())
         units, work = len(pipeline.work), pipeline.work
@@ -237,8 +238,8 @@ class _Stages:
         return held_now
 
     def within(
-        self, largest: float, shed: _Shed, stop: Callable[[], bool], patient: bool = False
-    ) -> _Shed | None:  # fmt: skip
+        self, largest: float, shed: Paid, stop: Callable[[], bool], patient: bool = False
+    ) -> Paid | None:  # fmt: skip
         """What stages pay for tensors if none loads more than ``largest``; None: there are no such stages.
 
         ``patient``: with more rounds, in which boundaries come first to last and last to first in turn.
@@ -270,7 +271,7 @@ class _Stages:
             total = max(total, crossing)
         return shed
 
-    def _sides(self, largest: float, room: Floats, left: Floats, shed: _Shed) -> tuple[Integers, Integers]:
+    def _sides(self, largest: float, room: Floats, left: Floats, shed: Paid) -> tuple[Integers, Integers]:
         """The first boundary that each unit is before in any case, and the last one that it is after."""
         devices = self.pipeline.devices
         stage = np.arange(devices + 1)
@@ -289,9 +290,9 @@ class _Stages:
         return before, after
 
     def _crossing(
-        self, boundaries: Iterable[int], before: Integers, after: Integers, shed: _Shed, stop: Callable[[], bool],
+        self, boundaries: Iterable[int], before: Integers, after: Integers, shed: Paid, stop: Callable[[], bool],
         most: float,
-    ) -> tuple[Floats, _Shed]:  # fmt: skip
+    ) -> tuple[Floats, Paid]:  # fmt: skip
         """What crosses each of the boundaries (k + 1 seconds, 0 at both ends), and what that makes stages pay.
 
         ``before``, ``after``: the first boundary that each unit is before, and the last one that it is after.  No more
@@ -321,7 +322,7 @@ class _Stages:
         ended, begun = ends[None] <= at[:, None], begins[None] >= at[:, None]
         half = np.where(at[None] <= at[:, None], np.where(ended, 1.0, 0.5), 0.0)
         other = np.where(at[None] >= at[:, None], np.where(begun, 1.0, 0.5), 0.0)
-        now = _Shed(half @ found, other @ found, ended @ found, begun @ found, (ended | begun) @ found)
+        now = Paid(half @ found, other @ found, ended @ found, begun @ found, (ended | begun) @ found)
         return flows, shed.more(now)
 
     def _flow(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,13 +11,14 @@ import numpy as np
 from placedsl.algorithms.partitions.bounds.bottleneck import bottleneck_bounds
 from placedsl.algorithms.partitions.bounds.bound import Bound
 from placedsl.algorithms.partitions.bounds.boundaries import boundary_bounds
+from placedsl.algorithms.partitions.bounds.boundary_positions import position_bounds
 from placedsl.algorithms.partitions.bounds.doubling import doubling_bounds
 from placedsl.algorithms.partitions.bounds.flow import flow_bounds
 from placedsl.algorithms.partitions.bounds.guess import best_guess_bounds, guess_bounds
 from placedsl.algorithms.partitions.bounds.no_dag import no_dag_bounds
 from placedsl.algorithms.partitions.bounds.partition import partition_bounds
 from placedsl.algorithms.partitions.bounds.relaxation import SUPPORTS, relaxation, unit_in_words
-from placedsl.algorithms.partitions.bounds.superblock_program import MOST_COLUMNS, alike, columns, pipeline_of
+from placedsl.algorithms.partitions.bounds.superblock_program import MOST_COLUMNS, Pipeline, alike, columns, pipeline_of
 from placedsl.algorithms.partitions.bounds.superblocks import prove_superblocks
 from placedsl.algorithms.partitions.bounds.work import work_bound
 from placedsl.algorithms.simple_bounds import SIMPLE, simple_bound
@@ -118,12 +119,17 @@ def _superblocks(blocks: int) -> Callable[[Problem, float, float | None, Told], 
     return run
 
 
-def _boundaries(problem: Problem, upper: float, seconds: float | None, told: Told) -> bool:
-    pipeline, deadline = pipeline_of(problem), np.inf if seconds is None else time.monotonic() + seconds
-    if pipeline is not None:
-        for bound in boundary_bounds(pipeline, pipeline.simple, lambda: upper, lambda: time.monotonic() > deadline):
-            told(bound)
-    return time.monotonic() < deadline
+def _boundaries(
+    bounds: Callable[[Pipeline, float, Callable[[], float], Callable[[], bool]], Iterator[Bound]],
+) -> Callable[[Problem, float, float | None, Told], bool]:
+    def run(problem: Problem, upper: float, seconds: float | None, told: Told) -> bool:
+        pipeline, deadline = pipeline_of(problem), np.inf if seconds is None else time.monotonic() + seconds
+        if pipeline is not None:
+            for bound in bounds(pipeline, pipeline.simple, lambda: upper, lambda: time.monotonic() > deadline):
+                told(bound)
+        return time.monotonic() < deadline
+
+    return run
 
 
 def _consecutive(problem: Problem) -> list[str]:
@@ -156,7 +162,9 @@ NAMED: tuple[NamedBound, ...] = (
     NamedBound("no-dag", "the cheapest set with an even share of the work", False, _pipeline(2),
                lambda problem, _upper, seconds, told: no_dag_bounds(problem, seconds, told)),
     NamedBound("boundaries", "what crosses the boundaries of stages, by minimum cuts", False, _consecutive,
-               _boundaries),
+               _boundaries(boundary_bounds)),
+    NamedBound("positions", "where boundaries can lie, by minimum cuts for so much work", False, _consecutive,
+               _boundaries(position_bounds)),
     NamedBound("prices", "prices of operators that no sets within the bound are worth", False, _largest_load, _prices),
 )  # fmt: skip
 #: By name.
