@@ -3,6 +3,7 @@
     python benchmarks/profiles.py profiles                       # every profile, two links, 120 s a run on two cores
     python benchmarks/profiles.py profiles --only gnmt --devices 16 --links "25 Gbit/s"
     python benchmarks/profiles.py cells --cells 30 80            # generated wide graphs, inference and training
+    python benchmarks/profiles.py nasnet --seconds 60            # NASNet as it is profiled, and cells that are drawn
     python benchmarks/profiles.py search --seconds 30            # the search by parts alone, where the optimum is known
 
 The model is a plain one.  A profile is a training step of one minibatch: a layer and its backward part share a device
@@ -25,6 +26,7 @@ import time
 from pathlib import Path
 
 import cells
+import nasnet
 
 import placedsl
 from placedsl.algorithms.baselines.scotch import program as scotch
@@ -142,6 +144,35 @@ def wide(sizes: list[int], devices: list[int], links: list[str], seconds: float)
     return 0
 
 
+#: Networks as PipeDream profiled them: normal cells a stack, filters, channels of the stem, and the batch.
+NETWORKS = {"NASNet-A mobile": (4, 44, 32, 128), "NASNet-A large": (6, 168, 96, 16)}
+
+
+def irregular(seeds: list[int], devices: list[int], links: list[str], seconds: float) -> int:
+    """Networks of irregular cells (``nasnet.py``): NASNet-A, and for each further seed one of drawn cells."""
+    shapes = [(name, shape, 0, False) for name, shape in NETWORKS.items()]
+    shapes += [(f"drawn cells, seed {seed}", (4, 44, 32, 128), seed, True) for seed in seeds]
+    print("| graph | nodes | link | devices | value | bound | gap | s | ended |")
+    print("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | --- |")
+    with tempfile.TemporaryDirectory() as scratch:
+        for name, shape, seed, others in shapes:
+            file = Path(scratch) / "profile.txt"
+            file.write_text(nasnet.profile(*shape, seed, others=others), encoding="utf-8")
+            for link in links:
+                for count in devices:
+                    spec = spec_of(file, count, link)
+                    answer = solved(spec, "auto", seconds)
+                    assert answer.evaluation is not None
+                    assert not answer.evaluation.violations
+                    print(
+                        f"| {name} | {spec.problem.graph.nodes} | {link} | {count} | {answer.value * 1e3:.3f} "
+                        f"| {answer.bound * 1e3:.3f} | {answer.gap:.2%} | {answer.seconds['total']:.1f} "
+                        f"| {answer.termination} |",
+                        flush=True,
+                    )
+    return 0
+
+
 def search(sizes: list[str], seconds: float, seeds: range) -> int:
     """The search by parts beside dynamic programming on the whole: blocks of parallel branches, six devices."""
     print("| branches x length x blocks | best cut | dynamic programming | proven | s | seed | search | after s |")
@@ -173,11 +204,12 @@ def search(sizes: list[str], seconds: float, seeds: range) -> int:
 def main() -> int:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["profiles", "cells", "search"])
+    parser.add_argument("what", choices=["profiles", "cells", "nasnet", "search"])
     parser.add_argument("--only", nargs="*", default=[], metavar="PROFILE")
     parser.add_argument("--devices", nargs="*", type=int)
     parser.add_argument("--links", nargs="*")
     parser.add_argument("--cells", nargs="*", type=int, default=[30, 80])
+    parser.add_argument("--seeds", nargs="*", type=int, default=[1, 2, 3, 4], help="of drawn cells")
     parser.add_argument("--blocks", nargs="*", default=["6x5x8", "7x5x8", "8x5x8", "9x5x8"])
     parser.add_argument("--seconds", type=float, default=120.0, help="limit of each run")
     arguments = parser.parse_args()
@@ -186,6 +218,10 @@ def main() -> int:
     if arguments.what == "profiles":
         return profiles(
             arguments.only, arguments.devices or list(DEVICES), arguments.links or list(LINKS), arguments.seconds
+        )
+    if arguments.what == "nasnet":
+        return irregular(
+            arguments.seeds, arguments.devices or [8], arguments.links or list(LINKS[1:]), arguments.seconds
         )
     return wide(arguments.cells, arguments.devices or [8], arguments.links or list(LINKS[1:]), arguments.seconds)
 

@@ -191,6 +191,22 @@ def _divide_and_price(spec: Elaborated) -> None:
     sets.least(price, 1.0, lambda *_: False)
 
 
+def _cut_least(spec: Elaborated) -> None:
+    """Where the boundaries of a pipeline's stages can lie: small graphs are solved without."""
+    import numpy as np
+
+    from placedsl.algorithms.partitions.bounds.boundaries import BoundaryFlows
+    from placedsl.algorithms.partitions.bounds.least_cuts import LeastCuts
+    from placedsl.algorithms.partitions.bounds.superblock_program import pipeline_of
+
+    pipeline = pipeline_of(spec.problem)
+    flows = None if pipeline is None else BoundaryFlows.of(pipeline)
+    assert pipeline is not None
+    assert flows is not None
+    cuts = LeastCuts(pipeline, flows.until[0], flows.beyond[0])
+    cuts.least(0.0, cuts.all, np.ones(len(cuts.pin), dtype=bool), np.inf, 4)
+
+
 def _plan_as_if_it_were_large(spec: Elaborated) -> None:
     """The bounds of blocks in which a node sends a tensor to many, and of large ones by work, cuts with work beside
     them, what that costs, windows of a schedule, and copies of layers: so small a graph is solved without them.
@@ -247,6 +263,7 @@ def compile_kind(kind: str) -> None:
                 _apart(lambda _, spec=spec: _divide_and_price(spec))  # type: ignore[misc]
                 full = elaborate(parse(Source("<kernels>", _FULL)), Path())
                 _apart(lambda _, spec=full: _solve(spec, True))  # type: ignore[misc]
+                _apart(lambda _, spec=full: _cut_least(spec))  # type: ignore[misc]
             members = members_for(spec.problem, None, 1, 0)
         for member in members:
             _apart(lambda channel, member=member: member.work(channel, *member.arguments))  # type: ignore[misc]

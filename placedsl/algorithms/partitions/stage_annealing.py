@@ -14,9 +14,11 @@ from functools import partial
 import numpy as np
 
 from placedsl.algorithms.annealing import CoolingSchedule, anneal_slices, slices
+from placedsl.algorithms.partitions.bounds.superblock_program import pipeline_of
 from placedsl.algorithms.partitions.instance import BestPartition, PartitionUnits, partition_units, state_of, value_of
 from placedsl.algorithms.partitions.load_kernel import PartitionInstance, PartitionState
-from placedsl.algorithms.partitions.slicing import Slicer
+from placedsl.algorithms.partitions.min_cut_order import min_cut_order
+from placedsl.algorithms.partitions.slicing import SlicedOrder, Slicer
 from placedsl.algorithms.partitions.slicing_kernel import order_by_priority
 from placedsl.algorithms.partitions.stage_annealing_kernel import Precedence, Stages, anneal_stages
 from placedsl.algorithms.supports import PLACING, Supports
@@ -35,6 +37,8 @@ _HOT, _COLD = 2.0, 0.01
 _ROUGHLY = 1e-4
 #: How far below the best value the target of the loads lies, as a share of it.
 _MARGINS = (0.003, 0.01)
+#: With so many units an order by minimum cuts is better than others, and takes little time.
+_LONG, _MOST_CUT = 200, 10_000
 #: More entries than this are not kept of which units each device has.
 _MOST_ENTRIES = 50_000_000
 
@@ -70,14 +74,30 @@ class StageSearch(BestPartition):
 
 
 def begin(problem: Problem, start: Integers | None, seed: int) -> StageSearch:
-    """A search from a pipeline, or from an even division of an order; its value is inf until one is feasible.
+    """A search from a pipeline, or from an even division of an order, or of one by minimum cuts where that is better.
+    Its value is inf until one is feasible.
 
     Where that division has units on devices that do not run them, there is no search without a start.
     """
     units = partition_units(problem, contiguous=True)
     device = _first_stages(units) if start is None else units.device_of(start)
     value, given = value_of(units.instance, device), start is not None
+    divided = _divided_by_cuts(problem, units, value)
+    if divided is not None:
+        device, value = divided.stage, divided.value
     return StageSearch(units.instance, device, value, seed, units=units, given=given)
+
+
+def _divided_by_cuts(problem: Problem, units: PartitionUnits, below: float) -> SlicedOrder | None:
+    """The best division of an order by minimum cuts; None: graphs are small, devices unlike, or it is no better."""
+    if not _LONG <= len(units.instance.memory) <= _MOST_CUT:
+        return None
+    pipeline = pipeline_of(problem)
+    order = None if pipeline is None else min_cut_order(pipeline)
+    if order is None or len(order) != len(units.instance.memory):
+        return None
+    found = Slicer(units.instance, 0, len(units.instance.capacity)).slice(order, below)
+    return found if found is not None and value_of(units.instance, found.stage) < below else None
 
 
 def _first_stages(units: PartitionUnits) -> Integers:

@@ -148,11 +148,11 @@ def prove_superblocks(channel: PlannerChannel, problem: Problem, part: str = "")
         prove(problem, lambda: channel.best, lambda: False, told, blocks=(blocks,), patient=patient)
 
     if part in ("", "boundaries"):
-        best = pipeline.simple
+        known = best = max(pipeline.simple, channel.bound)
         for bound in boundary_bounds(pipeline, best, lambda: channel.best, lambda: False):
             told(bound)
             best = bound.value
-        if best > pipeline.simple:  # stages follow one another
+        if best > known:  # stages follow one another
             for bound in position_bounds(pipeline, best, lambda: channel.best, lambda: False):
                 told(bound)
     if patient:
@@ -168,11 +168,10 @@ def search_stages(channel: PlannerChannel, problem: Problem, start: Integers | N
     from placedsl.algorithms.partitions.stage_annealing import begin, run
     from placedsl.algorithms.pipelines.solve import sliced
 
-    alone = start is None
-    if alone and len(set(problem.interchangeable().tolist())) > 1:
+    if start is None and len(set(problem.interchangeable().tolist())) > 1:
         start = sliced(problem).placement
     search = begin(problem, start, seed)
-    if alone and np.isfinite(search.value):
+    if search.value < channel.best:
         channel.report(search.placement, -np.inf)
     leave = _Leave(channel)
     for better in run(search):

@@ -4,13 +4,16 @@ work never above what some set cuts."""
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
+from nasnet import profile
 from support.tiny_graphs import TinyGraph, long_graph, optimum, tiny_graph
 
 import placedsl
-from placedsl.algorithms.partitions.bounds.boundaries import BoundaryFlows
+from placedsl.algorithms.partitions import stage_annealing
+from placedsl.algorithms.partitions.bounds.boundaries import BoundaryFlows, boundary_bounds
 from placedsl.algorithms.partitions.bounds.boundary_positions import position_bounds
 from placedsl.algorithms.partitions.bounds.least_cuts import LeastCuts
 from placedsl.algorithms.partitions.bounds.superblock_program import Pipeline, pipeline_of
@@ -97,3 +100,20 @@ def test_without_order_or_work_there_is_none() -> None:
         assert not list(position_bounds(one, one.simple, lambda: 5.0, lambda: False))
     one = pipeline(long_graph(3))
     assert not list(position_bounds(one, one.simple, lambda: 50.0, lambda: True))
+
+
+def test_cells_of_a_real_network(tmp_path: Path) -> None:
+    """Above what crosses the boundaries wherever they lie, and not above a pipeline that is known."""
+    (tmp_path / "nasnet.txt").write_text(profile(2, 168, 96, 16), encoding="utf-8")
+    problem = placedsl.loads(
+        'graph from "nasnet.txt"\ndevice gpu[6]: accelerator\ninterconnect { bandwidth = 12 GB/s }\n'
+        "minimize time_per_sample\nsubject to\n    contiguous\n    colocated by layer\n",
+        tmp_path,
+    ).problem
+    one, value = pipeline_of(problem), stage_annealing.begin(problem, None, 0).value
+    assert one is not None
+    known = max(bound.value for bound in boundary_bounds(one, one.simple, lambda: value, lambda: False))
+    calls = itertools.count()
+    found = [bound.value for bound in position_bounds(one, known, lambda: value, lambda: next(calls) > 4 * PARTS)]
+    assert known < found[0]
+    assert known * 1.01 < found[-1] <= value

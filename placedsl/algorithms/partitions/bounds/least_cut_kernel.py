@@ -263,6 +263,26 @@ def _bounded(net, asked, fixed, bound, now):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=True)
+def _scratch(net):  # type: ignore[no-untyped-def]
+    """Room to work in."""
+    units, vertices = len(net.work), len(net.start) - 1
+    return _Scratch(
+        np.empty_like(net.room), np.empty(vertices, dtype=np.int64), np.empty(vertices, dtype=np.int64),
+        np.empty(vertices, dtype=np.int64), np.empty(vertices + 1, dtype=np.int64),
+        np.empty(units + 1, dtype=np.int64), np.empty(units, dtype=np.int64), np.empty(units, dtype=np.bool_),
+        np.empty(units, dtype=np.bool_), np.empty(units, dtype=np.bool_),
+    )  # fmt: skip
+
+
+@kernel(allocates=True)
+def cheapest_set(net, asked, price):  # type: ignore[no-untyped-def]
+    """The least set that cuts least with the price of its work."""
+    now = _scratch(net)
+    _priced(net, asked, np.zeros(len(net.work), dtype=np.int8), price, now)
+    return now.level[: len(net.work)] >= 0
+
+
+@kernel(allocates=True)
 def least_cut(net, asked, most):  # type: ignore[no-untyped-def]
     """What is cut at least by sets that work from ``low`` to ``high`` s, or ``enough``; by a tree of so many nodes.
 
@@ -270,13 +290,7 @@ def least_cut(net, asked, most):  # type: ignore[no-untyped-def]
     range cuts at least that less the larger of p low and p high.  Where the sets of the best prices work less and more
     than the range, a unit that they differ in is outside in one half of a node, and inside in the other.
     """
-    units, vertices = len(net.work), len(net.start) - 1
-    now = _Scratch(
-        np.empty_like(net.room), np.empty(vertices, dtype=np.int64), np.empty(vertices, dtype=np.int64),
-        np.empty(vertices, dtype=np.int64), np.empty(vertices + 1, dtype=np.int64),
-        np.empty(units + 1, dtype=np.int64), np.empty(units, dtype=np.int64), np.empty(units, dtype=np.bool_),
-        np.empty(units, dtype=np.bool_), np.empty(units, dtype=np.bool_),
-    )  # fmt: skip
+    units, now = len(net.work), _scratch(net)
     # 1: inside, 2: outside, 0: open.
     tree = np.zeros((most + 1, units), dtype=np.int8)
     bound, divide = np.full(most + 1, np.inf), np.full(most + 1, -1, dtype=np.int64)

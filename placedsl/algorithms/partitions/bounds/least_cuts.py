@@ -65,6 +65,19 @@ class LeastCuts:
         outside, inside = self.until > high + slack, self.beyond > self.all - low + slack
         if (outside & inside).any():
             return np.inf
+        network, scale, always = self.network(inside, outside, kept)
+        works = float(self.work[inside].sum())
+        if not len(network.work):
+            return always if low - slack <= works <= high + slack else np.inf
+        question = CutQuestion(scale, always, works, low - slack, high + slack, enough)
+        least = float(least_cut(network, question, nodes)) * (1.0 - BOUND_ROUNDING)
+        return least if least < enough * (1.0 - 2.0 * BOUND_ROUNDING) else np.inf
+
+    def network(self, inside: Booleans, outside: Booleans, kept: Booleans) -> tuple[CutNetwork, float, float]:
+        """The network of all other units, in their order, with its whole numbers per second; and what every set cuts.
+
+        ``inside``, ``outside``: with a unit what comes before it, and after it.
+        """
         count = len(self.cost)
         # A tensor is cut where its hub is on one side and some other unit on the opposite one.
         hub_on = np.where(self.ahead, inside[self.hub], outside[self.hub]) & (self.hub >= 0)
@@ -74,13 +87,7 @@ class LeastCuts:
         cut = hub_on & (np.bincount(self.edge[opposite], minlength=count) > 0)
         asked = ~hub_off & ~cut & (np.bincount(self.edge[touches], minlength=count) > 0)
         free = self.order[~(inside | outside)[self.order]]
-        always, works = float(self.cost[cut].sum()), float(self.work[inside].sum())
-        if not len(free):
-            return always if low - slack <= works <= high + slack else np.inf
-        network, scale = self._network(free, inside, np.flatnonzero(asked), touches)
-        question = CutQuestion(scale, always, works, low - slack, high + slack, enough)
-        least = float(least_cut(network, question, nodes)) * (1.0 - BOUND_ROUNDING)
-        return least if least < enough * (1.0 - 2.0 * BOUND_ROUNDING) else np.inf
+        return *self._network(free, inside, np.flatnonzero(asked), touches), float(self.cost[cut].sum())
 
     def _network(
         self, free: Integers, inside: Booleans, asked: Integers, touches: Booleans
