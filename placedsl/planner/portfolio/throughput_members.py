@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -29,6 +30,8 @@ _STALE_S, _STALE_SHARE = 5.0, 0.5
 LATER_S = 2.0
 #: Superblocks that a program is asked for at most.
 _ALL_STAGES = 4
+#: A pipeline of more units than this is long: where its boundaries can lie comes before what superblocks load.
+_LONG = 400
 #: With more operators than this prices of sets say little.
 _MOST_PRICED = 5_000
 #: The seeds of two searches of one run lie this far apart.
@@ -142,25 +145,42 @@ def prove_superblocks(channel: PlannerChannel, problem: Problem, part: str = "")
     pipeline = pipeline_of(problem)
     if pipeline is None:
         return
-    patient = _prices_prove_more(problem)
+    patient, known = _prices_prove_more(problem), max(pipeline.simple, channel.bound)
+    best, behind = known, False
 
     def proven(blocks: int) -> None:
+        nonlocal behind
+        if patient and not behind:
+            step_back()
+            behind = True
         prove(problem, lambda: channel.best, lambda: False, told, blocks=(blocks,), patient=patient)
 
-    if part in ("", "boundaries"):
-        known = best = max(pipeline.simple, channel.bound)
-        for bound in boundary_bounds(pipeline, best, lambda: channel.best, lambda: False):
+    def boundaries() -> None:
+        nonlocal best
+        for bound in boundary_bounds(pipeline, known, lambda: channel.best, lambda: False):
             told(bound)
             best = bound.value
+
+    def positions() -> None:
         if best > known:  # stages follow one another
             for bound in position_bounds(pipeline, best, lambda: channel.best, lambda: False):
                 told(bound)
-    if patient:
-        step_back()
-    if part in ("", "two"):
-        proven(2)
-    if part in ("", "four"):  # where there are four stages, each superblock is one
-        proven(_ALL_STAGES)
+
+    steps: dict[str, Callable[[], None]] = {
+        "two": partial(proven, 2), "four": partial(proven, _ALL_STAGES),
+        "boundaries": boundaries, "positions": positions,
+    }  # fmt: skip
+    names: tuple[str, ...]
+    if part:
+        names = ("boundaries", "positions") if part == "boundaries" else (part,)
+    elif len(pipeline.work) > _LONG:
+        names = ("boundaries", "positions", "two", "four")
+    elif pipeline.devices <= _ALL_STAGES:  # each superblock is one
+        names = ("two", "four", "boundaries", "positions")
+    else:
+        names = ("two", "boundaries", "four", "positions")
+    for name in names:
+        steps[name]()
 
 
 def search_stages(channel: PlannerChannel, problem: Problem, start: Integers | None, seed: int) -> None:
