@@ -63,7 +63,7 @@ def position_bounds(
     flows = BoundaryFlows.of(pipeline)
     if flows is None:
         return
-    whole = flows.all + float(pipeline.edges.cost.sum())
+    best, whole = max(best, pipeline.simple), flows.all + float(pipeline.edges.cost.sum())
     positions = _Positions(pipeline, flows)
     for part, nodes in _EFFORTS:
         high, misses, step = whole, 0, _FIRST_STEP * best
@@ -71,12 +71,13 @@ def position_bounds(
             high = min(high, upper() * (1.0 - PROOF))
             if not high - best > _NEAR * best or over():
                 break
-            largest = high if high - best < _CLOSE * best else best + min(step, 0.5 * (high - best))
+            close = high - best < _CLOSE * best
+            largest = high if close else best + min(step, 0.5 * (high - best))
             if positions.refuted(largest, part, nodes, over):
                 best, step = largest, 2.0 * step
                 yield Bound(best, WORDS)
             else:
-                high, misses = largest, misses + 1
+                high, misses = best + 0.5 * (largest - best) if close else largest, misses + 1
         if over() or best >= upper() * (1.0 - PROOF):
             return
 
