@@ -75,7 +75,8 @@ def position_bounds(
             largest = high if close else best + min(step, 0.5 * (high - best))
             if positions.refuted(largest, part, nodes, over):
                 best, step = largest, 2.0 * step
-                yield Bound(best, WORDS)
+                # Trees of cuts are not kept; what crosses the boundaries shows a part of it.
+                yield Bound(best, WORDS, {"kind": "boundaries"})
             else:
                 high, misses = best + 0.5 * (largest - best) if close else largest, misses + 1
         if over() or best >= upper() * (1.0 - PROOF):
