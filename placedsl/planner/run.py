@@ -98,6 +98,10 @@ class Run:
         self.best.bound(bound, by=by, certificate=certificate)
         self.best.offer(placement)
 
+    def tell(self, beside: Portfolio) -> None:
+        """Tell the others of the best value and bound, and the placement."""
+        beside.announce(self.best.value, self.best.bounds[0], self.best.placement)
+
     def listen(self, beside: Portfolio) -> None:
         """Take what the others have found, the newest first; where that takes long, none that was surpassed."""
         received, began = list(beside.messages()), time.monotonic()

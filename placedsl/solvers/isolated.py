@@ -82,7 +82,7 @@ class _Run:
         """Start the child, receive all that it sends, and leave nothing behind."""
         child = Child("placedsl.solvers.worker", self.inbox.put, keep_stderr=True)
         try:
-            child.send(Task(self.solver.features.name, _bare(self.program), self.budget, time.time()))
+            child.send(Task(self.solver.features.name, _bare(self.program), self.budget, time.monotonic()))
             return self._listen(child)
         finally:
             child.close()

@@ -12,7 +12,7 @@ from placedsl.solvers.interface import Outcome
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """To the child, first: the run.  ``sent`` is the parent's wall clock when it began."""
+    """To the child, first: the run.  ``sent`` is the machine's monotonic clock when it began."""
 
     name: str
     program: LinearProgram

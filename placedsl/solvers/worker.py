@@ -29,7 +29,7 @@ def _work(channel: ParentChannel) -> None:
     if budget.patient:
         step_back()
     if budget.time_limit is not None:
-        budget = replace(budget, time_limit=max(0.01, budget.time_limit - (time.time() - task.sent)))
+        budget = replace(budget, time_limit=max(0.01, budget.time_limit - (time.monotonic() - task.sent)))
     channel.send(Ended(solver.run(task.program, budget, reporter)))
 
 

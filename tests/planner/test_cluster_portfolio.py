@@ -317,4 +317,4 @@ def _command(process: Any) -> str:
 
 
 def test_what_is_known_only_gets_better() -> None:
-    assert Known().joined(5.0, 1.0).joined(6.0, 0.0) == Known(5.0, 1.0)
+    assert Known().joined(Known(5.0, 1.0)).joined(Known(6.0, 0.0)) == Known(5.0, 1.0)

@@ -17,8 +17,9 @@ from placedsl.algorithms.partitions.annealing_kernel import anneal
 from placedsl.algorithms.partitions.cp_sat_neighbourhood import solve_neighbourhood
 from placedsl.algorithms.partitions.instance import BestPartition, even_segments, state_of, value_of
 from placedsl.algorithms.partitions.load_kernel import PartitionInstance, PartitionState
-from placedsl.algorithms.partitions.neighbourhoods import free_devices, free_region
-from placedsl.arrays import Integers
+from placedsl.algorithms.partitions.neighbourhoods import FreeUnits, free_devices, free_region
+from placedsl.algorithms.shared_neighbourhoods import SharedNeighbourhoods
+from placedsl.arrays import Booleans, Integers
 from placedsl.tolerances import EQUAL_COSTS
 
 #: Steps per slice of annealing, after each of which progress is reported: per unit, and at most (about a second).
@@ -92,25 +93,44 @@ def anneal_from(
 
 def _large_neighbourhood_search(search: PartitionSearch) -> Iterator[bool]:
     """Solve neighbourhoods of the best partition while that helps; they grow while they are solved to optimality."""
-    instance, in_vain = search.instance, 0
+    in_vain = 0
     while in_vain < _IN_VAIN and search.value > 0.0:
-        state = state_of(instance, search.best)
-        by_device = search.neighbourhoods % 2 == 0
-        if by_device:
-            free = free_devices(instance, state, search.devices_freed, search.rng)
-        else:
-            free = free_region(instance, state, search.units_freed, search.rng)
-        search.neighbourhoods += 1
-        seed = int(search.rng.integers(2**31))
-        device, final = solve_neighbourhood(instance, search.best, search.value, free, _EFFORT, seed)
-        better = device is not None and search.take(device)
+        better = improve_around(search)
         in_vain = 0 if better else in_vain + 1
-        if device is not None and not better and value_of(instance, device) <= search.value * (1.0 + EQUAL_COSTS):
-            # Equally good and different: continue from there.
-            search.best, search.value = device, min(search.value, value_of(instance, device))
-        if by_device:
-            most = len(instance.capacity)
-            search.devices_freed = min(most, 2 + int(search.rng.integers(3))) if final else 2
-        else:
-            search.units_freed = min(150, search.units_freed + 4) if final else max(15, search.units_freed - 4)
         yield better
+
+
+def improve_around(search: PartitionSearch, shared: SharedNeighbourhoods | None = None) -> bool:
+    """Solve one neighbourhood of the best partition; whether that has become better.
+
+    ``shared``: the line to others who do so (None: nobody does).
+    """
+    instance, state = search.instance, state_of(search.instance, search.best)
+    by_device = search.neighbourhoods % 2 == 0
+
+    def drawn() -> FreeUnits:
+        if by_device:
+            return free_devices(instance, state, search.devices_freed, search.rng)
+        return free_region(instance, state, search.units_freed, search.rng)
+
+    free = drawn() if shared is None else shared.draw(search.best, drawn, _flags)
+    search.neighbourhoods += 1
+    seed = int(search.rng.integers(2**31))
+    device, final = solve_neighbourhood(instance, search.best, search.value, free, _EFFORT, seed)
+    if shared is not None:
+        shared.done()
+    better = device is not None and search.take(device)
+    if device is not None and not better and value_of(instance, device) <= search.value * (1.0 + EQUAL_COSTS):
+        # Equally good and different: continue from there.
+        search.best, search.value = device, min(search.value, value_of(instance, device))
+    if by_device:
+        most = len(instance.capacity)
+        search.devices_freed = min(most, 2 + int(search.rng.integers(3))) if final else 2
+    else:
+        search.units_freed = min(150, search.units_freed + 4) if final else max(15, search.units_freed - 4)
+    return better
+
+
+def _flags(free: FreeUnits) -> Booleans:
+    """What is free: units, and devices."""
+    return np.concatenate((free.units, free.devices))

@@ -24,8 +24,9 @@ from placedsl.algorithms.colocation import with_colocation
 from placedsl.algorithms.ideals.chain_cover import chain_cover
 from placedsl.algorithms.ideals.enumeration import count_ideals
 from placedsl.algorithms.pipelines import solve as contiguous
+from placedsl.algorithms.shared_neighbourhoods import SharedNeighbourhoods
 from placedsl.algorithms.stages.stage_costs import StageCostModel, after_computation
-from placedsl.arrays import Integers
+from placedsl.arrays import Booleans, Integers
 from placedsl.evaluation.evaluate import evaluate
 from placedsl.graph.order import csr, topological
 from placedsl.problem.problem import Problem
@@ -33,6 +34,8 @@ from placedsl.tolerances import EQUAL_COSTS
 
 #: The ideals of one step: at first, and at most.
 _FIRST_IDEALS, _MOST_IDEALS = 2_000, 128_000
+#: The same for parts that several processes share out.
+_LEVELS = (2_000, 8_000, 32_000, 128_000)
 #: Steps without improvement after which a step takes four times the ideals, or the pipeline is given up for a new one.
 _IN_VAIN = 12
 #: A new pipeline is improved on further only within this share of the best one.
@@ -101,7 +104,12 @@ def begin(problem: Problem, start: Integers | None, seed: int) -> PipelineSearch
         start = contiguous.sliced(problem).placement
     if start is None:
         return PipelineSearch(problem, None, seed)
-    return PipelineSearch(problem, PipelinePlacement(start, evaluate(problem, start.tolist()).objectives[0]), seed)
+    return PipelineSearch(problem, valued(problem, start), seed)
+
+
+def valued(problem: Problem, placement: Integers) -> PipelinePlacement:
+    """A placement that satisfies everything, with its value."""
+    return PipelinePlacement(placement, evaluate(problem, placement.tolist()).objectives[0])
 
 
 def run(search: PipelineSearch) -> Iterator[bool]:
@@ -124,6 +132,18 @@ def run(search: PipelineSearch) -> Iterator[bool]:
             yield from _improve(search, search.best)
 
 
+def improve_around(search: PipelineSearch, in_vain: int, shared: SharedNeighbourhoods) -> bool:
+    """Solve one part of the best pipeline anew, beside others who do so; whether that has become better.
+
+    ``in_vain``: how many parts of this pipeline were solved in vain before: parts grow, and begin small again.
+    """
+    assert search.best is not None
+    search.ideals = _LEVELS[in_vain // _IN_VAIN % len(_LEVELS)]
+    found = _step(search, search.best, shared)
+    shared.done()
+    return search.take(found)
+
+
 def _improve(search: PipelineSearch, pipeline: PipelinePlacement) -> Iterator[bool]:
     """Solve parts of a pipeline anew until that has been in vain for a while, each time with more ideals."""
     search.ideals, in_vain = _FIRST_IDEALS, 0
@@ -138,8 +158,32 @@ def _improve(search: PipelineSearch, pipeline: PipelinePlacement) -> Iterator[bo
             search.ideals, in_vain = 4 * search.ideals, 0
 
 
-def _step(search: PipelineSearch, pipeline: PipelinePlacement) -> PipelinePlacement | None:
-    """One part of a pipeline solved anew; a better pipeline, or None."""
+def _step(
+    search: PipelineSearch, pipeline: PipelinePlacement, shared: SharedNeighbourhoods | None = None
+) -> PipelinePlacement | None:
+    """One part of a pipeline solved anew; a better pipeline, or None.  ``shared``: the line to others who do so."""
+
+    def drawn() -> _Part | None:
+        return _part(search, pipeline)
+
+    part = drawn() if shared is None else shared.draw(pipeline.placement, drawn, _flags)
+    return None if part is None else _solved(search, part.problem, pipeline.value, whole=bool(part.free.all()))
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What is solved anew: the problem with the rest held together, and which units are free (u flags)."""
+
+    problem: Problem
+    free: Booleans
+
+
+def _flags(part: _Part | None) -> Booleans:
+    return np.zeros(0, dtype=bool) if part is None else part.free
+
+
+def _part(search: PipelineSearch, pipeline: PipelinePlacement) -> _Part | None:
+    """A part of a pipeline, drawn at random (None: nothing was free)."""
     costs, unit_of_node = search.costs, search.unit_of_node
     device = np.empty(costs.units, dtype=np.int64)
     device[unit_of_node] = pipeline.placement
@@ -163,10 +207,10 @@ def _step(search: PipelineSearch, pipeline: PipelinePlacement) -> PipelinePlacem
         if _small_enough(part, search.ideals):
             break
         if reach < 1.0:
-            return None  # nothing was free
+            return None
         reach *= _NARROWER
     search.reach[width] = reach * _WIDER if reach < len(order) else reach
-    return _solved(search, part, pipeline.value, whole=bool(free.all()))
+    return _Part(part, free)
 
 
 def _solved(search: PipelineSearch, part: Problem, below: float, *, whole: bool) -> PipelinePlacement | None:

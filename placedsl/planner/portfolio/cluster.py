@@ -113,11 +113,12 @@ class _Seat:
 
 @dataclass(eq=False)
 class _Worker:
-    """A worker of the cluster: how many members it takes, those that it has, by number, and how much of what was told
-    they have heard."""
+    """A worker of the cluster: how many members it takes, those that it has, by number; how much of what was told
+    they have heard, and the value of the best placement that they know."""
 
     threads: int
     heard: int = 0
+    best: float = float("inf")
     seats: dict[int, _Seat] = field(default_factory=dict)
 
 
@@ -255,12 +256,14 @@ class ClusterHost:
 
     async def _exchange(self, address: str, *, last: bool = False) -> bool:
         """Tell a worker's members what is known, and deliver what they have reported; whether the worker answered."""
-        worker, told, until = self.workers.get(address), None, len(self.told)
-        if worker is not None and worker.heard < until:
-            told = Told({key: self.findings.numbers[key] for key in self.told[worker.heard :]})
-            worker.heard = until
+        worker, told, until, known = self.workers.get(address), None, len(self.told), self.known
+        if worker is not None:
+            if worker.heard < until:
+                told = Told({key: self.findings.numbers[key] for key in self.told[worker.heard :]})
+                worker.heard = until
+            known, worker.best = known.after(worker.best), known.best
         try:
-            body = (await self.client.run(exchange, self.run, self.known, told, last, workers=[address]))[address]
+            body = (await self.client.run(exchange, self.run, known, told, last, workers=[address]))[address]
         except Exception:  # noqa: BLE001 - a worker that has gone is noticed at the next look, as is a lost scheduler
             return False
         if body and worker is not None:

@@ -12,6 +12,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from placedsl.planner.portfolio.findings import Findings, Told
 from placedsl.planner.portfolio.portfolio import Done, Known, PlannerChannel, Report
@@ -68,12 +69,13 @@ class _Seat:
         self.child = Child("placedsl.planner.portfolio.worker", self._take)
         self.child.send((unpacked, (work, arguments)))
         self.asked = time.monotonic()
+        self.known = Known()
         self.hear(known)
 
     def hear(self, known: Known) -> None:
         """Pass on what the planner knows."""
+        self.child.send(known.after(self.known.best))
         self.known = known
-        self.child.send(known)
 
     def tell(self, told: Told) -> None:
         """Pass on what others have told."""
@@ -103,9 +105,22 @@ class _Seat:
                 self.ended.set()
 
 
-#: The members on this worker by the planner's run and their number in it; and what their others have told, by run.
+@dataclass
+class _Heard:
+    """What members of a run hear when they begin: what the planner knows, and what others have told."""
+
+    known: Known = field(default_factory=Known)
+    findings: Findings = field(default_factory=Findings)
+
+    def joined(self, known: Known) -> Known:
+        """With what the planner says; that may lack a placement which it has sent before."""
+        self.known = self.known.joined(known)
+        return self.known
+
+
+#: The members on this worker by the planner's run and their number in it; and what they have heard, by run.
 _SEATS: dict[tuple[str, int], _Seat] = {}
-_FINDINGS: dict[str, Findings] = {}
+_HEARD: dict[str, _Heard] = {}
 _TELLING = threading.Lock()
 
 
@@ -114,7 +129,9 @@ def host(run: str, number: int, key: str, known: Known, work: Callable[..., None
     still = wanted(key)
     seat = _Seat(known, work, arguments)
     with _TELLING:
-        seat.tell(Told(dict(_FINDINGS.setdefault(run, Findings()).numbers)))
+        heard = _HEARD.setdefault(run, _Heard())
+        seat.hear(heard.joined(known))
+        seat.tell(Told(dict(heard.findings.numbers)))
         _SEATS[run, number] = seat
     try:
         while still() and not seat.over and time.monotonic() < seat.asked + _LEASE_S:
@@ -124,7 +141,7 @@ def host(run: str, number: int, key: str, known: Known, work: Callable[..., None
         with _TELLING:
             del _SEATS[run, number]
             if not any(whose == run for whose, _ in _SEATS):
-                _FINDINGS.pop(run, None)
+                _HEARD.pop(run, None)
         seat.child.close()
 
 
@@ -137,10 +154,12 @@ def exchange(run: str, known: Known, told: Told | None = None, last: bool = Fals
     found: list[tuple[int, list[object]]] = []
     with _TELLING:
         seats = [(number, seat) for (whose, number), seat in _SEATS.items() if whose == run]
+        heard = _HEARD.setdefault(run, _Heard())
+        known = heard.joined(known)
         if told is not None:
-            told = Told(_FINDINGS.setdefault(run, Findings()).raised(told.numbers))
-            while len(_FINDINGS) > _RUNS:  # of runs that have ended
-                del _FINDINGS[next(iter(_FINDINGS))]
+            told = Told(heard.findings.raised(told.numbers))
+        while len(_HEARD) > _RUNS:  # of runs that have ended
+            del _HEARD[next(iter(_HEARD))]
     for number, seat in seats:
         if known != seat.known:
             seat.hear(known)

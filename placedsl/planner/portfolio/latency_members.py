@@ -173,6 +173,7 @@ class _UntilFound:
     """A line to the planner until that has a placement; bounds are those of another problem, and are not told."""
 
     best, bound = np.inf, -np.inf
+    placement: Integers | None = None
 
     def __init__(self, channel: PlannerChannel) -> None:
         self.channel = channel

@@ -11,7 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -32,6 +32,8 @@ class PlannerChannel(Protocol):
     best: float
     #: The best bound that the planner knows (-inf: none); rises while the member works.
     bound: float
+    #: The best placement (None: none that the planner has told of yet); it may come a moment after its value.
+    placement: Integers | None
 
     def report(
         self, placement: Integers | None, bound: float, values: Values | None = None, by: str = "",
@@ -69,14 +71,23 @@ class Member:
 
 @dataclass(frozen=True)
 class Known:
-    """To a member's process: the value of the best placement (inf: none), and the best bound (-inf: none)."""
+    """To a member's process: the value of the best placement (inf: none), the best bound (-inf: none), and the
+    placement itself (None: it was told before, or there is none).
+    """
 
     best: float = np.inf
     bound: float = -np.inf
+    placement: Integers | None = field(default=None, compare=False)
 
-    def joined(self, best: float, bound: float) -> Known:
-        """With a further value and bound: the former only falls, the latter only rises."""
-        return Known(min(self.best, best), max(self.bound, bound))
+    def joined(self, other: Known) -> Known:
+        """With what else is known: the value only falls, the bound only rises."""
+        news = other.best < self.best and other.placement is not None
+        placement = other.placement if news else self.placement
+        return Known(min(self.best, other.best), max(self.bound, other.bound), placement)
+
+    def after(self, best: float) -> Known:
+        """The same for one who knows a placement of that value."""
+        return self if self.best < best else replace(self, placement=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,14 +218,14 @@ class Portfolio:
         """Some member of this machine has not ended yet, or not begun."""
         return bool(self.members) or any(not process.ended for process in self.running)
 
-    def announce(self, best: float, bound: float = -np.inf) -> None:
-        """Send the members the value of the best placement, and the best bound."""
-        known = self.known.joined(best, bound)
-        if known == self.known:
+    def announce(self, best: float, bound: float = -np.inf, placement: Integers | None = None) -> None:
+        """Send the members the value of the best placement, the best bound, and the placement."""
+        before, known = self.known, self.known.joined(Known(best, bound, placement))
+        if known == before:
             return
         self.known = known
         for process in self.running:
-            process.child.send(known)
+            process.child.send(known.after(before.best))
         if self.further is not None and self.hosting:
             self.further.send(known)
 

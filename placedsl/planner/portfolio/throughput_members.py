@@ -19,6 +19,7 @@ from placedsl.algorithms.partitions.instance import PartitionUnits, partition_un
 from placedsl.algorithms.pipelines import large_neighbourhood_search as pipeline_search
 from placedsl.algorithms.supports import Supports, costs_by_device, reasons_against
 from placedsl.arrays import Integers
+from placedsl.planner.portfolio.neighbourhood_members import around_pipelines, around_splits, in_turn
 from placedsl.planner.portfolio.portfolio import Member, PlannerChannel
 from placedsl.problem.problem import Problem
 from placedsl.processes.priority import step_back
@@ -263,16 +264,23 @@ def further_seeds(seed: int) -> Iterator[tuple[int, int]]:
 
 def _further_pipelines(problem: Problem, start: Callable[[], Integers | None], seed: int) -> Iterator[Member]:
     kind = "the search for pipelines"
-    for number, own in further_seeds(seed):
-        yield Member(f"{kind} {number}", search_pipelines, (problem, start(), own), kind=kind)
+    own = (
+        Member(f"{kind} {number}", search_pipelines, (problem, start(), own), kind=kind)
+        for number, own in further_seeds(seed)
+    )
+    return in_turn(own, around_pipelines, problem)
 
 
 def _further_splits(problem: Problem, start: Callable[[], Integers | None], seed: int) -> Iterator[Member]:
     units = partition_units(problem)
-    for number, own in further_seeds(seed):
-        known = start()
-        device = None if known is None else units.device_of(known)
-        yield Member(f"search {number}", search_splits, (units, device, own), kind="search for splits")
+
+    def own() -> Iterator[Member]:
+        for number, own in further_seeds(seed):
+            known = start()
+            device = None if known is None else units.device_of(known)
+            yield Member(f"search {number}", search_splits, (units, device, own), kind="search for splits")
+
+    return in_turn(own(), around_splits, units)
 
 
 def _further_routes(problem: Problem, start: Callable[[], Integers | None], seed: int) -> Iterator[Member]:

@@ -23,6 +23,7 @@ class _Channel:
     def __init__(self, parent: ParentChannel) -> None:
         self.parent = parent
         self.best, self.bound = np.inf, -np.inf
+        self.placement: Integers | None = None
         self.findings, self.news, self.lock = Findings(), dict[Key, float](), threading.Lock()
 
     def report(
@@ -45,6 +46,8 @@ class _Channel:
     def take(self, message: Known | Told) -> None:
         if isinstance(message, Known):
             self.best, self.bound = message.best, message.bound
+            if message.placement is not None:
+                self.placement = message.placement
             return
         with self.lock:
             self.news.update(self.findings.raised(message.numbers))

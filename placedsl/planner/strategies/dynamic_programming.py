@@ -154,7 +154,7 @@ def _poll_portfolio(run: Run) -> None:
         stated = run.isolated and not run.problem.variables and not (searched and too_large(run.problem))
         if run.best.evaluation is None and stated:
             run.portfolio.add(_program_member(run, patient=searched))
-    run.portfolio.announce(run.best.value, run.best.bounds[0])
+    run.tell(run.portfolio)
     run.listen(run.portfolio)
 
 

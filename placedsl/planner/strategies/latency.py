@@ -92,7 +92,7 @@ def _poll(run: Run, seconds: float | None) -> tuple[str, str] | None:
     known = (np.inf, -np.inf)
     while True:
         active = beside.active
-        beside.announce(run.best.value, run.best.bounds[0])
+        run.tell(beside)
         run.listen(beside)
         if (now := (run.best.value, run.best.bounds[0])) != known:
             known, news = now, time.monotonic()

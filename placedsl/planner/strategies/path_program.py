@@ -47,7 +47,7 @@ def by_paths(run: Run) -> tuple[str, str] | None:
     beside = run.portfolio
     while time.monotonic() < alone:
         over = not beside.members and all(process.name != applies.NAME or process.ended for process in beside.running)
-        beside.announce(run.best.value, run.best.bounds[0])
+        run.tell(beside)
         run.listen(beside)
         if (reason := run.stop_reason(run.gap())) is not None:
             beside.stop()

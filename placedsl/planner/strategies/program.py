@@ -259,7 +259,7 @@ def _solved(run: Run, name: str, grounded: Grounded, program: LinearProgram, bud
         if bound > run.best.bounds[position]:
             run.best.bound(bound, position, by=_by(name), claimed=True)
             run.prover = name
-        beside.announce(run.best.value, run.best.bounds[0])
+        run.tell(beside)
         return position == 0 and run.best.gap() <= budget.gap
 
     if run.isolated:

@@ -42,7 +42,7 @@ def by_searches_alone(run: Run) -> tuple[str, str] | None:
     run.notes.append(f"no program was stated: it would have {entries:,} columns or more")
     with beside:
         while run.left is None or run.left > 0.0:
-            beside.announce(run.best.value, run.best.bounds[0])
+            run.tell(beside)
             run.listen(beside)
             if (reason := run.stop_reason(run.gap())) is not None:
                 return reason
