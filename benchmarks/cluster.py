@@ -23,17 +23,21 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import placedsl
+from placedsl.algorithms.pipelines.solve import sliced
+from placedsl.algorithms.shared_neighbourhoods import MOST_TOLD
 from placedsl.algorithms.simple_bounds import simple_bound
 from placedsl.evaluation.evaluate import evaluate
 from placedsl.planner.portfolio.cluster import Cluster, pause_between
 from placedsl.planner.portfolio.cluster_worker import exchange
-from placedsl.planner.portfolio.portfolio import Known, Portfolio, Report
+from placedsl.planner.portfolio.neighbourhood_members import KIND, around_pipelines
+from placedsl.planner.portfolio.portfolio import Known, Member, Portfolio, Report
 from placedsl.planner.portfolio.throughput_members import further_members
 from placedsl.problem.problem import Problem
 
@@ -51,6 +55,8 @@ MOMENTS = (1, 2, 5, 10, 15, 20, 30, 60, 120)
 TIMES, OPERATORS = 200, (100, 1_000, 10_000, 100_000)
 #: Workers of the computation on paper; seconds in which reports of two workers are counted.
 WORKERS, COUNTED_S = (8, 50, 100, 200, 500, 1_000), 15.0
+#: Neighbourhoods whose bytes are counted.
+COUNTED = 20
 
 
 @contextmanager
@@ -118,9 +124,25 @@ def brought(_run: str, size: int) -> bytes:
     return pickle.dumps([(0, [Report(placement, -np.inf)])], protocol=5)
 
 
-def measured() -> tuple[float, float, int, dict[int, tuple[float, int]]]:
-    """Of an empty exchange: seconds, those of the processor for planner and scheduler together, and bytes; and of those
-    with a placement, by operators: seconds and bytes."""
+@dataclass(frozen=True)
+class Measured:
+    """Of an empty exchange seconds, those of the processor for planner and scheduler together, and bytes; of those with
+    a placement, by operators: seconds and bytes, where the worker has it to report and where it is told of it."""
+
+    seconds: float
+    processor: float
+    size: int
+    back: dict[int, tuple[float, int]]
+    there: dict[int, tuple[float, int]]
+
+
+def asked_with(known: Known) -> int:
+    """Bytes of an exchange on its way there."""
+    return len(pickle.dumps((exchange, ("none", known))))
+
+
+def measured() -> Measured:
+    """What an exchange takes."""
     from distributed import Client
 
     with cluster_of(1) as address, Client(address, set_as_default=False) as client:
@@ -137,21 +159,24 @@ def measured() -> tuple[float, float, int, dict[int, tuple[float, int]]]:
 
         timed(exchange, "none", known)
         seconds, both = timed(exchange, "none", known)
-        sizes = {n: (timed(brought, "none", n)[0], len(brought("none", n))) for n in OPERATORS}
-        asked = len(pickle.dumps((exchange, ("none", known))))
+        back = {n: (timed(brought, "none", n)[0], len(brought("none", n))) for n in OPERATORS}
+        best = {n: Known(1.0, 0.5, np.arange(n) % 64) for n in OPERATORS}
+        there = {n: (timed(exchange, "none", told)[0], asked_with(told)) for n, told in best.items()}
     # The scheduler of a local cluster is in this process: both together.
-    return seconds, both, asked, sizes
+    return Measured(seconds, both, asked_with(known), back, there)
 
 
 def printed_exchange(_asked: argparse.Namespace) -> int:
     """What an exchange costs."""
-    seconds, both, asked, sizes = measured()
+    found = measured()
     print("| exchange | median, ms | bytes |\n| --- | ---: | ---: |")
-    print(f"| nothing to report | {1e3 * seconds:.2f} | {asked} there |")
-    for operators, (took, size) in sizes.items():
-        print(f"| a placement of {operators:,} operators | {1e3 * took:.2f} | {size:,} back |")
-    print(f"\nThe processor is busy for {1e3 * both:.2f} ms in an exchange, in planner and scheduler together;")
-    print(f"one after the other there are {1 / seconds:.0f} exchanges in a second.")
+    print(f"| nothing to report | {1e3 * found.seconds:.2f} | {found.size} there |")
+    for where, rows in (("back", found.back), ("there", found.there)):
+        for operators, (took, size) in rows.items():
+            print(f"| a placement of {operators:,} operators | {1e3 * took:.2f} | {size:,} {where} |")
+    busy = f"{1e3 * found.processor:.2f} ms in an exchange"
+    print(f"\nThe processor is busy for {busy}, in planner and scheduler together;")
+    print(f"one after the other there are {1 / found.seconds:.0f} exchanges in a second.")
     return 0
 
 
@@ -168,10 +193,23 @@ def reports_a_second(problem: Problem) -> float:
     return number / COUNTED_S / 2
 
 
+def bytes_of_a_neighbourhood(problem: Problem) -> float:
+    """What a worker is sent of a neighbourhood that another begins and ends."""
+    start = sliced(problem).placement
+    assert start is not None
+    with Portfolio([Member(KIND, around_pipelines, (problem, 0))]) as portfolio:
+        portfolio.announce(evaluate(problem, start.tolist()).objectives[0], -np.inf, start)
+        while len(portfolio.findings.numbers) < COUNTED:
+            list(portfolio.messages())
+            time.sleep(0.05)
+        told = dict(portfolio.findings.numbers)
+    return 2 * len(pickle.dumps(told)) / len(told)
+
+
 def growth(asked: argparse.Namespace) -> int:
     """Exchanges with many workers, on paper."""
-    seconds, both, _, sizes = measured()
-    each = both / 2
+    found = measured()
+    seconds, each, sizes = found.seconds, found.processor / 2, found.back
     with spec_of(asked) as spec:
         nodes, devices = spec.problem.graph.nodes, len(spec.problem.machine.devices)
         placement = [v % devices for v in range(nodes)]
@@ -179,11 +217,13 @@ def growth(asked: argparse.Namespace) -> int:
         for _ in range(20):
             evaluate(spec.problem, placement)
         evaluating = (time.perf_counter() - start) / 20
-        often = reports_a_second(spec.problem)
+        often, each_of = reports_a_second(spec.problem), bytes_of_a_neighbourhood(spec.problem)
     size = min(sizes.items(), key=lambda item: abs(item[0] - nodes))[1][1]
     print(f"An exchange takes {1e3 * each:.2f} ms of the planner's processor and as much of the scheduler's,")
     print(f"an evaluation {1e3 * evaluating:.2f} ms ({nodes} operators), a report {size:,} bytes;")
-    print(f"{often:.2f} reports of each worker in a second, in the first {COUNTED_S:.0f} s.\n")
+    print(f"{often:.2f} reports of each worker in a second, in the first {COUNTED_S:.0f} s;")
+    print(f"a neighbourhood that somebody begins and ends is {each_of:.0f} bytes to each worker,")
+    print(f"at most about {each_of * MOST_TOLD / 1e3:.0f} kB for each better placement.\n")
     print("| workers | seconds between exchanges | exchanges, share of a core | evaluations, share of a core | kB/s |")
     print("| ---: | ---: | ---: | ---: | ---: |")
     for workers in WORKERS:

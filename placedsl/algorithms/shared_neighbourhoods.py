@@ -5,7 +5,8 @@ are others.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Hashable
 from typing import TypeVar
 
 from placedsl.algorithms.exchange import Exchange, Key
@@ -17,6 +18,8 @@ Free = TypeVar("Free")
 _BEGUN, _DONE = 1.0, 2.0
 #: So many neighbourhoods are drawn for one that nobody has begun.
 _DRAWS = 8
+#: Where more neighbourhoods of a placement are known than this, one is seldom drawn twice, and of others is not told.
+MOST_TOLD = 250
 
 
 class SharedNeighbourhoods:
@@ -28,6 +31,7 @@ class SharedNeighbourhoods:
     def __init__(self, exchange: Exchange) -> None:
         self._exchange, self._known = exchange, dict[Key, float]()
         self._last: Key | None = None
+        self._number: Counter[Hashable] = Counter()
         #: How many subproblems were begun, and how many others had begun before.
         self.begun, self.twice = 0, 0
 
@@ -61,12 +65,18 @@ class SharedNeighbourhoods:
         return free
 
     def _tell(self, key: Key, number: float) -> None:
-        if number > self._known.get(key, 0.0):
-            self._known[key] = number
+        if self._raise(key, number) and self._number[key[1]] <= MOST_TOLD:
             self._exchange.tell({key: number})
 
     def _hear(self) -> None:
         for key, number in self._exchange.heard().items():
             match key:
                 case ("neighbourhood", int(), int()):
-                    self._known[key] = max(number, self._known.get(key, 0.0))
+                    self._raise(key, number)
+
+    def _raise(self, key: Key, number: float) -> bool:
+        """Take a number; whether it is higher than what was known."""
+        known = self._known.get(key, 0.0)
+        self._number[key[1]] += known == 0.0
+        self._known[key] = max(known, number)
+        return number > known

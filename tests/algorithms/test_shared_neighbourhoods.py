@@ -9,7 +9,7 @@ import pytest
 from support.cluster_members import Hub
 
 from placedsl.algorithms.exchange import ALONE
-from placedsl.algorithms.shared_neighbourhoods import SharedNeighbourhoods
+from placedsl.algorithms.shared_neighbourhoods import MOST_TOLD, SharedNeighbourhoods
 from placedsl.arrays import Booleans
 
 AROUND = np.arange(5)
@@ -65,3 +65,22 @@ def test_alone_each_is_drawn_once_before_any_is_drawn_again() -> None:
     shared.done()  # nothing was drawn
     assert sorted(drawn_by(shared, seed) for seed in range(6)) == list(range(6))
     assert (shared.begun, shared.twice) == (6, 0)
+
+
+def test_of_many_neighbourhoods_of_a_placement_others_are_not_told() -> None:
+    hub = Hub(2)
+    one, other = (SharedNeighbourhoods(line) for line in hub.lines)
+    numbers = iter(range(2 * MOST_TOLD))
+    for _ in range(MOST_TOLD + 50):
+        one.draw(AROUND, lambda: next(numbers), bits)
+        one.done()
+    assert len(hub.told) == MOST_TOLD
+    assert other.draw(AROUND, lambda: 0, bits) == 0
+    assert other.twice == 1
+    told = len(hub.told)
+    one.draw(AROUND + 1, lambda: 0, bits)
+    assert len(hub.told) == told + 1
+
+
+def bits(number: int) -> Booleans:
+    return np.array([bool(number >> k & 1) for k in range(12)])

@@ -29,11 +29,14 @@ def test_neither_order_nor_repetition_counts(seed: int) -> None:
         assert known.numbers == news == highest
 
 
-def test_no_more_keys_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_keys_of_a_kind_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(findings, "MOST_KEYS", 2)
     known = Findings()
-    assert known.raised({("a",): 1.0, ("b",): 1.0, ("c",): 1.0}) == {("a",): 1.0, ("b",): 1.0}
-    assert known.raised({("c",): 9.0, ("a",): 2.0}) == {("a",): 2.0}
+    told = {("a", 1): 1.0, ("a", 2): 1.0, ("a", 3): 1.0}
+    assert known.raised(told) == {("a", 1): 1.0, ("a", 2): 1.0}
+    assert known.raised({("a", 3): 9.0, ("a", 1): 2.0}) == {("a", 1): 2.0}
+    # Those of another kind have room of their own.
+    assert known.raised({("b", 1): 1.0, ("a", 4): 1.0, ("b", 2): 1.0, ("b", 3): 1.0}) == {("b", 1): 1.0, ("b", 2): 1.0}
 
 
 def test_what_was_told_is_sent_as_one_message() -> None:

