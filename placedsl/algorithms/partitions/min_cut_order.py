@@ -8,6 +8,8 @@ by what each adds to what is cut.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from placedsl.algorithms.partitions.bounds.boundaries import BoundaryFlows
@@ -15,6 +17,7 @@ from placedsl.algorithms.partitions.bounds.least_cut_kernel import CutQuestion, 
 from placedsl.algorithms.partitions.bounds.least_cuts import LeastCuts
 from placedsl.algorithms.partitions.bounds.superblock_program import Pipeline
 from placedsl.arrays import Booleans, Integers
+from placedsl.graph.order import csr
 
 #: How far from the middle of a part's work, as a share of it, a set may be; and how near to it is near enough.
 _FAR, _NEAR = 0.1, 0.02
@@ -30,8 +33,8 @@ def min_cut_order(pipeline: Pipeline) -> Integers | None:
     if flows is None:
         return None
     cuts = LeastCuts(pipeline, flows.until[0], flows.beyond[0])
-    out: list[Integers] = []
-    inside = np.zeros(len(pipeline.work), dtype=bool)
+    out: list[int] = []
+    inside, begun = np.zeros(len(pipeline.work), dtype=bool), _Begun.nothing(cuts)
     parts = [cuts.order]
     while parts:
         part = parts.pop()
@@ -39,9 +42,14 @@ def min_cut_order(pipeline: Pipeline) -> Integers | None:
         if half is not None:
             parts += [part[~half], part[half]]
             continue
-        out.append(_one_by_one(cuts, part, inside) if 1 < len(part) <= _MOST_ONE_BY_ONE else part)
+        if 1 < len(part) <= _MOST_ONE_BY_ONE:
+            out += begun.ordered(part.tolist())
+        else:
+            for unit in part.tolist():
+                begun.take(unit)
+            out += part.tolist()
         inside[part] = True
-    return np.concatenate(out)
+    return np.array(out, dtype=np.int64)
 
 
 def _half(cuts: LeastCuts, part: Integers, inside: Booleans) -> Booleans | None:
@@ -75,45 +83,74 @@ def _half(cuts: LeastCuts, part: Integers, inside: Booleans) -> Booleans | None:
     return best
 
 
-def _one_by_one(cuts: LeastCuts, part: Integers, inside: Booleans) -> Integers:
-    """The units of a part by what each adds to what is cut, those that it takes off first."""
-    of_unit: dict[int, list[int]] = {u: [] for u in part.tolist()}
-    left: dict[int, int] = {}
-    begun: set[int] = set()
-    pins = zip(
-        np.concatenate((cuts.pin, cuts.hub[cuts.hub >= 0])).tolist(),
-        np.concatenate((cuts.edge, np.flatnonzero(cuts.hub >= 0))).tolist(), strict=True,
-    )  # fmt: skip
-    for unit, edge in pins:
-        if inside[unit]:
-            begun.add(edge)
-            continue
-        left[edge] = left.get(edge, 0) + 1
-        if unit in of_unit:
-            of_unit[unit].append(edge)
-    waiting = dict.fromkeys(of_unit, 0)
-    later: dict[int, list[int]] = {u: [] for u in of_unit}
-    for u, v in zip(cuts.before.tolist(), cuts.after.tolist(), strict=True):
-        if u in of_unit and v in of_unit:
-            waiting[v] += 1
-            later[u].append(v)
-    ready, out = [u for u in of_unit if not waiting[u]], []
-    while ready:
+@dataclass(frozen=True, eq=False)
+class _Begun:
+    """The tensors that the units of an order so far touch, and those that they leave; grows with the order.
 
-        def adds(unit: int) -> float:
-            return sum(
-                (0.0 if edge in begun else cuts.cost[edge]) - (cuts.cost[edge] if left[edge] == 1 else 0.0)
-                for edge in of_unit[unit]
-            )
+    ``cost``                    e seconds that each tensor takes where it is cut
+    ``start``, ``touched``      the tensors of unit u are ``touched[start[u]:start[u + 1]]``
+    ``later_start``, ``later``  in the same way the units that come after unit u
+    ``left``                    e numbers of units that are still to come
+    ``begun``                   e flags: some unit is in the order
+    """
 
-        unit = min(ready, key=adds)
-        ready.remove(unit)
-        out.append(unit)
-        for edge in of_unit[unit]:
-            begun.add(edge)
-            left[edge] -= 1
-        for v in later[unit]:
-            waiting[v] -= 1
-            if not waiting[v]:
-                ready.append(v)
-    return np.array(out, dtype=np.int64)
+    cost: list[float]
+    start: list[int]
+    touched: list[int]
+    later_start: list[int]
+    later: list[int]
+    left: list[int]
+    begun: list[bool]
+
+    @classmethod
+    def nothing(cls, cuts: LeastCuts) -> _Begun:
+        """Before the first unit.  Tensors that say nothing of stages do not count."""
+        counts = np.flatnonzero(cuts.hub >= 0)
+        units = len(cuts.work)
+        pin, edge = np.concatenate((cuts.pin, cuts.hub[counts])), np.concatenate((cuts.edge, counts))
+        start, touched = csr(pin, edge, units)
+        later_start, later = csr(cuts.before, cuts.after, units)
+        left = np.bincount(edge, minlength=len(cuts.cost))
+        return cls(
+            cuts.cost.tolist(), start.tolist(), touched.tolist(), later_start.tolist(), later.tolist(), left.tolist(),
+            [False] * len(left),
+        )  # fmt: skip
+
+    def edges(self, unit: int) -> list[int]:
+        """The tensors of a unit."""
+        return self.touched[self.start[unit] : self.start[unit + 1]]
+
+    def adds(self, unit: int) -> float:
+        """What a unit adds to what is cut, less what it takes off."""
+        return sum(
+            (0.0 if self.begun[edge] else self.cost[edge]) - (self.cost[edge] if self.left[edge] == 1 else 0.0)
+            for edge in self.edges(unit)
+        )
+
+    def take(self, unit: int) -> None:
+        """The next unit of the order."""
+        for edge in self.edges(unit):
+            self.begun[edge] = True
+            self.left[edge] -= 1
+
+    def ordered(self, part: list[int]) -> list[int]:
+        """The units of a part by what each adds, those that take off most first; all of them are taken."""
+        waiting = dict.fromkeys(part, 0)
+        after = {
+            unit: [v for v in self.later[self.later_start[unit] : self.later_start[unit + 1]] if v in waiting]
+            for unit in part
+        }
+        for later in after.values():
+            for v in later:
+                waiting[v] += 1
+        ready, out = [u for u in part if not waiting[u]], []
+        while ready:
+            unit = min(ready, key=self.adds)
+            ready.remove(unit)
+            out.append(unit)
+            self.take(unit)
+            for v in after[unit]:
+                waiting[v] -= 1
+                if not waiting[v]:
+                    ready.append(v)
+        return out
