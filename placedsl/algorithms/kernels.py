@@ -7,6 +7,7 @@ without, which is why these are :func:`begun_plainly`.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
@@ -19,8 +20,8 @@ _Result = TypeVar("_Result")
 
 #: So many calls of kernels, by one another as well, are made in plain Python before they are compiled, of problems with
 #: so many nodes (a kernel that calls no other takes time that grows with them): some tenths of a second, less than it
-#: takes to import numba and to load what it has kept.
-MOST_PLAIN_CALLS, MOST_PLAIN_NODES = 40_000, 200
+#: takes to import numba and to load what it has kept.  No call is begun after so many seconds.
+MOST_PLAIN_CALLS, MOST_PLAIN_NODES, _MOST_PLAIN_SECONDS = 40_000, 200, 1.0
 
 
 class _ImpatientError(Exception):
@@ -28,10 +29,16 @@ class _ImpatientError(Exception):
 
 
 class _Patience:
-    """How many calls are left."""
+    """How many calls are left, and until when."""
 
-    def __init__(self, calls: int) -> None:
-        self.left = calls
+    def __init__(self, calls: int, seconds: float) -> None:
+        self.left, self.until = calls, time.monotonic() + seconds
+
+    def spend(self, calls: int) -> None:
+        """So many calls fewer."""
+        self.left -= calls
+        if self.left < 0 or time.monotonic() > self.until:
+            raise _ImpatientError
 
 
 #: None: kernels are compiled.
@@ -55,9 +62,7 @@ class Kernel:
         patience = _PATIENCE.get()
         if patience is None:
             return self.compiled(*arguments)
-        patience.left -= 1
-        if patience.left < 0:
-            raise _ImpatientError
+        patience.spend(1)
         return self.py_func(*arguments)
 
     def __reduce__(self) -> str:
@@ -94,7 +99,7 @@ def begun_plainly(work: Callable[[], _Result], nodes: int) -> _Result:
     where that takes more calls than :data:`MOST_PLAIN_CALLS`."""
     if nodes > MOST_PLAIN_NODES or "numba" in sys.modules or not kernels_run_compiled():
         return work()
-    before = _PATIENCE.set(_Patience(MOST_PLAIN_CALLS))
+    before = _PATIENCE.set(_Patience(MOST_PLAIN_CALLS, _MOST_PLAIN_SECONDS))
     try:
         return work()
     except _ImpatientError:
@@ -102,6 +107,14 @@ def begun_plainly(work: Callable[[], _Result], nodes: int) -> _Result:
     finally:
         _PATIENCE.reset(before)
     return work()
+
+
+def spent_plainly(steps: int) -> bool:
+    """Whether kernels run in plain Python; where they do, the next one takes so many steps, each as long as a call."""
+    patience = _PATIENCE.get()
+    if patience is not None:
+        patience.spend(steps)
+    return patience is not None or not kernels_run_compiled()
 
 
 @lru_cache(maxsize=1)

@@ -316,7 +316,7 @@ def _tightened(
             _reward(rewarded, constraint.rows)
             rewarded[constraint.literal_column] = True
         elif isinstance(constraint, Product):
-            rewarded[constraint.factor] = True
+            rewarded[constraint.factor] = rewarded[constraint.binary] = True
     maxima = [(i, one) for i, one in enumerate(columns.constraints) if isinstance(one, Maximum)]
     for _, constraint in maxima:
         rewarded[constraint.column[constraint.coefficient < 0]] = True

@@ -13,7 +13,7 @@ import numpy as np
 from placedsl.arrays import Floats, Integers
 from placedsl.diagnostics import Diagnostic, InputError, Span
 from placedsl.grounding.expressions import ExpressionGrounder
-from placedsl.grounding.frames import Frame, rows_of
+from placedsl.grounding.frames import ROOT, Frame, rows_of
 from placedsl.grounding.indicators import exclusive
 from placedsl.grounding.sets import truth_of_sides
 from placedsl.ir import affine
@@ -56,6 +56,8 @@ class ConstraintGrounder:
     def require(self, node: core.Expression, frame: Frame, name: str, span: Span) -> None:
         """Add rows and global constraints that make the condition hold in every row of the frame."""
         origin = self.origins.begin(name, span, frame)
+        if frame is ROOT:
+            self.expressions.begin()
         sides = None
         none, zero, one = np.full(frame.size, np.inf), np.zeros(frame.size), np.ones(frame.size)
         if isinstance(node, core.Forall):
@@ -246,7 +248,7 @@ class ConstraintGrounder:
             there = self.indicators.of(node.presence, inner)
             ever = np.flatnonzero((np.bincount(there.row, minlength=inner.size) > 0) | (there.constant != 0.0))
             inner, group = inner.take(ever), group[ever]
-            present = self._literals(there.take(ever), inner)
+            present = self.expressions.literals(there.take(ever), inner)
         start = self.expressions.value(node.start, inner)
         length = (self.expressions.value(node.finish, inner) - start).merged()
         origin = self.origins.at(inner)
@@ -255,16 +257,6 @@ class ConstraintGrounder:
             length.coefficient,
         )  # fmt: skip
         self.columns.constraints.append(constraint)
-
-    def _literals(self, body: Affine, frame: Frame) -> Integers:
-        """0/1 columns that equal an expression that is 0 or 1."""
-        column = affine.single_columns(body)
-        if column is not None:
-            return column
-        column = self.columns.add(frame.size, 0, 1, True, self.origins.auxiliary("there", frame))
-        zero = np.zeros(frame.size)
-        self.columns.add_rows(self.origins.at(frame), body - affine.of_columns(column), zero, zero)
-        return column
 
     def _set_property(self, node: core.SetProperty, frame: Frame) -> None:
         """``convex`` and ``pipeline``: sets by a 0/1 column a node."""

@@ -57,9 +57,28 @@ class ExpressionGrounder:
         self.sets = SetGrounder(universe, sets, tables, self.value)
         self.maxima = MaximumGrounder(columns, self.origins)
         self.indicators = IndicatorGrounder(self)
+        #: Of one constraint: what needed columns of its own, by expression and frame; both are kept with it.
+        self._made: dict[tuple[int, int], tuple[core.Expression, Frame, Affine]] = {}
+
+    def begin(self) -> None:
+        """Another constraint begins, which shares no columns with those before."""
+        self._made.clear()
 
     def value(self, node: core.Expression, frame: Frame) -> Affine:
-        """A number, or a truth as 0 or 1."""
+        """A number, or a truth as 0 or 1.
+
+        Equations ask for both of their sides several times: what needs columns of its own is grounded once.
+        """
+        known = self._made.get((id(node), id(frame)))
+        if known is not None:
+            return known[2]
+        columns = self.columns.count
+        out = self._grounded(node, frame)
+        if self.columns.count > columns:
+            self._made[id(node), id(frame)] = node, frame, out
+        return out
+
+    def _grounded(self, node: core.Expression, frame: Frame) -> Affine:
         match node:
             case core.Constant(value=value):
                 return affine.data(np.full(frame.size, float(value)))
@@ -139,34 +158,56 @@ class ExpressionGrounder:
             if np.isinf(left.constant).any():
                 raise InputError([Diagnostic("an infinite number has no remainder", node.left.span)])
             return affine.data(np.mod(left.constant, right.constant))
-        if left.is_data:
-            left, right = right, left
-        if right.is_data:
+        if left.is_data or right.is_data:
+            known, body = (left, right) if left.is_data else (right, left)
             # A column that does not exist is zero whatever its coefficient (a time that is infinite).
-            factor = right.constant
+            factor = known.constant
             if np.isinf(factor).any():
-                blank = np.isinf(factor) & (left.constant == 0.0)
+                blank = np.isinf(factor) & (body.constant == 0.0)
                 used = np.zeros(frame.size, dtype=bool)
-                used[left.row] = True
+                used[body.row] = True
                 factor = np.where(blank & ~used, 0.0, factor)
                 if np.isinf(factor).any():
                     raise InputError([Diagnostic("an infinite number cannot be a coefficient", node.span)])
-            return left.scaled(factor)
-        return self._product(left, right, frame, node.span)
+            return body.scaled(factor)
+        return self._product((node.left, left), (node.right, right), frame, node.span)
 
-    def _product(self, left: Affine, right: Affine, frame: Frame, span: Span) -> Affine:
-        """The product of two expressions over columns: one of them must be a binary column."""
-        for binary, factor in ((left, right), (right, left)):
-            column = affine.single_columns(binary)
-            if column is None or not self.columns.binary(column):
+    def _product(
+        self, left: tuple[core.Expression, Affine], right: tuple[core.Expression, Affine], frame: Frame, span: Span
+    ) -> Affine:
+        """The product of two expressions over columns: one of them must be 0 or 1."""
+        for binary, (_, factor) in ((left, right), (right, left)):
+            column = self._switch(*binary, frame)
+            if column is None:
                 continue
             origin = self.origins.auxiliary("product", frame, span)
-            out = self.columns.add(binary.size, -np.inf, np.inf, False, origin)
+            out = self.columns.add(factor.size, -np.inf, np.inf, False, origin)
             inner = self.defined(factor, frame)
             self.columns.constraints.append(Product(origin, out, column, inner))
             return affine.of_columns(out)
         raise InputError([Diagnostic("this product of two decisions is not linear", span,
                                      "one of the two must be a 0/1 decision such as (v on d)")])  # fmt: skip
+
+    def _switch(self, node: core.Expression, body: Affine, frame: Frame) -> Integers | None:
+        """0/1 columns that equal an expression; None where it may be something else."""
+        column = affine.single_columns(body)
+        if column is not None:
+            return column if self.columns.binary(column) else None
+        condition = isinstance(node, core.Logic | core.Not | core.Comparison | core.Forall)
+        quantity = isinstance(node, core.Provided) and node.name in core.CONDITIONS
+        if condition or quantity or self.columns.zero_or_one(body):
+            return self.literals(body, frame)
+        return None
+
+    def literals(self, body: Affine, frame: Frame) -> Integers:
+        """0/1 columns that equal an expression that is 0 or 1."""
+        column = affine.single_columns(body)
+        if column is not None:
+            return column
+        column = self.columns.add(frame.size, 0, 1, True, self.origins.auxiliary("there", frame))
+        zero = np.zeros(frame.size)
+        self.columns.add_rows(self.origins.at(frame), body - affine.of_columns(column), zero, zero)
+        return column
 
     def defined(self, body: Affine, frame: Frame, integer: bool = False) -> Integers:
         """Columns that equal an affine expression (the expression's own where it is a single column)."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from placedsl.arrays import Booleans, Floats, Integers
 from placedsl.diagnostics import Diagnostic, InputError
-from placedsl.ir.affine import Affine
+from placedsl.ir.affine import Affine, activity
 from placedsl.ir.program import GlobalConstraint, Origin, RowBlock
 from placedsl.problem import expressions as core
 from placedsl.records import dataclass
@@ -126,6 +126,15 @@ class Columns:
         """Whether an expression is a whole number at every point."""
         integer = np.concatenate(self.integer)
         return bool(integer[body.column].all() and _whole(body.coefficient) and _whole(body.constant))
+
+    def zero_or_one(self, body: Affine) -> bool:
+        """Whether an expression is 0 or 1 at every point, by the bounds of its columns."""
+        if not self.whole_numbered(body):
+            return False
+        body = body.merged()
+        lower, upper = np.concatenate(self.lower), np.concatenate(self.upper)
+        least, most = activity(body.row, body.column, body.coefficient, body.size, lower, upper)
+        return bool((body.constant + least >= 0.0).all() and (body.constant + most <= 1.0).all())
 
     def binary(self, columns: Integers) -> bool:
         """All of these columns are 0/1."""

@@ -172,6 +172,10 @@ class Table:
     span: Span
 
 
+#: The quantities that are conditions, and 0 or 1 as numbers.
+CONDITIONS = frozenset({"on", "used", "moved", "takes"})
+
+
 @dataclass(frozen=True, slots=True)
 class Provided:
     """A quantity that the formulation provides: ``load(d)``, ``v on d`` (named ``on``)."""

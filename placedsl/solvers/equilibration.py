@@ -8,7 +8,8 @@ Coefficients settle the unit of a continuous column against those of integer col
 its rows and columns may be multiplied by one number, and what settles that is the size of their bounds.  Columns that
 are fixed count for nothing: the time on a device that nothing can be on is no measure of the others.
 
-Bounds of continuous columns give way by their rounding, so that such a program is a relaxation by no more than that.
+Rows give way by the rounding of the bounds of their continuous columns, where a coefficient is not large beside it, so
+that such a program is a relaxation by no more than that.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placedsl.arrays import Booleans, Floats, Integers
+from placedsl.arrays import Booleans, Floats, Integers, whole_numbers
 from placedsl.ir.program import LinearProgram
 from placedsl.solvers.outcome import row_of_entry
-from placedsl.tolerances import BOUND_ROUNDING
+from placedsl.tolerances import BOUND_ROUNDING, CONTRADICTION, MIP_FEASIBILITY
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,9 @@ FINE_OBJECTIVE = 2.0**14
 _SMALL_COST, _MOST_ENLARGED = 2.0**-10, 2.0**24
 
 _PASSES = 8
+
+#: A tenth of the feasibility that solvers are asked for: less, of a coefficient of an integer column, moves none.
+_LITTLE = 0.1 * MIP_FEASIBILITY
 
 
 def conditioned(program: LinearProgram, objective: float = 1.0) -> Conditioned:
@@ -80,6 +84,11 @@ def conditioned(program: LinearProgram, objective: float = 1.0) -> Conditioned:
     unit += size
     by_itself = free & alone[row]
     row_unit[row[by_itself]] = -(entry + unit[column])[by_itself]
+    broken, by = _broken_rows(program, row, moving)
+    row_unit[broken] = -np.log2(by)
+    # HiGHS drops coefficients below 1e-9, whatever they are multiplied by.
+    fixed = ~moving & ~program.integer & (program.lower != 0.0)
+    unit[fixed] = np.log2(np.abs(program.lower[fixed]))
     unit = np.exp2(np.clip(np.round(unit), -60, 60))
     row_factor = np.exp2(np.clip(np.round(row_unit), -60, 60))
     cost = program.cost * unit
@@ -90,25 +99,59 @@ def conditioned(program: LinearProgram, objective: float = 1.0) -> Conditioned:
     least = factor * float(np.abs(cost[counts]).min(initial=np.inf))
     if least < _SMALL_COST * objective:
         factor *= min(float(np.exp2(np.ceil(np.log2(_SMALL_COST * objective / least)))), _MOST_ENLARGED)
-    # A solver divides what bounds leave of a row by small coefficients: what is rounded off them must not cut anything.
-    wide = np.where(moving & ~program.integer, BOUND_ROUNDING, 0.0)
+    slack = _slack_of_rows(program, row)
     scaled = replace(
         program,
         cost=cost * factor,
         offset=program.offset * factor,
-        lower=(program.lower - wide * _finite(program.lower)) / unit,
-        upper=(program.upper + wide * _finite(program.upper)) / unit,
+        lower=program.lower / unit,
+        upper=program.upper / unit,
         coefficient=program.coefficient * unit[column] * row_factor[row],
-        row_lower=program.row_lower * row_factor,
-        row_upper=program.row_upper * row_factor,
+        row_lower=(program.row_lower - slack) * row_factor,
+        row_upper=(program.row_upper + slack) * row_factor,
         hint=None if program.hint is None else program.hint / unit,
     )
     return Conditioned(scaled, unit, factor)
 
 
+def _broken_rows(program: LinearProgram, row: Integers, moving: Booleans) -> tuple[Integers, Floats]:
+    """Rows over columns that are all fixed and do not hold, and by how much: with that as their unit no tolerance takes
+    them for kept."""
+    decided = np.bincount(row[moving[program.column]], minlength=program.rows) == 0
+    if not decided.any():
+        return np.zeros(0, dtype=np.int64), np.zeros(0)
+    terms = program.coefficient * program.lower[program.column]
+    of_rows = decided[row]
+    value = np.bincount(row[of_rows], terms[of_rows], program.rows)
+    size = np.bincount(row[of_rows], np.abs(terms[of_rows]), program.rows)
+    size = np.maximum(size, np.maximum(_finite(program.row_lower), _finite(program.row_upper)))
+    by = np.maximum(program.row_lower - value, value - program.row_upper)
+    fractional = ~program.integer[program.column] | ~whole_numbers(program.coefficient)
+    whole = np.bincount(row[fractional], minlength=program.rows) == 0
+    broken = np.flatnonzero(decided & np.isfinite(by) & (by > np.where(whole, 0.5, CONTRADICTION * size)))
+    return broken, by[broken]
+
+
 def _finite(bounds: Floats) -> Floats:
-    """How large bounds are; those that are infinite stay as they are."""
+    """How large bounds are; zero for those that are infinite."""
     return np.where(np.isfinite(bounds), np.abs(bounds), 0.0)
+
+
+def _slack_of_rows(program: LinearProgram, row: Integers) -> Floats:
+    """By how much each row may be broken: by what is rounded off the bounds of its continuous columns, where that is
+    not little beside a coefficient of an integer column.
+
+    A solver divides what bounds leave of a row by its coefficients.  Bounds stay as they are: where they are next to a
+    whole number, reductions of HiGHS cut off what is at it.
+    """
+    column, size = program.column, np.abs(program.coefficient)
+    reach = np.maximum(_finite(program.lower), _finite(program.upper))
+    rounded_off = np.where(program.integer, 0.0, BOUND_ROUNDING * reach)
+    moved = np.bincount(row, size * rounded_off[column], program.rows)
+    least = np.full(program.rows, np.inf)
+    whole = program.integer[column] & (size > 0.0)
+    np.minimum.at(least, row[whole], size[whole])
+    return np.where(moved > _LITTLE * least, moved, 0.0)
 
 
 def _sizes(

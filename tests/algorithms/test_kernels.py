@@ -7,12 +7,14 @@ import pickle
 import sys
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import numba
 import numpy as np
 import pytest
 from numba.core.caching import FunctionCache
 
+from placedsl.algorithms import kernels
 from placedsl.algorithms.kernels import kernel
 from placedsl.arrays import Floats
 
@@ -88,3 +90,33 @@ def test_what_an_earlier_version_kept_of_modules_that_are_gone(tmp_path: Path, m
     again = kernel()(twice)
     assert again(4) == 8
     assert again.compiled.stats.cache_hits
+
+
+def test_a_kernel_with_many_steps_is_not_run_plainly_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A walk over ideals calls no other kernel: it says how many steps it takes, which count as calls."""
+    monkeypatch.setattr(kernels, "sys", SimpleNamespace(modules={}))
+    monkeypatch.setattr(kernels, "kernels_run_compiled", lambda: True)
+    asked: list[bool] = []
+
+    def work() -> int:
+        for _ in range(100):
+            asked.append(kernels.spent_plainly(kernels.MOST_PLAIN_CALLS // 5))
+        return len(asked)
+
+    assert kernels.begun_plainly(work, 10) == 5 + 100
+    assert asked == [True] * 5 + [False] * 100
+    assert kernels.begun_plainly(lambda: kernels.spent_plainly(7), 10)
+
+
+def test_plain_runs_end_after_some_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "sys", SimpleNamespace(modules={}))
+    monkeypatch.setattr(kernels, "kernels_run_compiled", lambda: True)
+    now = [0.0]
+    monkeypatch.setattr(kernels, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def work() -> float:
+        plainly = kernels.spent_plainly(1)
+        now[0] += 100.0
+        return -1.0 if plainly and kernels.spent_plainly(1) else now[0]
+
+    assert kernels.begun_plainly(work, 10) == 200.0

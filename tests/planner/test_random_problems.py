@@ -1,6 +1,7 @@
 """Random small problems: the dynamic program and every solver agree with brute force.
 
-250 of all kinds, 125 whose custom constraints are nested at random, and 125 over the whole algebra.
+250 of all kinds, 125 whose custom constraints are nested at random, 125 over the whole algebra, and 125 that compare
+what placements reach exactly.
 Each path has processes of its own, because two solver libraries do not go into one process.
 """
 
@@ -25,13 +26,15 @@ CHUNK, FEW = 125, 15
 FORMULAS = 1_000_000
 #: And from here on for the algebra.
 ALGEBRA = 2_000_000
+#: And from here on for comparisons.
+COMPARISONS = 3_000_000
 
 
 def cases() -> list[object]:
     """Every path over every kind; by default a few, and formulas and algebra by what is taken without asking."""
     out: list[object] = []
     for path in PATHS:
-        for first in (*range(0, PROBLEMS, CHUNK), FORMULAS, ALGEBRA):
+        for first in (*range(0, PROBLEMS, CHUNK), FORMULAS, ALGEBRA, COMPARISONS):
             if first == 0 or (first >= FORMULAS and path in PATHS[:3]):
                 out.append((path, first, FEW))
             out.append(pytest.param(path, first, CHUNK, marks=pytest.mark.everything))
@@ -68,6 +71,7 @@ def test_problems_are_of_every_kind() -> None:
 def compare(path: str, first: int, last: int) -> tuple[int, int]:
     """How many problems were compared, and how many dynamic programming solved; one that differs ends the process."""
     from support.brute_force import best, best_by_evaluation
+    from support.exact_comparisons import exact_comparison
     from support.random_specs import random_algebra, random_formulas, random_spec
 
     from placedsl.planner.request import Request
@@ -80,7 +84,8 @@ def compare(path: str, first: int, last: int) -> tuple[int, int]:
     by_dynamic_programming = 0
     for seed in range(first, last):
         if seed >= ALGEBRA:
-            spec = placedsl.loads(random_algebra(seed - ALGEBRA))
+            own = seed >= COMPARISONS
+            spec = placedsl.loads(exact_comparison(seed - COMPARISONS) if own else random_algebra(seed - ALGEBRA))
             least = best_by_evaluation(spec.problem)
         else:
             spec = placedsl.loads(random_spec(seed) if seed < FORMULAS else random_formulas(seed - FORMULAS))

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from placedsl.algorithms.compilation import kernels_run_compiled
 from placedsl.algorithms.ideals.chain_cover import ChainCover
 from placedsl.algorithms.ideals.walk_kernel import (
     DONE,
@@ -25,6 +24,7 @@ from placedsl.algorithms.ideals.walk_kernel import (
     no_transfer_pruning,
     walk,
 )
+from placedsl.algorithms.kernels import spent_plainly
 from placedsl.arrays import Integers
 from placedsl.records import dataclass
 
@@ -153,7 +153,7 @@ class _Walk:
     def on(self, found: np.ndarray) -> int:
         """Go on until all are met, ``found`` is full, or it is time to look at the clock."""
         patience = _STEPS if self.steps else _FIRST_STEPS
-        patience = patience if kernels_run_compiled() else patience // _SLOWER
+        patience = patience // _SLOWER if spent_plainly(patience // _SLOWER) else patience
         return int(walk(self.tables, self.state, found, self.pruning, patience))
 
     def estimate(self) -> float:

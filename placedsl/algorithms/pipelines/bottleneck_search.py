@@ -6,6 +6,7 @@ last question is always whether there is anything below the best.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -77,7 +78,10 @@ class BottleneckResult(StateDPResult):
 
 @dataclass(frozen=True, eq=False)
 class FeasibilityResult:
-    """What one load gave: a pipeline or none, and whether that is certain; ideals met and stored, pairs looked at."""
+    """What one load gave: a pipeline or none, and whether that is certain; ideals met and stored, pairs looked at.
+
+    ``too_many``: more ideals matter than may be stored; ``late``: than there is time for.
+    """
 
     plan: GroupedPipeline | None
     complete: bool
@@ -85,6 +89,7 @@ class FeasibilityResult:
     met: int = 0
     stored: int = 0
     pairs: tuple[int, int, int] = (0, 0, 0)
+    late: bool = False
 
 
 class FeasibilityTable(Protocol):
@@ -120,7 +125,11 @@ class FeasibilityOracle:
             met, stored = walked.met, len(walked.positions)
             if not walked.complete:
                 return FeasibilityResult(None, False, walked.too_many, met, stored)
+            if not self.limits.time_for(stored):
+                return FeasibilityResult(None, False, False, met, stored, late=True)
+            began = time.monotonic()
             table = self.table_of(self.cover, walked.positions, load)
+            self.limits.made(stored, began)
             if table is None:
                 return FeasibilityResult(None, False, True, met, stored)
             self.known = load, table, met, stored
@@ -141,12 +150,12 @@ def minimise_bottleneck(
     best = best if start is None or start.value >= at_most else best.better(start)
     ceiling = max_stage_load(tables.costs)
     crowded = np.inf  # loads from which too many ideals matter
-    last = False
+    last = late = False
     while best.value > best.bound * (1.0 + EQUAL_COSTS):
         top = min(best.value, crowded)
         gap = top - best.bound
         if crowded <= best.value and gap <= _CROWDED_GAP * best.bound:
-            return replace(best, too_many=True)
+            return replace(best, too_many=not late)
         ready = gap <= _LATE_GAP * top or 0 < best.stored <= _FEW
         last = np.isfinite(best.value) and best.value < crowded and (best.bound <= 0.0 or (ready and not last))
         if last:
@@ -160,8 +169,8 @@ def minimise_bottleneck(
         if asked.plan is None:
             if asked.complete:
                 best = replace(best, bound=best.value if last or load == np.inf else load)
-            elif asked.too_many and best.bound > 0.0:
-                crowded = load
+            elif (asked.too_many or asked.late) and best.bound > 0.0:
+                crowded, late = load, asked.late
             else:
                 return replace(best, too_many=asked.too_many)
         if tables.limits.passed and best.value > best.bound * (1.0 + EQUAL_COSTS):

@@ -6,17 +6,18 @@ import numpy as np
 
 from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.pipelines.cluster_arrays import ClusterProblem, ClusterReach
-from placedsl.algorithms.pipelines.replicated_kernel import ReplicationStates, copies_needed
+from placedsl.algorithms.pipelines.replicated_kernel import EVALUATED, ReplicationStates, copies_needed
 from placedsl.algorithms.stages.cut_edges_kernel import StagePairs, contained, edge_costs, mark_cuts, streamed
 from placedsl.arrays import Floats, Integers, Integers32
 
 
 @kernel(nogil=True, allocates=True)
 def list_cluster_stages(
-    first: int, pairs: StagePairs, replicas: ReplicationStates, bound: float, start: Integers, goal: Integers32,
-    load: Floats,
-) -> int:  # fmt: skip
-    """List the stages from ideal ``first`` on, until all are listed or the room is full; where to go on.
+    first: int, patience: int, pairs: StagePairs, replicas: ReplicationStates, bound: float, start: Integers,
+    goal: Integers32, load: Floats,
+) -> tuple[int, bool]:  # fmt: skip
+    """List the stages from ideal ``first`` on, until all are listed, the room is full or ``patience`` pairs have been
+    looked at, one that is evaluated counting as many; where to go on, and whether the room is full.
 
     ``replicas``: of the largest numbers of devices that a cluster has.
     """
@@ -30,16 +31,21 @@ def list_cluster_stages(
         widest = max(widest, takes[c, devices[c]])
     paid = np.zeros((pairs.limit.shape[0], classes))
     mark = np.zeros(pairs.input_cost.shape[2], dtype=np.int32)
+    looked = np.int64(0)
     for base in range(first, len(weight)):
+        if looked > patience:
+            return base, False
         filled = start[base]
         mark_cuts(pairs, base, mark, True)
         for end in range(base + 1, len(weight)):
             if weight[end] - weight[base] > widest:
                 break
+            looked += 1
             if not contained(pairs, base, end):
                 continue
+            looked += EVALUATED
             if filled == len(goal):
-                return base
+                return base, True
             edge_costs(pairs, base, end, mark, False, paid)
             some = False
             for c in range(classes):
@@ -70,7 +76,7 @@ def list_cluster_stages(
                 filled += 1
         mark_cuts(pairs, base, mark, False)
         start[base + 1] = filled
-    return len(weight)
+    return len(weight), False
 
 
 @kernel(nogil=True, no_cpython_wrapper=True, allocates=True)

@@ -171,11 +171,13 @@ class _ClusterTable:
         allocated, done = min(most, 1 << 16), 0
         goal, cost = np.empty(allocated, dtype=np.int32), np.empty((allocated, number, classes))
         while True:
-            done = int(list_cluster_stages(done, pairs, replicas, loads.bound, start, goal, cost))
+            done, full = list_cluster_stages(done, _PATIENCE, pairs, replicas, loads.bound, start, goal, cost)
             if done == len(self.positions):
                 break
-            if allocated == most or limits.passed:
+            if (full and allocated == most) or limits.passed:
                 return None
+            if not full:
+                continue
             wider = min(most, 4 * allocated)
             goal = np.concatenate((goal, np.empty(wider - allocated, dtype=np.int32)))
             cost = np.concatenate((cost, np.empty((wider - allocated, number, classes))))

@@ -7,7 +7,6 @@ it, and the least load is found by asking for one load after another.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -34,6 +33,8 @@ from placedsl.arrays import Floats, Integers
 
 #: The most table entries (ideals x states).
 MOST_ENTRIES = 20_000_000
+#: Pairs between two looks at the clock.
+_PATIENCE = 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,19 +143,15 @@ class _ReplicatedTable:
         origin = np.full((*left.shape, 3), -1, dtype=np.int32)
         reach[0, 0] = 0
         seen = np.zeros(4, dtype=np.int64)
-        done, batch, complete = 0, 16, True
-        while done < len(left) and complete:
-            end, began = min(len(left), done + batch), time.monotonic()
-            extend(done, end, compared, replicas, loads.bound, left, reach, origin, seen)
-            took = time.monotonic() - began
-            batch = batch * 2 if took < 0.05 else max(1, batch // 2) if took > 0.3 else batch
-            done = end
-            complete = done == len(left) or not limits.passed
+        done, everything, complete = 0, len(left) - 1, True
+        while done < everything and complete:
+            done = int(extend(done, _PATIENCE, compared, replicas, loads.bound, left, reach, origin, seen))
+            complete = done == everything or not limits.passed
         used = reach[-1] + replicas.digits.sum(axis=1)
         pairs = (int(seen[1]), int(seen[2]), int(seen[3]))
         if used.min() >= NEVER:
             return FeasibilityResult(None, complete, pairs=pairs)
-        steps = traced(len(left) - 1, int(np.argmin(used)), origin, replicas)
+        steps = traced(everything, int(np.argmin(used)), origin, replicas)
         return FeasibilityResult(self._pipeline(steps), complete, pairs=pairs)
 
     def _pipeline(self, steps: Sequence[tuple[int, int, int, int]]) -> GroupedPipeline:

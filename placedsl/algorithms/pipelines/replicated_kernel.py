@@ -23,6 +23,8 @@ from placedsl.arrays import Booleans, Floats, Integers, Integers16, Integers32
 
 #: The number of devices of what is not reached.
 NEVER = 2**14
+#: So many pairs are looked at in the time that one is evaluated in.
+EVALUATED = 16
 
 
 class ReplicationStates(NamedTuple):
@@ -134,10 +136,12 @@ def _open_states(
 
 @kernel(nogil=True, allocates=True)
 def extend(
-    first: int, last: int, pairs: StagePairs, replicas: ReplicationStates, bound: float, left: Integers16,
+    first: int, patience: int, pairs: StagePairs, replicas: ReplicationStates, bound: float, left: Integers16,
     reach: Integers16, origin: Integers32, seen: Integers,
-) -> None:  # fmt: skip
-    """Extend ideals ``first`` to ``last - 1`` by every stage that devices can share within ``bound``.
+) -> int:  # fmt: skip
+    """Extend ideals from ``first`` on by every stage that devices can share within ``bound``; where it got to.
+
+    It stops when it has looked at ``patience`` pairs, one that is evaluated counting as many.
 
     ``reach[i, s]``: the fewest devices of the main class with which, beside those of state s, ideal i is reached;
     ``left[i, s]``: how many of them the rest needs at least.  ``origin[i, s]``: where the last stage begins, its
@@ -151,9 +155,10 @@ def extend(
     ways_state = np.zeros(len(digits), dtype=np.int64)
     free = np.zeros(classes, dtype=np.int64)
     least = np.zeros(classes, dtype=np.int64)
-    for base in range(first, last):
-        if base == everything:
-            continue
+    start = seen[1] + EVALUATED * seen[3]
+    for base in range(first, everything):
+        if seen[1] + EVALUATED * seen[3] - start > patience:
+            return base
         ways = _open_states(base, replicas, left, reach, origin, ways_state, free)
         if ways == 0:
             continue
@@ -213,6 +218,7 @@ def extend(
                         origin[goal, into, 1] = c
                         origin[goal, into, 2] = copies
         mark_cuts(pairs, base, mark, False)
+    return everything
 
 
 @kernel(nogil=True)

@@ -11,6 +11,7 @@ ideal and how many devices of each class have been used.  Three things keep the 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -241,7 +242,11 @@ class PipelineSearch:
                     return None
                 room = walked.fit
             before = walked.fit
+        if not limits.time_for(len(walked.positions)):
+            return None
+        began = time.monotonic()
         table = StateTable(self.costs, self.cover, walked.positions, pruning, wide=True)
+        limits.made(len(walked.positions), began)
         self.boundaries[bound] = pruning.boundaries
         return table
 

@@ -86,21 +86,39 @@ def column_units(program: LinearProgram, quantities: Booleans, columns: Ranges) 
 
 
 def row_units(program: LinearProgram, unit: Floats, rows: Ranges) -> Floats:
-    """What each row is divided by: one number a block, once the columns have their units."""
+    """What each row is divided by: one number a block, once the columns have their units.
+
+    Rows of a block whose numbers are far smaller than what fits most of them (conditions beside sizes in bytes) have a
+    number of their own: a reader that tells 1e-6 from zero no more would lose them.
+    """
     size = np.abs(program.coefficient) * unit[program.column]
-    of_column = unit[program.column]
+    row = np.repeat(np.arange(program.rows), np.diff(program.start))
+    largest = np.zeros(program.rows)
+    np.maximum.at(largest, row, size)
     out = np.ones(program.rows)
     for first, past in rows:
-        entries = slice(int(program.start[first]), int(program.start[past]))
-        mine = size[entries]
-        if not len(mine):
-            continue
-        known = [float(u) for u in np.unique(of_column[entries]) if u != 1.0]
-        middle = float(np.median(mine))
-        near = [u for u in (*known, 1.0) if _PLAIN[0] <= middle / u <= _PLAIN[1]]
-        plain = not known and _PLAIN[0] <= mine.min() and mine.max() <= _PLAIN[1]
-        out[first:past] = 1.0 if plain else near[0] if near and known else fitting_unit(mine)
+        left = np.arange(first, past)
+        while len(left):
+            inside = np.zeros(past - first, dtype=bool)
+            inside[left - first] = True
+            block = slice(int(program.start[first]), int(program.start[past]))
+            mine = inside[row[block] - first]
+            if not mine.any():
+                break
+            out[left] = divisor = _row_unit(size[block][mine], unit[program.column[block][mine]])
+            small = (largest[left] > 0.0) & (largest[left] < _PLAIN[0] * divisor)
+            left = left[small] if not small.all() else left[:0]
     return out
+
+
+def _row_unit(size: Floats, of_column: Floats) -> float:
+    """What rows with coefficients of these sizes are divided by; ``of_column``: the units of the columns."""
+    known = [float(u) for u in np.unique(of_column) if u != 1.0]
+    middle = float(np.median(size))
+    near = [u for u in (*known, 1.0) if _PLAIN[0] <= middle / u <= _PLAIN[1]]
+    if not known and _PLAIN[0] <= size.min() and size.max() <= _PLAIN[1]:
+        return 1.0
+    return near[0] if near and known else fitting_unit(size)
 
 
 def goal_unit(cost: Floats, unit: Floats) -> float:

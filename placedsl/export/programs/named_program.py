@@ -33,7 +33,8 @@ _MOST_NAMED = 20
 class Family:
     """Columns or rows of one origin: ``keys[i]`` is the index of column or row ``start + i``.
 
-    ``unit``: what one stands for (columns), or what they are divided by (rows).
+    ``unit``: what one stands for (columns), or what they are divided by (rows); ``further``: what some rows of it are
+    divided by instead.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Family:
     keys: tuple[Key, ...]
     start: int
     unit: float = 1.0
+    further: tuple[float, ...] = ()
 
     @property
     def stop(self) -> int:
@@ -122,8 +124,12 @@ class NamedProgram:
         for family in self.columns:
             if family.unit != 1.0:
                 yield f"one unit of {family.name} is {family.unit:.10g}"
-        for name, unit in {f.name: f.unit for f in self.rows if f.unit != 1.0}.items():
-            yield f"the rows of {name} are divided by {unit:.10g}"
+        divisors: dict[str, dict[float, None]] = {}
+        for family in self.rows:
+            divisors.setdefault(family.name, {}).update(dict.fromkeys((family.unit, *family.further)))
+        for name, units in divisors.items():
+            if set(units) != {1.0}:
+                yield f"the rows of {name} are divided by {' or '.join(f'{unit:.10g}' for unit in units)}"
 
 
 def named_program(problem: Problem, formulation: Formulation, *, ranges: bool = False) -> NamedProgram:
@@ -141,10 +147,16 @@ def named_program(problem: Problem, formulation: Formulation, *, ranges: bool = 
     unit = column_units(linear, _quantities(problem, grounded, linear.columns), [(f.start, f.stop) for f in columns])
     divisor = row_units(linear, unit, [(f.start, f.stop) for f in rows])
     columns = tuple(replace(f, unit=float(unit[f.start])) for f in columns if f.keys)
-    rows = tuple(replace(f, unit=float(divisor[f.start])) for f in rows if f.keys)
+    rows = tuple(_divided(f, divisor[f.start : f.stop]) for f in rows if f.keys)
     goals = tuple(_goal(problem, grounded.program, k, unit) for k in range(len(problem.objectives)))
     linear = replace(measured(linear, unit, divisor), cost=goals[0].cost, offset=goals[0].constant)
     return NamedProgram(problem, formulation, grounded, linear, columns, rows, goals, tuple(impossible))
+
+
+def _divided(family: Family, by: Floats) -> Family:
+    """A family of rows with what they are divided by."""
+    units = sorted(set(by.tolist()), reverse=True)
+    return replace(family, unit=units[0], further=tuple(units[1:]))
 
 
 def families(origins: Sequence[Origin], start: Integers) -> tuple[Family, ...]:

@@ -141,7 +141,7 @@ def test_walks_that_are_not_compiled_look_at_the_clock_more_often(
     none = np.zeros(0, dtype=np.int64)
     cover = chain_cover(60, none, none)
     assert cover is not None
-    monkeypatch.setattr("placedsl.algorithms.ideals.enumeration.kernels_run_compiled", lambda: compiled)
+    monkeypatch.setattr("placedsl.algorithms.kernels.kernels_run_compiled", lambda: compiled)
     walks: list[int] = []
     monkeypatch.setattr(
         "placedsl.algorithms.ideals.enumeration.walk", lambda *given: walks.append(given[-1]) or walk(*given)
