@@ -81,4 +81,18 @@ class QuantitiesOfUnits:
         """A quantity for each of ``size`` rows; ``arguments`` holds an array of positions per index."""
         sorts = self.provided.sorts(node)
         across = [self.crossing[s][a] if s in self.crossing else a for s, a in zip(sorts, arguments, strict=True)]
-        return self.provided.of(node, across, size)
+        try:
+            return self.provided.of(node, across, size)
+        except InputError as problem:
+            raise _where_it_is_asked_for(problem, node) from None
+
+
+def _where_it_is_asked_for(problem: InputError, node: core.Provided) -> InputError:
+    """What is wrong within a definition, at the place where the spec asks for the quantity."""
+    inside = problem.diagnostics[0]
+    if inside.span is None or inside.span.source is node.span.source:
+        return problem
+    name = "/".join(inside.span.source.name.replace("\\", "/").rsplit("/", 2)[1:])
+    line = inside.span.source.line(inside.span.line).strip()
+    message = f"'{node.name}' has no value here: {inside.message}"
+    return InputError([Diagnostic(message, node.span, f"{name}, line {inside.span.line}: {line}")])

@@ -132,6 +132,17 @@ def test_small_and_large_numbers(tmp_path: Path) -> None:
         script_agrees(spec, answer, format_name, tmp_path)
 
 
+def test_conditions_beside_bytes_keep_their_size(tmp_path: Path) -> None:
+    """Rows of one rule have a unit each where their numbers are far apart: 1e-06 is zero to many a reader."""
+    spec, answer = solved(SPECS["exact maximum"] + "    both: memory(gpu[1]) >= 1 MiB and used(gpu[2])\n")
+    text = spec.emit("lp")
+    rows = re.findall(r"^ both\S*: (.*)$", text, re.MULTILINE)
+    assert len(rows) == 2
+    assert all(float(number) >= 0.01 for row in rows for number in re.findall(r"\d+(?:\.\d+)?(?:e-?\d+)?(?= )", row))
+    assert re.search(r"the rows of both are divided by \d+ or 1$", text, re.MULTILINE)
+    files_agree(spec, answer, tmp_path)
+
+
 def test_what_is_impossible_is_named() -> None:
     """No row that cannot hold is dropped: the file says which, and holds a row that contradicts a bound."""
     spec = loads(SPECS["never"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placedsl import loads
+from placedsl import InputError, loads
 from placedsl.planner.answer import Answer
 from placedsl.report.explanation.elaborated_spec import elaborated
 
@@ -109,3 +109,17 @@ def test_a_parameter_of_an_unusual_dimension_is_printed_and_read_again() -> None
     shown = elaborated(loads(text).elaborated)
     assert "param rate = 100 / (1 s)" in shown
     assert loads(shown).elaborated.parameters["rate"] == loads(text).elaborated.parameters["rate"]
+
+
+def test_a_quantity_without_a_value_is_told_where_the_spec_asks_for_it() -> None:
+    text = (
+        "graph { node a { time = {host: 4 ms}, memory = 2 GiB } }\ndevice cpu: host\n"
+        "minimize time_per_sample then devices_used then peak_memory\n"
+    )
+    with pytest.raises(InputError) as refused:
+        loads(text).solve()
+    (told,) = refused.value.diagnostics
+    assert told.span is not None
+    assert (told.span.line, told.span.column, told.span.length) == (3, 49, len("peak_memory"))
+    assert told.message == "'peak_memory' has no value here: the max of nothing has no value"
+    assert told.hint.startswith("models/quantities.place, line ")

@@ -215,7 +215,7 @@ def _statements(text: str, source: Source) -> tuple[syntax.Statement, ...]:
             _BUILDER.source = source
             built = _parser().parse(text)
     except UnexpectedInput as problem:
-        raise InputError([syntax_error(problem, source, terminals())]) from None
+        raise InputError([syntax_error(problem, source, terminals(), len(text.rstrip()))]) from None
     except RecursionError:
         raise InputError([Diagnostic("the text is nested too deeply to be read", source.whole())]) from None
     statements: Any = built  # what the transformer makes of the tree

@@ -19,9 +19,17 @@ _WORDS = {
 }  # fmt: skip
 
 
-def syntax_error(problem: UnexpectedInput, source: Source, terminals: Mapping[str, str]) -> Diagnostic:
-    """A Lark error in the user's words."""
-    text = source.text
+#: What a line cannot end with: the next one goes on with it.
+_GOES_ON = r"(?:\b(?:then|and|or|not|on|in|where)|<=>|=>|[<>=!]=|[<>=+*/,:-])"
+#: Such a line, and the name of a rule that the next one begins with.
+_RULE_INSTEAD = re.compile(rf"({_GOES_ON})[ \t]*(?:#[^\n]*)?\n\s*[A-Za-z_]\w*[ \t]*$")
+
+
+def syntax_error(
+    problem: UnexpectedInput, source: Source, terminals: Mapping[str, str], end: int | None = None
+) -> Diagnostic:
+    """A Lark error in the user's words; ``end``: where what was read ends, if that is not the whole text."""
+    text = source.text if end is None else source.text[:end]
     if isinstance(problem, UnexpectedCharacters):
         at = problem.pos_in_stream or 0
         shown = text[at] if at < len(text) else ""
@@ -37,11 +45,17 @@ def syntax_error(problem: UnexpectedInput, source: Source, terminals: Mapping[st
         expected += f"; an implication is written {_implication(line[0] if line else '') or 'A => B'}"
     if token.type == "$END":
         stop = len(text.rstrip()) - 1
-        return Diagnostic("the text ends in the middle of a statement", source.span(max(0, stop)), expected)
+        what = "the text ends in the middle of a statement"
+        if source.text[len(text) :].strip():
+            what = "a statement ends too early"
+        return Diagnostic(what, source.span(max(0, stop)), expected)
     start = token.start_pos or 0
     if token.type == "_NL":
         return Diagnostic("the line ends too early", source.span(start), expected)
     shown = str(token)
+    unfinished = _RULE_INSTEAD.search(text[:start]) if shown == ":" else None
+    if unfinished is not None:
+        return Diagnostic("the line ends too early", source.span(*unfinished.span(1)), "expected: an expression")
     before = re.search(r"(?:^|\n)[ \t]*([a-z]+)[ \t]*$", text[:start])
     if shown == ":" and before is not None and before[1] in RESERVED:
         place = source.span(before.start(1), before.end(1))

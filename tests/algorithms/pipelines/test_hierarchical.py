@@ -65,6 +65,13 @@ def test_clusters_within_clusters(seed: int, levels: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
+def test_the_clock_is_looked_at_as_often_as_one_likes(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Stages inside clusters are listed, and gone on from, in as many steps."""
+    monkeypatch.setattr("placedsl.algorithms.pipelines.hierarchical._PATIENCE", seed % 3)
+    compare(small(1_500_000 + seed, copies=seed % 2 == 0, levels=1, most=6), seed)
+
+
+@pytest.mark.parametrize("seed", range(40))
 def test_one_cluster_is_no_cluster(seed: int) -> None:
     """Whatever leaving it would cost."""
     case = small(seed, copies=True, levels=1, most=11)

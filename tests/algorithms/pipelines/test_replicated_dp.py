@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -112,3 +113,39 @@ def test_limits() -> None:
     assert not found.complete
     assert found.device is not None
     assert 40 / 3 <= found.bound <= found.value
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_stages_are_extended_in_any_number_of_steps(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Between two of them the clock is looked at."""
+    case = small(70_000 + seed, copies=True, levels=0)
+    at_once = best_replicated(case.stages, replication(case))
+    monkeypatch.setattr("placedsl.algorithms.pipelines.replicated._PATIENCE", seed % 3)
+    assert best_replicated(case.stages, replication(case)).value == at_once.value
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_ideals_that_there_is_no_time_for(seed: int) -> None:
+    """Lower loads leave fewer of them: the bound rises as far as it can, and it holds."""
+    case = small(80_000 + seed, copies=True, levels=0, most=12)
+    value, _ = by_recursion(case)
+    limits = SearchLimits(time.monotonic() + 60.0, seconds_an_ideal=60.0 / (2 + seed))
+    found = best_replicated(case.stages, replication(case), limits)
+    assert found.bound <= value * (1.0 + 1e-9)
+    assert found.value >= value * (1.0 - 1e-9)
+    if found.complete:
+        assert found.value == pytest.approx(value)
+    else:
+        assert not found.too_many
+
+
+def test_time_for_ideals() -> None:
+    limits = SearchLimits(time.monotonic() + 100.0, seconds_an_ideal=1e-3)
+    assert limits.time_for(50_000)
+    assert not limits.time_for(200_000)
+    limits.made(100_000, time.monotonic() - 1.0)  # 10 us each
+    assert limits.time_for(5_000_000)
+    assert not limits.time_for(20_000_000)
+    limits.made(100, time.monotonic() - 50.0)  # too few to tell
+    assert limits.time_for(5_000_000)
+    assert SearchLimits().time_for(10**12)
