@@ -8,7 +8,7 @@ import pytest
 
 import placedsl
 from placedsl.algorithms.baselines.supported_problems import ANY_PLACEMENT, THROUGHPUT
-from placedsl.algorithms.partitions import short_annealing
+from placedsl.algorithms.partitions import short_annealing, stage_annealing
 from placedsl.algorithms.partitions.bounds import relaxation
 from placedsl.algorithms.pipelines import large_neighbourhood_search
 from placedsl.algorithms.pipelines import solve as dynamic_programming
@@ -75,7 +75,8 @@ def test_reasons(rest: str, supports: Supports, reasons: list[str]) -> None:
 def test_clusters_are_known_or_not() -> None:
     clustered = problem(PLAIN, CLUSTERS)
     assert reasons_against(clustered, dynamic_programming.SUPPORTS) == []
-    assert reasons_against(clustered, large_neighbourhood_search.SUPPORTS) == ["it does not know clusters"]
+    assert reasons_against(clustered, large_neighbourhood_search.SUPPORTS) == []
+    assert reasons_against(clustered, stage_annealing.SUPPORTS) == ["it does not know clusters"]
     flat = replace(dynamic_programming.SUPPORTS, clusters=False)
     assert ignored(clustered, flat) == ["clusters"]
 

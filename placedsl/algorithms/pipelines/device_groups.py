@@ -42,14 +42,20 @@ def best_with_device_groups(
     *,
     shared: bool,
     fewest: bool = True,
+    at_most: float = np.inf,
 ) -> BottleneckResult:
-    """The best pipeline; its groups say which devices share a stage.  ``shared``: whether that can lower a load."""
+    """The best pipeline; its groups say which devices share a stage.  ``shared``: whether that can lower a load.
+
+    Only loads below ``at_most`` are of interest.
+    """
     if not problem.machine.clusters:
         from placedsl.algorithms.pipelines.replicated import best_replicated
 
         costs = stage_costs(quotient, classes)
         replication = replication_of(problem, quotient, classes, costs, shared=shared)
-        return best_replicated(costs, replication, limits, at_least=at_least, fewest=fewest, progress=progress)
+        return best_replicated(
+            costs, replication, limits, at_least=at_least, at_most=at_most, fewest=fewest, progress=progress
+        )
     from placedsl.algorithms.pipelines.clusters import in_clusters, merged
     from placedsl.algorithms.pipelines.hierarchical import best_hierarchical
 
@@ -57,7 +63,9 @@ def best_with_device_groups(
     surcharge = np.array([merged(quotient, level) for level in further])
     costs, clusters = in_clusters(stage_costs, quotient, classes, cluster_numbers(problem), surcharge)
     replication = replication_of(problem, quotient, classes, costs, shared=shared)
-    return best_hierarchical(costs, clusters, replication, limits, at_least=at_least, fewest=fewest, progress=progress)
+    return best_hierarchical(
+        costs, clusters, replication, limits, at_least=at_least, at_most=at_most, fewest=fewest, progress=progress
+    )
 
 
 def replication_of(

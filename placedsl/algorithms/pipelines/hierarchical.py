@@ -80,23 +80,23 @@ def best_hierarchical(
     if not np.isfinite(costs.least).all():
         return BottleneckResult(np.inf, None, True, np.inf)
     machine = ClusteredMachine(costs, clusters, replication)
-    # As if all devices were in one cluster: no load can be below that.
-    flat = best_replicated(costs, machine.replication, limits, at_least=at_least, at_most=at_most, fewest=False)
-    if flat.complete and flat.device is None:
-        return flat
 
     def table_of(cover: ChainCover, positions: np.ndarray, load: float) -> _ClusterTable | None:
         return _ClusterTable(machine, cover, positions, load) if positions.size else None
 
-    cover = None if limits.passed else chain_cover(costs.units, costs.before, costs.after)
-    start = None if cover is None else _dealt(flat, table_of, cover, limits)
     soon = time.monotonic() + _SLICING
     sooner = replace(limits, deadline=soon if limits.deadline is None else min(soon, limits.deadline))
-    start = slices(costs, table_of, sooner, flat.bound, start)
+    start = slices(costs, table_of, sooner, max(at_least, costs.share))
     if start is not None and progress is not None:
         progress(start)
+    # As if all devices were in one cluster: no load can be below that.
+    flat = best_replicated(costs, machine.replication, limits, at_least=at_least, at_most=at_most, fewest=False)
+    if flat.complete and flat.device is None:
+        return flat
+    cover = None if limits.passed else chain_cover(costs.units, costs.before, costs.after)
     if cover is None:
         return BottleneckResult(np.inf, None, False, flat.bound, too_many=not limits.passed).better(start)
+    start = _dealt(flat, table_of, cover, limits, start)
     tables = FeasibilityOracle(costs, cover, table_of, min(limits.most, MOST_IDEALS), limits)
     return minimise_bottleneck(tables, start, flat.bound, at_most=at_most, fewest=fewest)
 
@@ -106,15 +106,17 @@ def _dealt(
     table_of: Callable[[ChainCover, np.ndarray, float], _ClusterTable | None],
     cover: ChainCover,
     limits: SearchLimits,
+    best: GroupedPipeline | None,
 ) -> GroupedPipeline | None:
-    """The stages of the best pipeline without clusters, dealt out to the clusters, where they can be."""
+    """The stages of the best pipeline without clusters, dealt out to the clusters, where they can be and where that is
+    clearly better than the best known."""
     if flat.device is None:
-        return None
+        return best
     rows = [np.zeros(cover.count, dtype=np.int64)]
     for leader in flat.groups:
         rows.append(rows[-1] + np.bincount(cover.chain[flat.device == leader], minlength=cover.count))
     table = table_of(cover, np.array(rows).astype(cover.dtype), np.inf)
-    return None if table is None else improved(table, limits, flat.bound, None)
+    return best if table is None else improved(table, limits, flat.bound, best)
 
 
 class _ClusterTable:

@@ -49,7 +49,7 @@ _PATIENCE = 10.0
 _HELD = "held together by the search"
 
 
-SUPPORTS = replace(contiguous.SUPPORTS, data_parallelism=False, clusters=False, routes=True, relaxes=False)
+SUPPORTS = replace(contiguous.SUPPORTS, data_parallelism=False, routes=True, relaxes=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -225,7 +225,7 @@ def searched(
     stored = most_stored(classes, most)
     limits = SearchLimits(deadline, stop, stored)
     if uses_device_groups(problem) or (problem.execution.order == "gpipe" and not _minimises_memory(problem)):
-        return _with_device_groups(problem, quotient, classes, limits, bound, progress)
+        return _with_device_groups(problem, quotient, classes, limits, bound, progress, at_most, fewest=fewest)
     stages = _stages(problem, quotient, classes, behind)
     found = state_dp.best_pipeline(stages, limits, at_least=bound, at_most=at_most, fewest=fewest, progress=begun)
     bound = max(bound, found.bound)
@@ -279,6 +279,9 @@ def _with_device_groups(
     limits: SearchLimits,
     bound: float,
     progress: Callable[[Integers, float, float], None] | None,
+    at_most: float,
+    *,
+    fewest: bool,
 ) -> PlacementResult:
     """With clusters, stages that several devices share, or two passes that each count."""
 
@@ -291,15 +294,18 @@ def _with_device_groups(
     if problem.execution.order == "gpipe" and not memory:
         from placedsl.algorithms.pipelines.gpipe import best_sum
 
-        fewest = len(problem.objectives) > 1
-        found = best_sum(problem, quotient, classes, limits, begun, fewest=fewest)
+        found = best_sum(problem, quotient, classes, limits, begun, fewest=len(problem.objectives) > 1)
     else:
         stages = _stage_costs(problem)
-        found = best_with_device_groups(problem, quotient, classes, stages, limits, bound, begun, shared=not memory)
-    placement = None if found.device is None else found.device[quotient.unit_of_node]
+        found = best_with_device_groups(
+            problem, quotient, classes, stages, limits, bound, begun, shared=not memory, fewest=fewest, at_most=at_most
+        )
+    value, placement = np.inf, None
+    if found.device is not None:
+        value, placement = found.value, found.device[quotient.unit_of_node]
     message = _TOO_MANY.format(limits.most) if found.too_many else ""
-    proven = _proven(problem, found.value) if found.complete else max(bound, found.bound)
+    proven = _proven(problem, value) if found.complete else max(bound, found.bound)
     copies = (
         {d: len(group) for d, group in found.groups.items()} if problem.execution.data_parallelism is not None else {}
     )
-    return PlacementResult(placement, found.value, proven, found.complete, found.fewest, message, copies)
+    return PlacementResult(placement, value, proven, found.complete, found.fewest, message, copies)

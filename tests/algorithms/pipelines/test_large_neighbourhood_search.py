@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.brute_force import best
+from support.random_pipelines import random_problem
 from support.random_specs import random_spec
 
 import placedsl
@@ -18,6 +19,7 @@ from placedsl.problem.problem import Problem
 pytestmark = pytest.mark.rotates(2)
 
 STEPS = 60
+RULES = "contiguous"
 
 
 def known(seeds: range) -> list[tuple[int, Problem]]:
@@ -70,6 +72,28 @@ def test_parts_lead_to_the_best_pipeline(first: int) -> None:
         equal += search.value <= least[0] * (1 + 1e-9)
     assert equal >= 0.9 * len(problems)
     assert unproven >= len(problems) // 5
+
+
+@pytest.mark.usefixtures("few_ideals")
+def test_parts_lead_to_the_best_pipeline_over_clusters() -> None:
+    """Pods, racks, devices beside them: against dynamic programming on the whole, which knows clusters as well."""
+    equal = unproven = compared = 0
+    for seed in range(120):
+        problem = random_problem(70_000 + seed, training=seed % 2 == 1, nodes=3 + seed % 5, clusters=True, rules=RULES)
+        whole, search = contiguous.solve(problem), searched(begin(problem, None, seed))
+        assert whole.complete
+        unproven += not search.proven
+        if whole.placement is None or search.best is None:
+            assert search.best is None or whole.placement is not None, seed
+            continue
+        compared += 1
+        check(problem, search)
+        assert search.value >= whole.value * (1 - 1e-9), seed
+        assert not search.proven or search.value <= whole.value * (1 + 1e-9), seed
+        equal += search.value <= whole.value * (1 + 1e-9)
+    assert compared >= 100
+    assert equal >= 0.9 * compared
+    assert unproven >= 20
 
 
 def test_what_is_small_enough_is_solved_as_a_whole_and_proven() -> None:
