@@ -96,9 +96,13 @@ class BestPartition:
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng(self.seed)
 
+    def value_of(self, device: Integers) -> float:
+        """The largest load of a partition (u devices), computed from scratch; inf if it is not allowed."""
+        return value_of(self.instance, device)
+
     def take(self, device: Integers) -> bool:
         """Keep a partition (u devices) if it is better; its value is computed from scratch."""
-        value = value_of(self.instance, device)
+        value = self.value_of(device)
         if not improves(value, self.value):
             return False
         self.best, self.value = device.copy(), value

@@ -15,6 +15,8 @@ import numpy as np
 
 from placedsl.algorithms.annealing import CoolingSchedule, anneal_slices, slices
 from placedsl.algorithms.partitions.bounds.superblock_program import pipeline_of
+from placedsl.algorithms.partitions.cluster_costs import cluster_costs, line_of, paid, pipeline_line, random_line
+from placedsl.algorithms.partitions.cluster_costs_kernel import ClusterCosts
 from placedsl.algorithms.partitions.instance import BestPartition, PartitionUnits, partition_units, state_of, value_of
 from placedsl.algorithms.partitions.load_kernel import PartitionInstance, PartitionState
 from placedsl.algorithms.partitions.min_cut_order import min_cut_order
@@ -23,7 +25,7 @@ from placedsl.algorithms.partitions.slicing_kernel import order_by_priority
 from placedsl.algorithms.partitions.stage_annealing_kernel import Precedence, Stages, anneal_stages
 from placedsl.algorithms.supports import PLACING, Supports
 from placedsl.arrays import Integers
-from placedsl.graph.order import csr, topological
+from placedsl.graph.order import csr
 from placedsl.problem.execution import Execution
 from placedsl.problem.problem import Problem
 
@@ -44,7 +46,7 @@ _MOST_ENTRIES = 50_000_000
 
 SUPPORTS = Supports(
     objectives=("time_per_sample",), executions=(Execution(),), requires=("contiguous",),
-    constraints=PLACING | {"contiguous", "convex"}, clusters=False, peaks=True,
+    constraints=PLACING | {"contiguous", "convex"}, peaks=True,
 )  # fmt: skip
 
 
@@ -55,10 +57,11 @@ def fits(problem: Problem) -> bool:
 
 @dataclass
 class StageSearch(BestPartition):
-    """A search in progress; ``units``: what pipelines of the instance are pipelines of; ``given``: it began elsewhere
-    than at a division of its own."""
+    """A search in progress; ``units``: what pipelines of the instance are pipelines of; ``clusters``: what leaving them
+    costs; ``given``: it began elsewhere than at a division of its own."""
 
     units: PartitionUnits = field(kw_only=True)
+    clusters: ClusterCosts = field(kw_only=True)
     given: bool = field(kw_only=True)
     precedence: Precedence = field(init=False)
 
@@ -72,6 +75,17 @@ class StageSearch(BestPartition):
         """The best pipeline, a device a node."""
         return self.units.placement(self.best)
 
+    def value_of(self, device: Integers) -> float:
+        """The largest load of a pipeline, with what leaving clusters costs; inf if it is not allowed."""
+        return _value_of(self.instance, self.clusters, device)
+
+
+def _value_of(instance: PartitionInstance, clusters: ClusterCosts, device: Integers) -> float:
+    value = value_of(instance, device)
+    if not len(clusters.cluster) or not np.isfinite(value):
+        return value
+    return float((state_of(instance, device).load + paid(clusters, device, len(instance.capacity))).max())
+
 
 def begin(problem: Problem, start: Integers | None, seed: int) -> StageSearch:
     """A search from a pipeline, or from an even division of an order, or of one by minimum cuts where that is better.
@@ -79,13 +93,15 @@ def begin(problem: Problem, start: Integers | None, seed: int) -> StageSearch:
 
     Where that division has units on devices that do not run them, there is no search without a start.
     """
-    units = partition_units(problem, contiguous=True)
-    device = _first_stages(units) if start is None else units.device_of(start)
-    value, given = value_of(units.instance, device), start is not None
+    units, clusters = partition_units(problem, contiguous=True), cluster_costs(problem)
+    device = _first_stages(units, clusters) if start is None else units.device_of(start)
+    value, given = _value_of(units.instance, clusters, device), start is not None
     divided = _divided_by_cuts(problem, units, value)
     if divided is not None:
-        device, value = divided.stage, divided.value
-    return StageSearch(units.instance, device, value, seed, units=units, given=given)
+        stages = line_of(clusters, len(units.instance.capacity))[divided.stage]
+        if (cut := _value_of(units.instance, clusters, stages)) < value:
+            device, value = stages, cut
+    return StageSearch(units.instance, device, value, seed, units=units, clusters=clusters, given=given)
 
 
 def _divided_by_cuts(problem: Problem, units: PartitionUnits, below: float) -> SlicedOrder | None:
@@ -100,14 +116,15 @@ def _divided_by_cuts(problem: Problem, units: PartitionUnits, below: float) -> S
     return found if found is not None and value_of(units.instance, found.stage) < below else None
 
 
-def _first_stages(units: PartitionUnits) -> Integers:
+def _first_stages(units: PartitionUnits, clusters: ClusterCosts) -> Integers:
     """The best division of the units' order, where devices are alike; else an even one."""
     instance = units.instance
+    line = line_of(clusters, len(instance.capacity))
     if not _unlike(instance) and np.isfinite(instance.work).all():
         found = Slicer(instance, 0, len(instance.capacity)).slice(instance.order, near=_ROUGHLY)
         if found is not None:
-            return found.stage
-    return even_stages(instance, instance.order)
+            return line[found.stage]
+    return even_stages(instance, instance.order, line)
 
 
 def _unlike(instance: PartitionInstance) -> bool:
@@ -151,7 +168,7 @@ def _anneal_run(search: StageSearch) -> Iterator[bool]:
     large = FIRST_STEPS * len(search.best) > 2 * MOST_STEPS
     fresh = (number % 3 == 2 and not large) or not np.isfinite(search.value)
     own = large and number == 1 and search.given
-    device = _first_stages(search.units) if own else _random_stages(search) if fresh else search.best
+    device = _first_stages(search.units, search.clusters) if own else _random_stages(search) if fresh else search.best
     device = device if _supported(instance, device) else search.best
     state = state_of(instance, device)
     first = min(FIRST_STEPS * len(device), MOST_STEPS)
@@ -181,8 +198,10 @@ def _anneal_from(
         stage, order, np.empty((devices, units), dtype=np.int32), np.zeros(devices, dtype=np.int64),
         np.empty(units, dtype=np.int32),
     )  # fmt: skip
-    unlike = _unlike(instance)
-    value = anneal_stages(instance, search.precedence, state, stages, found, undercut, margin, unlike, schedule)
+    unlike = _unlike(instance) or len(search.clusters.cluster) > 0
+    value = anneal_stages(
+        instance, search.clusters, search.precedence, state, stages, found, undercut, margin, unlike, schedule
+    )
     return found if value < undercut else None
 
 
@@ -190,16 +209,15 @@ def _order_of(search: StageSearch, device: Integers) -> Integers:
     """The devices in their order in the pipeline; those that hold nothing, where they come."""
     first, second = device[search.units.before], device[search.units.after]
     apart = first != second
-    order = topological(len(search.instance.capacity), first[apart], second[apart])
-    assert order is not None, "stages follow one another"
-    return order
+    return pipeline_line(search.clusters, len(search.instance.capacity), first[apart], second[apart])
 
 
 def _random_stages(search: StageSearch) -> Integers:
     """An even division of a random order over devices in a random order."""
     rng, instance, precedence = search.rng, search.instance, search.precedence
-    order = random_order(precedence, rng)
-    devices = rng.permutation(len(instance.capacity))
+    order, count = random_order(precedence, rng), len(instance.capacity)
+    clustered = len(search.clusters.cluster) > 0
+    devices = random_line(search.clusters, rng, count) if clustered else rng.permutation(count)
     return even_stages(instance, order, devices)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from placedsl.algorithms.kernels import kernel
 from placedsl.algorithms.partitions.annealing_kernel import device_energy
+from placedsl.algorithms.partitions.cluster_costs_kernel import join, leave, pay_all, together
 from placedsl.algorithms.partitions.load_kernel import loads_after_move, move_unit, recompute
 from placedsl.arrays import Integers, Integers32
 
@@ -193,15 +194,34 @@ def _runs(instance, d, units, count):  # type: ignore[no-untyped-def]
     return possible
 
 
+@kernel(no_cpython_wrapper=True)
+def _energy(instance, state, further, target):  # type: ignore[no-untyped-def]
+    """That of all devices, where they pay ``further`` on top of their loads."""
+    total = 0.0
+    for d in range(len(state.load)):
+        total += device_energy(state.load[d] + further[d], target, state.memory_used[d], instance.capacity[d])
+    return total
+
+
+@kernel(no_cpython_wrapper=True)
+def _largest(state, further):  # type: ignore[no-untyped-def]
+    """The largest load with what is paid on top."""
+    out = 0.0
+    for d in range(len(state.load)):
+        out = max(out, state.load[d] + further[d])
+    return out
+
+
 # Longer than 80 lines: the moves share what they are undone by.
 @kernel(allocates=True)
-def anneal_stages(instance, precedence, state, stages, best, best_value, margin, unlike, schedule):  # type: ignore[no-untyped-def]
+def anneal_stages(instance, clusters, precedence, state, stages, best, best_value, margin, unlike, schedule):  # type: ignore[no-untyped-def]
     """Anneal from ``state``; returns the best value met, with its partition in ``best`` (u devices).
 
     A step moves a unit to another stage that precedence leaves it, or one with all of its stage before it or after it
     by a stage, or exchanges two units; where devices are ``unlike``, it also has two of them change places, with their
     units or without.  The energy is that of annealing of partitions.  ``best_value`` > 0 is what a partition must
-    undercut to be kept.
+    undercut to be kept.  Where there are ``clusters``, a move changes loads of further devices: all are looked at, and
+    those of a cluster stay next to one another in the pipeline.
     """
     np.random.seed(schedule.seed)
     recompute(instance, state)
@@ -216,6 +236,11 @@ def anneal_stages(instance, precedence, state, stages, best, best_value, margin,
     temperature = schedule.hot
     cooling = (schedule.cold / schedule.hot) ** (1.0 / max(1, schedule.steps))
     moved, mark = np.empty(units, dtype=np.int64), np.full(units, -1, dtype=np.int64)
+    clustered, tensors = len(clusters.cluster) > 0, len(clusters.maker)
+    further, kept, on = np.zeros(devices), np.zeros(devices), np.zeros(devices, dtype=np.int64)
+    listed, stamp, many = np.empty(tensors, dtype=np.int64), np.full(tensors, -1, dtype=np.int64), 0
+    if clustered:
+        pay_all(clusters, state.device, further, on)
     for step in range(schedule.steps):
         temperature *= cooling
         u = _drawn(state, stages)
@@ -250,6 +275,8 @@ def anneal_stages(instance, precedence, state, stages, best, best_value, margin,
             if place < 0 or place >= devices:
                 continue
             b = stages.device[place]
+            if clustered and not together(clusters, a, b):
+                continue
             count = _pulled(state, precedence, stages, a, b, moved, mark, step)
             if not _runs(instance, b, moved, count):
                 continue
@@ -258,6 +285,8 @@ def anneal_stages(instance, precedence, state, stages, best, best_value, margin,
         elif unlike and kind < 0.34:
             b = np.random.randint(devices)
             if b == a or not _runs(instance, b, stages.members[a], stages.held[a]):
+                continue
+            if clustered and not together(clusters, a, b):
                 continue
             if not _runs(instance, a, stages.members[b], stages.held[b]):
                 continue
@@ -273,7 +302,14 @@ def anneal_stages(instance, precedence, state, stages, best, best_value, margin,
         if not changed and (a == b or count == 0 or (count > 0 and not _runs(instance, b, moved, count))):
             continue
         load_a, load_b, memory_a, memory_b = state.load[a], state.load[b], state.memory_used[a], state.memory_used[b]
-        alone = count == 1 and partner < 0
+        alone, before = count == 1 and partner < 0 and not clustered, 0.0
+        if clustered:
+            before, many = _energy(instance, state, further, target), 0
+            kept[:] = further
+            for i in range(count):
+                many = leave(clusters, state.device, moved[i], many, listed, stamp, step, further, on)
+            if partner >= 0:
+                many = leave(clusters, state.device, partner, many, listed, stamp, step, further, on)
         if alone:
             new_a, new_b = loads_after_move(instance, state, moved[0], b)
             size = instance.memory[moved[0]]
@@ -288,11 +324,19 @@ def anneal_stages(instance, precedence, state, stages, best, best_value, margin,
             new_a, new_b, new_memory_a, new_memory_b = (
                 state.load[a], state.load[b], state.memory_used[a], state.memory_used[b]
             )  # fmt: skip
+        if clustered and count < 0:
+            pay_all(clusters, state.device, further, on)
+        elif clustered:
+            join(clusters, state.device, many, listed, further, on)
         change = (
-            device_energy(new_a, target, new_memory_a, instance.capacity[a])
-            + device_energy(new_b, target, new_memory_b, instance.capacity[b])
-            - device_energy(load_a, target, memory_a, instance.capacity[a])
-            - device_energy(load_b, target, memory_b, instance.capacity[b])
+            _energy(instance, state, further, target) - before
+            if clustered
+            else (
+                device_energy(new_a, target, new_memory_a, instance.capacity[a])
+                + device_energy(new_b, target, new_memory_b, instance.capacity[b])
+                - device_energy(load_a, target, memory_a, instance.capacity[a])
+                - device_energy(load_b, target, memory_b, instance.capacity[b])
+            )
         )
         if change > 0.0 and np.random.random() >= np.exp(-change / temperature):
             if changed:
@@ -308,6 +352,7 @@ def anneal_stages(instance, precedence, state, stages, best, best_value, margin,
             # Restore the previous values exactly: undoing the moves only restores them up to rounding.
             state.load[a], state.load[b] = load_a, load_b
             state.memory_used[a], state.memory_used[b] = memory_a, memory_b
+            further[:] = kept
             continue
         if alone:
             move_unit(instance, state, moved[0], b)
@@ -316,7 +361,7 @@ def anneal_stages(instance, precedence, state, stages, best, best_value, margin,
         if partner >= 0:
             _enter(stages, partner, b, a)
         if state.load[a] < best_value and state.load[b] < best_value:
-            largest = state.load.max()
+            largest = _largest(state, further)
             if largest < best_value * (1.0 - 1e-12) and (state.memory_used <= instance.capacity).all():
                 best_value = largest
                 best[:] = state.device
