@@ -4,6 +4,7 @@
     python benchmarks/profiles.py profiles --only gnmt --devices 16 --links "25 Gbit/s"
     python benchmarks/profiles.py cells --cells 30 80            # generated wide graphs, inference and training
     python benchmarks/profiles.py nasnet --seconds 60            # NASNet as it is profiled, and cells that are drawn
+    python benchmarks/profiles.py servers --seconds 60           # wide graphs on two servers of four devices
     python benchmarks/profiles.py search --seconds 30            # the search by parts alone, where the optimum is known
 
 The model is a plain one.  A profile is a training step of one minibatch: a layer and its backward part share a device
@@ -20,6 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import sys
 import tempfile
 import time
@@ -27,6 +29,7 @@ from pathlib import Path
 
 import cells
 import nasnet
+import numpy as np
 
 import placedsl
 from placedsl.algorithms.baselines.scotch import program as scotch
@@ -173,6 +176,58 @@ def irregular(seeds: list[int], devices: list[int], links: list[str], seconds: f
     return 0
 
 
+#: Two servers of four devices: PCIe within, 25 Gbit/s between them.
+SERVERS = """cluster server[2] {
+    device gpu[4]: accelerator
+    interconnect pcie { bandwidth = 12 GB/s }
+}
+interconnect network { bandwidth = 25 Gbit/s }
+minimize time_per_sample
+subject to
+    contiguous
+    colocated by layer
+"""
+
+
+def layered(nodes: int, seed: int) -> str:
+    """A random graph: each operator reads one or two of the six before it; times, sizes and memory from wide ranges."""
+    rng = random.Random(seed)
+    lines = [
+        f"    node n{v} {{ time = {rng.uniform(0.5, 5.0):.3f} ms, output = {rng.randint(1, 16)} MiB, layer = {v} }}"
+        for v in range(nodes)
+    ]
+    for v in range(1, nodes):
+        lines += [f"    n{u} -> n{v}" for u in rng.sample(range(max(0, v - 6), v), min(v, rng.choice([1, 1, 2])))]
+    return "\n".join(["graph {", *lines, "}", ""])
+
+
+def servers(sizes: list[int], seconds: float) -> int:
+    """Wide graphs on devices in clusters: generated cells, NASNet-A mobile, random graphs of 60 and 150 operators."""
+    print("| graph | nodes | value | first value after s | bound | gap | s | ended |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |")
+    with tempfile.TemporaryDirectory() as scratch:
+        texts = {f"random, {nodes} operators": layered(nodes, nodes) for nodes in (60, 150)}
+        for size in sizes:
+            file = Path(scratch) / f"{size}.json"
+            file.write_text(json.dumps(cells.graph(size, training=False)), encoding="utf-8")
+            texts[f"{size} cells, inference"] = f"graph from {json.dumps(str(file))}\n"
+        file = Path(scratch) / "profile.txt"
+        file.write_text(nasnet.profile(*NETWORKS["NASNet-A mobile"], 0, others=False), encoding="utf-8")
+        texts["NASNet-A mobile"] = f"graph from {json.dumps(str(file))}\n"
+        for name, text in texts.items():
+            spec = placedsl.loads(text + SERVERS)
+            answer = solved(spec, "auto", seconds)
+            assert answer.evaluation is None or not answer.evaluation.violations
+            first = next((f"{seconds:.1f}" for seconds, value, _ in answer.progress if np.isfinite(value)), "-")
+            print(
+                f"| {name} | {spec.problem.graph.nodes} | {answer.value * 1e3:.3f} | {first} "
+                f"| {answer.bound * 1e3:.3f} | {answer.gap:.2%} | {answer.seconds['total']:.1f} "
+                f"| {answer.termination} |",
+                flush=True,
+            )
+    return 0
+
+
 def search(sizes: list[str], seconds: float, seeds: range) -> int:
     """The search by parts beside dynamic programming on the whole: blocks of parallel branches, six devices."""
     print("| branches x length x blocks | best cut | dynamic programming | proven | s | seed | search | after s |")
@@ -204,11 +259,11 @@ def search(sizes: list[str], seconds: float, seeds: range) -> int:
 def main() -> int:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["profiles", "cells", "nasnet", "search"])
+    parser.add_argument("what", choices=["profiles", "cells", "nasnet", "servers", "search"])
     parser.add_argument("--only", nargs="*", default=[], metavar="PROFILE")
     parser.add_argument("--devices", nargs="*", type=int)
     parser.add_argument("--links", nargs="*")
-    parser.add_argument("--cells", nargs="*", type=int, default=[30, 80])
+    parser.add_argument("--cells", nargs="*", type=int, help="how many; default: 30 and 80, with servers 10 and 30")
     parser.add_argument("--seeds", nargs="*", type=int, default=[1, 2, 3, 4], help="of drawn cells")
     parser.add_argument("--blocks", nargs="*", default=["6x5x8", "7x5x8", "8x5x8", "9x5x8"])
     parser.add_argument("--seconds", type=float, default=120.0, help="limit of each run")
@@ -219,11 +274,15 @@ def main() -> int:
         return profiles(
             arguments.only, arguments.devices or list(DEVICES), arguments.links or list(LINKS), arguments.seconds
         )
+    if arguments.what == "servers":
+        return servers(arguments.cells or [10, 30], arguments.seconds)
     if arguments.what == "nasnet":
         return irregular(
             arguments.seeds, arguments.devices or [8], arguments.links or list(LINKS[1:]), arguments.seconds
         )
-    return wide(arguments.cells, arguments.devices or [8], arguments.links or list(LINKS[1:]), arguments.seconds)
+    return wide(
+        arguments.cells or [30, 80], arguments.devices or [8], arguments.links or list(LINKS[1:]), arguments.seconds
+    )
 
 
 if __name__ == "__main__":
