@@ -41,7 +41,7 @@ _ROUGHLY = 1e-4
 _MARGINS = (0.003, 0.01)
 #: With so many units an order by minimum cuts is better than others, and takes little time.
 _LONG, _MOST_CUT = 200, 10_000
-#: More entries than this are not kept of which units each device has.
+#: More entries than this are not kept of which units each device has, and of what it pays on each level of clusters.
 _MOST_ENTRIES = 50_000_000
 
 SUPPORTS = Supports(
@@ -52,7 +52,7 @@ SUPPORTS = Supports(
 
 def fits(problem: Problem) -> bool:
     """Whether there is room for it."""
-    return problem.graph.nodes * len(problem.machine.devices) <= _MOST_ENTRIES
+    return problem.graph.nodes * len(problem.machine.devices) * (1 + problem.machine.levels) <= _MOST_ENTRIES
 
 
 @dataclass
