@@ -22,10 +22,9 @@ def exact_comparison(seed: int) -> str:
     memory = [rng.choice([0, 1, 2, 3]) for _ in range(nodes)]
     lines = ["graph {"]
     for v, (fast, slow) in enumerate(times):
-        time = f"{{accelerator: {fast:g} ms, host: {slow:g} ms}}"
-        lines.append(
-            f"    node n{v} {{ time = {time}, memory = {memory[v]} GiB, output = {rng.choice([0, 1, 3])} MiB }}"
-        )
+        # Half a millisecond beside seconds is within the margin of strict comparisons of real numbers.
+        time, output = f"{{accelerator: {fast:g} ms, host: {slow:g} ms}}", rng.choice([0, 1, 3]) * (unit <= 1)
+        lines.append(f"    node n{v} {{ time = {time}, memory = {memory[v]} GiB, output = {output} MiB }}")
     lines += [f"    n{u} -> n{v}" for u in range(nodes) for v in range(u + 1, nodes) if rng.random() < 0.5]
     lines += ["}", f"device gpu[{accelerators}]: accelerator", *(["device cpu[1]: host"] if hosts else [])]
     lines += ["interconnect { bandwidth = 2 GiB/s }", f"minimize {rng.choice(_GOALS)}", "subject to"]
