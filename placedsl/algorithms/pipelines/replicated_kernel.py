@@ -134,6 +134,20 @@ def _open_states(
     return ways
 
 
+@kernel(nogil=True, no_cpython_wrapper=True)
+def _reached(
+    base: int, goal: int, s: int, c: int, copies: int, replicas: ReplicationStates, left: Integers16,
+    reach: Integers16, origin: Integers32,
+) -> None:  # fmt: skip
+    """Note that an ideal is reached from another one in state ``s``, by a stage on so many devices of class ``c``."""
+    into, used = after(s, reach[base, s], c, copies, replicas)
+    if into >= 0 and used < reach[goal, into] and used + left[goal, into] <= replicas.devices[replicas.main]:
+        reach[goal, into] = used
+        origin[goal, into, 0] = base
+        origin[goal, into, 1] = c
+        origin[goal, into, 2] = copies
+
+
 @kernel(nogil=True, allocates=True)
 def extend(
     first: int, patience: int, pairs: StagePairs, replicas: ReplicationStates, bound: float, left: Integers16,
@@ -148,7 +162,7 @@ def extend(
     class, and its devices.  ``seen``: ideals that were extended, pairs looked at, pairs of subsets, pairs evaluated.
     """
     weight = pairs.weight
-    digits, stride, count, main, takes, allowed, sync, summed, alone = replicas
+    digits, stride, _, _, takes, allowed, sync, summed, alone = replicas
     everything, classes = len(weight) - 1, len(stride)
     paid = np.zeros((pairs.limit.shape[0], classes))
     mark = np.zeros(pairs.input_cost.shape[2], dtype=np.int32)
@@ -210,13 +224,7 @@ def extend(
                 if not copies:
                     continue
                 for i in range(ways):
-                    s = ways_state[i]
-                    into, used = after(s, reach[base, s], c, copies, replicas)
-                    if into >= 0 and used < reach[goal, into] and used + left[goal, into] <= count[main]:
-                        reach[goal, into] = used
-                        origin[goal, into, 0] = base
-                        origin[goal, into, 1] = c
-                        origin[goal, into, 2] = copies
+                    _reached(base, goal, ways_state[i], c, copies, replicas, left, reach, origin)
         mark_cuts(pairs, base, mark, False)
     return everything
 
