@@ -24,6 +24,10 @@ _Result = TypeVar("_Result")
 MOST_PLAIN_CALLS, MOST_PLAIN_NODES, _MOST_PLAIN_SECONDS = 40_000, 200, 1.0
 
 
+#: A kernel that is not compiled takes so many times as long, at the least.
+SLOWER = 200
+
+
 class _ImpatientError(Exception):
     """So many calls were not enough."""
 
@@ -107,6 +111,12 @@ def begun_plainly(work: Callable[[], _Result], nodes: int) -> _Result:
     finally:
         _PATIENCE.reset(before)
     return work()
+
+
+def between_looks(steps: int) -> int:
+    """How many steps a kernel may take until the clock is looked at, of so many where it is compiled."""
+    plainly = _PATIENCE.get() is not None or not kernels_run_compiled()
+    return max(1, steps // SLOWER) if plainly else steps
 
 
 def spent_plainly(steps: int) -> bool:

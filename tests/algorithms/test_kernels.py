@@ -108,6 +108,17 @@ def test_a_kernel_with_many_steps_is_not_run_plainly_for_long(monkeypatch: pytes
     assert kernels.begun_plainly(lambda: kernels.spent_plainly(7), 10)
 
 
+def test_what_is_not_compiled_looks_at_the_clock_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "sys", SimpleNamespace(modules={}))
+    monkeypatch.setattr(kernels, "kernels_run_compiled", lambda: True)
+    steps = 1000 * kernels.SLOWER
+    assert kernels.between_looks(steps) == steps
+    assert kernels.begun_plainly(lambda: kernels.between_looks(steps), 10) == 1000
+    monkeypatch.setattr(kernels, "kernels_run_compiled", lambda: False)
+    assert kernels.between_looks(steps) == 1000
+    assert kernels.between_looks(3) == 1
+
+
 def test_plain_runs_end_after_some_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "sys", SimpleNamespace(modules={}))
     monkeypatch.setattr(kernels, "kernels_run_compiled", lambda: True)

@@ -24,14 +24,12 @@ from placedsl.algorithms.ideals.walk_kernel import (
     no_transfer_pruning,
     walk,
 )
-from placedsl.algorithms.kernels import spent_plainly
+from placedsl.algorithms.kernels import SLOWER, spent_plainly
 from placedsl.arrays import Integers
 from placedsl.records import dataclass
 
 #: Inner steps of the walk between two looks at the clock, and in all: a relation that takes more is far too wide.
 _STEPS = 1_000_000
-#: A kernel that is not compiled takes so many times as long, at the least.
-_SLOWER = 200
 _MOST_STEPS = 25 * _STEPS
 #: The first look at the clock comes early, for relations that are too wide beyond doubt: estimated at so many steps.
 _FIRST_STEPS = _STEPS // 16
@@ -153,7 +151,7 @@ class _Walk:
     def on(self, found: np.ndarray) -> int:
         """Go on until all are met, ``found`` is full, or it is time to look at the clock."""
         patience = _STEPS if self.steps else _FIRST_STEPS
-        patience = patience // _SLOWER if spent_plainly(patience // _SLOWER) else patience
+        patience = patience // SLOWER if spent_plainly(patience // SLOWER) else patience
         return int(walk(self.tables, self.state, found, self.pruning, patience))
 
     def estimate(self) -> float:

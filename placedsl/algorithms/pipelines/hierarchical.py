@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from placedsl.algorithms.ideals.chain_cover import ChainCover, chain_cover
+from placedsl.algorithms.kernels import between_looks
 from placedsl.algorithms.pipelines.bottleneck_search import (
     BottleneckResult,
     FeasibilityOracle,
@@ -173,7 +174,9 @@ class _ClusterTable:
         allocated, done = min(most, 1 << 16), 0
         goal, cost = np.empty(allocated, dtype=np.int32), np.empty((allocated, number, classes))
         while True:
-            done, full = list_cluster_stages(done, _PATIENCE, pairs, replicas, loads.bound, start, goal, cost)
+            done, full = list_cluster_stages(
+                done, between_looks(_PATIENCE), pairs, replicas, loads.bound, start, goal, cost
+            )
             if done == len(self.positions):
                 break
             if (full and allocated == most) or limits.passed:
@@ -327,7 +330,7 @@ class _ClusterSearch:
         begin(len(self.machine.kinds) - 1, 0, 0, everything, given, room, self.seen)
         depth = 0
         while depth >= 0 and complete:
-            depth = int(go_on(depth, 0, given, room, self.seen, _PATIENCE))
+            depth = int(go_on(depth, 0, given, room, self.seen, between_looks(_PATIENCE)))
             complete = depth < 0 or not limits.passed
         pairs = (int(self.seen[1]), int(self.seen[2]), int(self.seen[3]))
         if self._rows(room, 0)[everything].min() == NEVER:

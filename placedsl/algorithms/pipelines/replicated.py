@@ -14,6 +14,7 @@ from itertools import product
 import numpy as np
 
 from placedsl.algorithms.ideals.chain_cover import ChainCover, chain_cover
+from placedsl.algorithms.kernels import between_looks
 from placedsl.algorithms.pipelines.bottleneck_search import (
     BottleneckResult,
     FeasibilityOracle,
@@ -145,7 +146,9 @@ class _ReplicatedTable:
         seen = np.zeros(4, dtype=np.int64)
         done, everything, complete = 0, len(left) - 1, True
         while done < everything and complete:
-            done = int(extend(done, _PATIENCE, compared, replicas, loads.bound, left, reach, origin, seen))
+            done = int(
+                extend(done, between_looks(_PATIENCE), compared, replicas, loads.bound, left, reach, origin, seen)
+            )
             complete = done == everything or not limits.passed
         used = reach[-1] + replicas.digits.sum(axis=1)
         pairs = (int(seen[1]), int(seen[2]), int(seen[3]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from placedsl.algorithms.ideals.chain_cover import ChainCover
+from placedsl.algorithms.kernels import between_looks
 from placedsl.algorithms.pipelines.load_pruning import LoadPruning
 from placedsl.algorithms.pipelines.search_limits import SearchLimits
 from placedsl.algorithms.pipelines.state_dp_kernel import IdealLattice, Progress, join, previous
@@ -96,7 +97,7 @@ class StateTable:
         progress = Progress(np.array([limit]), np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(1, np.int64))
         complete = False
         while not (complete or limits.passed):
-            progress.left[0] = _PATIENCE
+            progress.left[0] = between_looks(_PATIENCE)
             complete = join(exact, self.lattice, self.states, value, progress)
         pairs = (int(progress.seen[0]), int(progress.seen[1]), int(progress.seen[2]))
         final = np.where(np.isnan(value[count - 1]), np.inf, value[count - 1])

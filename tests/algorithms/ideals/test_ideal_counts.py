@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placedsl.algorithms.ideals.chain_cover import MOST_CHAINS, ChainCover, chain_cover
-from placedsl.algorithms.ideals.enumeration import _FIRST_STEPS, _SLOWER, Ideals, count_ideals, ideals
+from placedsl.algorithms.ideals.enumeration import _FIRST_STEPS, Ideals, count_ideals, ideals
 from placedsl.algorithms.ideals.walk_kernel import walk
+from placedsl.algorithms.kernels import SLOWER
 
 pytestmark = pytest.mark.rotates(2)
 
@@ -151,7 +152,7 @@ def test_walks_that_are_not_compiled_look_at_the_clock_more_often(
         return True
 
     assert not ideals(cover, np.ones(60, dtype=np.int64), [(30, 30)], most=10**7, stop=stop).complete
-    assert walks == [_FIRST_STEPS if compiled else _FIRST_STEPS // _SLOWER]
+    assert walks == [_FIRST_STEPS if compiled else _FIRST_STEPS // SLOWER]
 
 
 def test_a_long_path() -> None:
