@@ -88,9 +88,10 @@ class QuantitiesOfUnits:
 
 
 def _where_it_is_asked_for(problem: InputError, node: core.Provided) -> InputError:
-    """What is wrong within a definition, at the place where the spec asks for the quantity."""
+    """What is wrong within a definition, at the place where the spec asks for the quantity; what says what to do, as it
+    is."""
     inside = problem.diagnostics[0]
-    if inside.span is None or inside.span.source is node.span.source:
+    if inside.span is None or inside.span.source is node.span.source or inside.hint:
         return problem
     name = "/".join(inside.span.source.name.replace("\\", "/").rsplit("/", 2)[1:])
     line = inside.span.source.line(inside.span.line).strip()

@@ -32,7 +32,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def files(folder: Path) -> set[str]:
     """Every file below a folder but those that running makes, as paths from there."""
-    found = (path for path in folder.rglob("*") if path.is_file() and path.suffix not in _MADE)
+    found = (
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix not in _MADE and "__pycache__" not in path.parts
+    )
     return {path.relative_to(folder).as_posix() for path in found}
 
 
