@@ -58,3 +58,8 @@ def repeated(values: Floats) -> bool:
 def alike(values: Floats) -> bool:
     """Whether all columns are equal."""
     return repeated(values) or bool((values == values[:, :1]).all())
+
+
+def finite_sizes(values: Floats) -> Floats:
+    """How large numbers are; zero for those that are infinite."""
+    return np.where(np.isfinite(values), np.abs(values), 0.0)

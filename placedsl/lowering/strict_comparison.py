@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from placedsl.arrays import Floats
+from placedsl.arrays import finite_sizes
 from placedsl.diagnostics import Diagnostic, InputError
 from placedsl.ir.affine import activity
 from placedsl.ir.program import RowBlock
@@ -26,12 +26,12 @@ def with_margin(block: RowBlock, context: LoweringContext) -> RowBlock:
     if not block.strict or not block.rows:
         return block
     least, most = activity(block.row, block.column, block.coefficient, block.rows, context.lower, context.upper)
-    sides = np.maximum(_finite(block.lower), _finite(block.upper))
+    sides = np.maximum(finite_sizes(block.lower), finite_sizes(block.upper))
     reach = np.maximum(np.maximum(abs(least), abs(most)), sides)
     never = (least >= block.upper) | (most <= block.lower)
     largest = np.zeros(block.rows)
     np.maximum.at(largest, block.row, np.abs(block.coefficient))
-    broken_by = np.max([np.ones(block.rows), largest, sides, _finite(least), _finite(most)], axis=0)
+    broken_by = np.max([np.ones(block.rows), largest, sides, finite_sizes(least), finite_sizes(most)], axis=0)
     margin = np.where(never, broken_by, MARGIN * reach)
     if not np.isfinite(margin).all():
         message = f"'{block.origin.name}' compares with < or > what has no bounds"
@@ -40,8 +40,3 @@ def with_margin(block: RowBlock, context: LoweringContext) -> RowBlock:
         rewrite = f"strict comparison to one with a margin of {margin[~never].max():.3g}"
         context.notes.append(Note(block.origin.name, rewrite, int((~never).sum()), span=block.origin.span))
     return replace(block, lower=block.lower + margin, upper=block.upper - margin, strict=False)
-
-
-def _finite(values: Floats) -> Floats:
-    """How large they are; zero for those that are infinite."""
-    return np.where(np.isfinite(values), np.abs(values), 0.0)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placedsl.arrays import Booleans, Floats, Integers, whole_numbers
+from placedsl.arrays import Booleans, Floats, Integers, finite_sizes, whole_numbers
 from placedsl.ir.program import LinearProgram
 from placedsl.solvers.outcome import row_of_entry
 from placedsl.tolerances import BOUND_ROUNDING, CONTRADICTION, MIP_FEASIBILITY
@@ -124,17 +124,12 @@ def _broken_rows(program: LinearProgram, row: Integers, moving: Booleans) -> tup
     of_rows = decided[row]
     value = np.bincount(row[of_rows], terms[of_rows], program.rows)
     size = np.bincount(row[of_rows], np.abs(terms[of_rows]), program.rows)
-    size = np.maximum(size, np.maximum(_finite(program.row_lower), _finite(program.row_upper)))
+    size = np.maximum(size, np.maximum(finite_sizes(program.row_lower), finite_sizes(program.row_upper)))
     by = np.maximum(program.row_lower - value, value - program.row_upper)
     fractional = ~program.integer[program.column] | ~whole_numbers(program.coefficient)
     whole = np.bincount(row[fractional], minlength=program.rows) == 0
     broken = np.flatnonzero(decided & np.isfinite(by) & (by > np.where(whole, 0.5, CONTRADICTION * size)))
     return broken, by[broken]
-
-
-def _finite(bounds: Floats) -> Floats:
-    """How large bounds are; zero for those that are infinite."""
-    return np.where(np.isfinite(bounds), np.abs(bounds), 0.0)
 
 
 def _slack_of_rows(program: LinearProgram, row: Integers) -> Floats:
@@ -145,7 +140,7 @@ def _slack_of_rows(program: LinearProgram, row: Integers) -> Floats:
     whole number, reductions of HiGHS cut off what is at it.
     """
     column, size = program.column, np.abs(program.coefficient)
-    reach = np.maximum(_finite(program.lower), _finite(program.upper))
+    reach = np.maximum(finite_sizes(program.lower), finite_sizes(program.upper))
     rounded_off = np.where(program.integer, 0.0, BOUND_ROUNDING * reach)
     moved = np.bincount(row, size * rounded_off[column], program.rows)
     least = np.full(program.rows, np.inf)

@@ -4,50 +4,33 @@ from __future__ import annotations
 
 import numpy as np
 
+from placedsl.algorithms.cluster_surcharges import cluster_numbers, merged, surcharges_of_devices
 from placedsl.algorithms.partitions.cluster_costs_kernel import ClusterCosts, pay_all
 from placedsl.algorithms.units import placement_units
 from placedsl.arrays import Floats, Integers
-from placedsl.graph.contraction import Quotient
 from placedsl.graph.order import csr, topological
 from placedsl.problem.problem import Problem
 
 
 def cluster_costs(problem: Problem) -> ClusterCosts:
     """Those of the units of contiguous pipelines; no levels where there are no clusters."""
-    machine = problem.machine
-    if not machine.clusters:
+    if not problem.machine.clusters:
         none = np.zeros(0, dtype=np.int64)
         return ClusterCosts(none.reshape(0, 0), np.zeros((0, 0, 0)), none, none, none, none, none)
-    cluster = np.full((machine.levels, len(machine.devices)), -1, dtype=np.int64)
-    further = np.zeros((machine.levels, len(machine.devices), problem.graph.tensors))
-    for d, c in machine.memberships():
-        level = machine.clusters[c].level - 1
-        cluster[level, d] = c
-        if machine.devices[d].kind == "accelerator":
-            further[level, d] = problem.cluster_surcharge[c]
-    return _of_units(placement_units(problem, contiguous=True), cluster, further)
-
-
-def _of_units(quotient: Quotient, cluster: Integers, further: Floats) -> ClusterCosts:
-    """The tensors of the quotient that cost something; ``further``: L x D x tensors of the graph."""
-    cost = np.zeros((*further.shape[:2], len(quotient.tensor_producer)))
-    some = np.flatnonzero(quotient.tensor_of >= 0)
-    np.add.at(cost.transpose(2, 0, 1), quotient.tensor_of[some], further.transpose(2, 0, 1)[some])
+    quotient = placement_units(problem, contiguous=True)
+    cost = np.array([merged(quotient, level) for level in surcharges_of_devices(problem)])
     kept = np.flatnonzero(cost.any(axis=(0, 1)))
     maker = np.asarray(quotient.tensor_producer)[kept]
-    readers = [
-        one[one != made]
-        for made, one in zip(
-            maker, (quotient.pin_unit[quotient.pin_start[t] : quotient.pin_start[t + 1]] for t in kept), strict=True
-        )
-    ]
+    first, last = quotient.pin_start[:-1][kept], quotient.pin_start[1:][kept]
+    readers = [quotient.pin_unit[a + 1 : b] for a, b in zip(first, last, strict=True)]  # after the maker
     counts = np.array([len(one) for one in readers], dtype=np.int64)
     start = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts)))
     reader = np.concatenate([np.zeros(0, dtype=np.int64), *readers])
     units, tensors = np.concatenate((maker, reader)), np.arange(len(kept))
     touch_start, touched = csr(units, np.concatenate((tensors, np.repeat(tensors, counts))), quotient.units)
+    cost = np.ascontiguousarray(cost[:, :, kept])
     return ClusterCosts(
-        cluster, np.ascontiguousarray(cost[:, :, kept]), maker.astype(np.int64), start, reader, touch_start, touched
+        cluster_numbers(problem), cost, maker.astype(np.int64), start, reader, touch_start, touched
     )  # fmt: skip
 
 

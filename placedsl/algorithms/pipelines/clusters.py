@@ -66,14 +66,6 @@ def _held(costs: StageCostModel, units: Integers) -> Integers:
     return np.bincount(costs.touched[touching], weights=role, minlength=len(costs.readers)).astype(np.int64)
 
 
-def merged(quotient: Quotient, values: Floats) -> Floats:
-    """c x t: times of a quotient's tensors, from those of the graph's (c x tensors), as its transfers are."""
-    out = np.zeros((len(values), len(quotient.tensor_producer)))
-    some = np.flatnonzero(quotient.tensor_of >= 0)
-    np.add.at(out.T, quotient.tensor_of[some], values.T[some])
-    return out
-
-
 def in_clusters(
     stage_costs: StageCosts,
     quotient: Quotient,
@@ -83,8 +75,8 @@ def in_clusters(
 ) -> tuple[StageCostModel, Clusters]:
     """The costs of stages, and clusters whose edges cost ``surcharge`` (L x c x t) more where they leave them.
 
-    ``cluster`` is that of :class:`Clusters`.  t are the tensors of the quotient: :func:`merged` makes their surcharges
-    from those of the graph's tensors.
+    ``cluster`` is that of :class:`Clusters`.  t are the tensors of the quotient; ``cluster_surcharges.merged`` makes
+    their surcharges from those of the graph's tensors.
     """
     copies = len(surcharge) + 1
     repeated = replace(

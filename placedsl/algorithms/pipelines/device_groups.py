@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placedsl.algorithms.cluster_surcharges import cluster_numbers, merged, surcharges_of_devices
 from placedsl.algorithms.pipelines.search_limits import SearchLimits
 from placedsl.algorithms.stages.stage_costs import DeviceClasses, StageCostModel, StageCosts
 from placedsl.arrays import Floats, Integers
@@ -25,7 +26,7 @@ def uses_device_groups(problem: Problem) -> bool:
 
 def classes_of(problem: Problem) -> Integers:
     """A class number a device: alike, and as far from what is outside of each of their clusters."""
-    kinds, further = problem.interchangeable(clustered=False), _further(problem)
+    kinds, further = problem.interchangeable(clustered=False), surcharges_of_devices(problem)
     known: dict[tuple[int, bytes], int] = {}
     keys = [(int(kind), further[:, d].tobytes()) for d, kind in enumerate(kinds)]
     return np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.int64)
@@ -56,7 +57,7 @@ def best_with_device_groups(
         return best_replicated(
             costs, replication, limits, at_least=at_least, at_most=at_most, fewest=fewest, progress=progress
         )
-    from placedsl.algorithms.pipelines.clusters import in_clusters, merged
+    from placedsl.algorithms.pipelines.clusters import in_clusters
     from placedsl.algorithms.pipelines.hierarchical import best_hierarchical
 
     further = surcharges(problem, classes)
@@ -84,25 +85,6 @@ def replication_of(
     return Replication(allowed, sync, problem.execution.communication == "sequential")
 
 
-def cluster_numbers(problem: Problem) -> Integers:
-    """L x D: the cluster of each device on each level, the outermost first; -1: none."""
-    machine = problem.machine
-    out = np.full((machine.levels, len(machine.devices)), -1, dtype=np.int64)
-    for d, c in machine.memberships():
-        out[machine.clusters[c].level - 1, d] = c
-    return out
-
-
 def surcharges(problem: Problem, classes: DeviceClasses) -> Floats:
     """L x c x t: what a device of a class pays besides for a tensor of the graph that leaves its cluster of a level."""
-    return _further(problem)[:, [int(members[0]) for members in classes.devices]]
-
-
-def _further(problem: Problem) -> Floats:
-    """L x D x t: what a device pays besides for a tensor that leaves its cluster of each level."""
-    machine = problem.machine
-    out = np.zeros((machine.levels, len(machine.devices), problem.graph.tensors))
-    for d, c in machine.memberships():
-        if machine.devices[d].kind == "accelerator":
-            out[machine.clusters[c].level - 1, d] = problem.cluster_surcharge[c]
-    return out
+    return surcharges_of_devices(problem)[:, [int(members[0]) for members in classes.devices]]

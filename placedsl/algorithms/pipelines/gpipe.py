@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from placedsl.algorithms.cluster_surcharges import cluster_numbers
 from placedsl.algorithms.pipelines.bottleneck_search import BottleneckResult
 from placedsl.algorithms.pipelines.clusters import Clusters, by_level, every_level
 from placedsl.algorithms.pipelines.device_groups import (
     best_with_device_groups,
-    cluster_numbers,
     replication_of,
     surcharges,
     uses_device_groups,

@@ -17,14 +17,13 @@ from placedsl.ir.program import LinearProgram, Program
 from placedsl.lowering.continuous_refinement import refined
 from placedsl.lowering.lower import lower
 from placedsl.lowering.unboundedness import rewards
-from placedsl.planner.portfolio.portfolio import Portfolio
 from placedsl.planner.portfolio.throughput_members import searchers
 from placedsl.planner.request import solvers_for
 from placedsl.planner.run import Run
 from placedsl.planner.strategies.endless_objectives import falls_for_ever
 from placedsl.planner.strategies.endless_times import refuse_endless, refuse_times_without_end
 from placedsl.planner.strategies.latency_starts import start_by_waiting
-from placedsl.planner.strategies.searches import SEARCHES, by_searches_alone, members_beside
+from placedsl.planner.strategies.searches import SEARCHES, by_searches_alone, members_beside, search_on
 from placedsl.planner.strategies.smallest_terms import smallest_term
 from placedsl.problem.expressions import Provided
 from placedsl.problem.formulation import choose, passed_over
@@ -36,8 +35,6 @@ from placedsl.solvers.registry import get
 from placedsl.solvers.whole_rows import LARGE
 from placedsl.tolerances import SAME_VALUE
 
-#: Seconds between two looks at what searches have found once the solver has ended.
-_PAUSE_S = 0.05
 #: So often is one objective handed over, each time with bounds that rest on what was found.
 _MAX_RESOLVES = 4
 #: Of the largest value that the columns let an objective have: half of what counts as the same is less than a
@@ -274,18 +271,10 @@ def _solved(run: Run, name: str, grounded: Grounded, program: LinearProgram, bud
                 budget = replace(budget, workers=max(1, cores - searchers(cores)), patient=patient)
             outcome = run_isolated(name, program, budget, heard)
             if outcome.termination == "time_limit":
-                _search_on(run, beside, budget.gap)
+                search_on(run, beside, budget.gap)
         run.listen(beside)
         return outcome
     return run_here(name, program, budget, heard)
-
-
-def _search_on(run: Run, beside: Portfolio, gap: float) -> None:
-    """A solver ends before its time where its next step would end after it: what searches beside it has the rest."""
-    while run.left is not None and run.left > 0.0 and beside.active and run.best.gap() > gap and not run.impossible:
-        run.tell(beside)
-        run.listen(beside)
-        time.sleep(_PAUSE_S)
 
 
 def _judged(

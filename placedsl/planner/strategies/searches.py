@@ -54,3 +54,11 @@ def by_searches_alone(run: Run) -> tuple[str, str] | None:
             time.sleep(_PAUSE_S)
     run.listen(beside)
     return run.stop_reason(run.gap()) or ("time_limit", "the time limit was reached")
+
+
+def search_on(run: Run, beside: Portfolio, gap: float) -> None:
+    """A solver ends before its time where its next step would end after it: what searches beside it has the rest."""
+    while run.left is not None and run.left > 0.0 and beside.active and run.best.gap() > gap and not run.impossible:
+        run.tell(beside)
+        run.listen(beside)
+        time.sleep(_PAUSE_S)

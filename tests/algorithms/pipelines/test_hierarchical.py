@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from support.small_pipelines import SCHEDULES, Small, alone, by_recursion, check, small
 
-from placedsl.algorithms.pipelines.clusters import Clusters, in_clusters, merged
+from placedsl.algorithms.cluster_surcharges import merged
+from placedsl.algorithms.pipelines.clusters import Clusters, in_clusters
 from placedsl.algorithms.pipelines.hierarchical import best_hierarchical
 from placedsl.algorithms.pipelines.replicated import Replication, best_replicated, no_replication
 from placedsl.algorithms.pipelines.search_limits import SearchLimits
